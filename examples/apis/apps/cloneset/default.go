@@ -1,0 +1,99 @@
+// Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
+//
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first (V-5). Differences from
+// OpenKruise 1.9, where the behaviour reference marks a bug or a gap: maxUnavailable 0 together with a surge is
+// accepted (V-13), podsToDelete and progressDeadlineSeconds are checked in v1beta1 too (V-14), a rollingUpdate object
+// under OnDelete may be incomplete (V-15), and InPlaceOnly is checked in v1beta1 too (V-11). Beyond that,
+// scaleStrategy.maxUnavailable must be a proper count (V-16), and minReadySeconds, revisionHistoryLimit and
+// gracePeriodSeconds must not be negative. An update is never refused for a problem the stored object already has, so
+// objects taken over from another controller stay editable.
+package cloneset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/defaults"
+)
+
+// Defaults of section 2.1 of the behaviour reference.
+const (
+	DefaultReplicas             int32 = 1
+	DefaultRevisionHistoryLimit int32 = 10
+	// DefaultMaxUnavailable is a percentage of replicas.
+	DefaultMaxUnavailable = "20%"
+)
+
+// DefaultOptions are the feature gates that change defaulting. The zero value is the default of both.
+type DefaultOptions struct {
+	// TemplateNoDefaults leaves the Pod template and the claim templates as written (V-2).
+	TemplateNoDefaults bool
+	// HostNetworkHostPorts fills in host ports in templates with hostNetwork (V-3).
+	HostNetworkHostPorts bool
+}
+
+// Default fills in what the user left out (V-1, V-2, V-4). stored is the object before an update and nil on creation:
+// a Pod template or claim template that is unchanged gets no new defaults, because a default that a newer version
+// learned would otherwise roll every Pod (V-2). It is idempotent.
+func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
+	spec := &obj.Spec
+	setIfNil(&spec.Replicas, DefaultReplicas)
+	setIfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)
+	defaultUpdateStrategy(&spec.UpdateStrategy)
+	if opts.TemplateNoDefaults {
+		return
+	}
+	if stored == nil || !apiequality.Semantic.DeepEqual(spec.Template, stored.Spec.Template) {
+		defaults.PodTemplate(&spec.Template, defaults.Options{
+			ContainerImagePullPolicy: corev1.PullAlways,
+			HostNetworkHostPorts:     opts.HostNetworkHostPorts,
+		})
+	}
+	for i := range spec.VolumeClaimTemplates {
+		if claim := &spec.VolumeClaimTemplates[i]; stored == nil || !isStored(claim, stored.Spec.VolumeClaimTemplates) {
+			defaults.ClaimTemplate(claim)
+		}
+	}
+}
+
+func isStored(claim *corev1.PersistentVolumeClaim, stored []corev1.PersistentVolumeClaim) bool {
+	for i := range stored {
+		if apiequality.Semantic.DeepEqual(claim, &stored[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate (V-1).
+func defaultUpdateStrategy(strategy *v1beta1.CloneSetUpdateStrategy) {
+	if strategy.Type == "" {
+		strategy.Type = v1beta1.RollingUpdate
+	}
+	if strategy.Type != v1beta1.RollingUpdate {
+		return
+	}
+	setIfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
+	rolling := strategy.RollingUpdate
+	if rolling.PodUpdatePolicy == "" {
+		rolling.PodUpdatePolicy = v1beta1.ReCreate
+	}
+	setIfNil(&rolling.Partition, intstr.FromInt32(0))
+	setIfNil(&rolling.MaxUnavailable, intstr.FromString(DefaultMaxUnavailable))
+	setIfNil(&rolling.MaxSurge, intstr.FromInt32(0))
+	switch rolling.PodUpdatePolicy {
+	case v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly:
+		setIfNil(&rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{})
+	case v1beta1.ReCreate:
+	}
+}
+
+// setIfNil sets an optional field that is absent.
+func setIfNil[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

@@ -1,0 +1,122 @@
+package cloneset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// ValidateOptions are what validation needs to know besides the object. The zero value is right for tools without a
+// cluster.
+type ValidateOptions struct {
+	// Pods are the Pods of the object's namespace. Nil leaves out the check that names newly put in podsToDelete are
+	// Pods of this CloneSet that are not terminating (V-14); empty means that there are none.
+	Pods []*corev1.Pod
+	// InPlacePossible says why template changes cannot be made in place, one sentence or path each; nil or empty means
+	// they can. It gets the templates as they are in both objects. Nil stands for [InPlaceObstacles] with
+	// InPlaceResources.
+	InPlacePossible func(old, new *corev1.PodTemplateSpec) []string
+	// InPlaceResources lets cpu and memory change in place (V-11, gate InPlaceWorkloadVerticalScaling).
+	InPlaceResources bool
+	// DeletionProtection makes the protection label effective (V-30, gate ResourcesDeletionProtection).
+	DeletionProtection bool
+}
+
+// ValidateCreate returns what is wrong with a new, defaulted object (V-12 to V-18, V-21).
+func ValidateCreate(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
+	errs := validateName(obj)
+	errs = append(errs, validateSpec(obj)...)
+	return append(errs, validatePodsToDelete(obj, nil, opts.Pods)...)
+}
+
+// ValidateUpdate returns what is wrong with an update (V-10, V-11 and all of [ValidateCreate]). Problems of spec that
+// old has in the same place with the same value are left out.
+func ValidateUpdate(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
+	errs := newProblems(validateSpec(obj), validateSpec(old))
+	errs = append(errs, validatePodsToDelete(obj, old, opts.Pods)...)
+	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, old.Spec.Selector) {
+		errs = append(errs, field.Forbidden(specPath(), "selector cannot change; updates may change only replicas, "+
+			"template, scaleStrategy, updateStrategy, minReadySeconds, lifecycle, revisionHistoryLimit, "+
+			"volumeClaimTemplates and progressDeadlineSeconds"))
+	}
+	return append(errs, validateInPlaceOnly(obj, old, opts)...)
+}
+
+// ValidateDelete refuses to delete a protected object (V-30). It does nothing unless opts.DeletionProtection is set.
+// Values of the label other than Always and Cascading protect nothing.
+func ValidateDelete(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
+	protection, ok := obj.Labels[apps.LabelDeleteProtection]
+	if !ok || !opts.DeletionProtection {
+		return nil
+	}
+	path := field.NewPath("metadata", "labels").Key(apps.LabelDeleteProtection)
+	switch {
+	case protection == apps.DeleteProtectionAlways:
+		return field.ErrorList{field.Forbidden(path, "Always: remove the label before deleting the CloneSet")}
+	case protection == apps.DeleteProtectionCascading && replicasOf(obj) > 0:
+		return field.ErrorList{field.Forbidden(path, "Cascading: scale to 0 or remove the label before deleting")}
+	}
+	return nil
+}
+
+// ValidateV1alpha1 returns the problems that conversion to v1beta1 would hide: the type must be one of the three Pod
+// update policies or unset. old is nil on creation. A type that old already has is accepted, so that a v1beta1 object
+// of type OnDelete can be edited through v1alpha1.
+func ValidateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
+	kind := obj.Spec.UpdateStrategy.Type
+	switch kind {
+	case "", v1alpha1.ReCreate, v1alpha1.InPlaceIfPossible, v1alpha1.InPlaceOnly:
+		return nil
+	case v1alpha1.OnDelete:
+	}
+	if old != nil && old.Spec.UpdateStrategy.Type == kind {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(specPath().Child("updateStrategy", "type"), kind,
+		[]v1alpha1.CloneSetUpdateStrategyType{v1alpha1.ReCreate, v1alpha1.InPlaceIfPossible, v1alpha1.InPlaceOnly})}
+}
+
+func specPath() *field.Path { return field.NewPath("spec") }
+
+// newProblems returns the errors that are not in before.
+func newProblems(errs, before field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, err := range before {
+		known[err.Error()] = true
+	}
+	var fresh field.ErrorList
+	for _, err := range errs {
+		if !known[err.Error()] {
+			fresh = append(fresh, err)
+		}
+	}
+	return fresh
+}
+
+// validateName checks the name, or what it will be made from (V-12).
+func validateName(obj *v1beta1.CloneSet) field.ErrorList {
+	name, path, prefix := obj.Name, field.NewPath("metadata", "name"), false
+	if name == "" && obj.GenerateName != "" {
+		name, path, prefix = obj.GenerateName, field.NewPath("metadata", "generateName"), true
+	}
+	if name == "" {
+		return field.ErrorList{field.Required(path, "name or generateName is required")}
+	}
+	var errs field.ErrorList
+	for _, msg := range apivalidation.NameIsDNSSubdomain(name, prefix) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+func replicasOf(obj *v1beta1.CloneSet) int32 {
+	if obj.Spec.Replicas == nil {
+		return DefaultReplicas
+	}
+	return *obj.Spec.Replicas
+}

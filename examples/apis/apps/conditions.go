@@ -1,0 +1,79 @@
+package apps
+
+// Pod conditions that are also readiness gates.
+const (
+	// ConditionInPlaceUpdateReady is a readiness gate that CloneSet adds to every Pod it creates (U-29). Written by
+	// CloneSet: False with ReasonStartInPlaceUpdate when an update starts, True without reason or message when it is
+	// finished or never began (U-26).
+	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
+	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
+	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
+	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds it False
+	// (U-8).
+	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
+	// ConditionKruisePodReady is a readiness gate with several writers, added by the Pod webhook (U-30). The message
+	// is a JSON list of who holds it False, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
+	// then key, and "[]" when released (U-31).
+	ConditionKruisePodReady = "KruisePodReady"
+	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady (L-11).
+	NotReadyUserAgentLifecycle = "Lifecycle"
+	// NotReadyKeyPreDelete is held from PreparingDelete on, for a preDelete hook with markPodNotReady.
+	NotReadyKeyPreDelete = "preDeleteHook"
+	// NotReadyKeyPreUpdate is held from PreparingUpdate until Updated or Normal, for an inPlaceUpdate hook with
+	// markPodNotReady (L-11).
+	NotReadyKeyPreUpdate = "preUpdateHook"
+)
+
+// Condition types of a CloneSet, written by its controller.
+const (
+	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set and not 2147483647 (C-50).
+	ConditionProgressing = "Progressing"
+	// ConditionFailedScale is True with the error as message when scaling failed (C-53).
+	ConditionFailedScale = "FailedScale"
+	// ConditionFailedUpdate is True with the error as message when updating failed (C-53).
+	ConditionFailedUpdate = "FailedUpdate"
+)
+
+// Reasons of ConditionProgressing, in the order in which they are tried (C-50).
+const (
+	// ReasonProgressAvailable goes with True: every replica is updated and available.
+	ReasonProgressAvailable = "CloneSetAvailable"
+	// ReasonProgressPaused goes with True: the rollout is paused.
+	ReasonProgressPaused = "CloneSetPaused"
+	// ReasonProgressPartitionAvailable goes with True: everything the partition allows is updated and available.
+	ReasonProgressPartitionAvailable = "ProgressPartitionAvailable"
+	// ReasonProgressDeadlineExceeded goes with False: the deadline passed. The message names the update revision.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonProgressUpdated goes with True: the rollout is under way.
+	ReasonProgressUpdated = "CloneSetUpdated"
+)
+
+// Events on a CloneSet (C-54). EventSource is their source component.
+const (
+	// EventSource is the component that reports the events below.
+	EventSource = "cloneset-controller"
+	// EventSuccessfulCreate reports a created Pod.
+	EventSuccessfulCreate = "SuccessfulCreate"
+	// EventFailedCreate is a Warning: a Pod or claim could not be created.
+	EventFailedCreate = "FailedCreate"
+	// EventSuccessfulDelete reports a deleted Pod or claim.
+	EventSuccessfulDelete = "SuccessfulDelete"
+	// EventFailedDelete is a Warning: a Pod or claim could not be deleted.
+	EventFailedDelete = "FailedDelete"
+	// EventFailedUpdate is a Warning: a claim could not be handed over (C-37).
+	EventFailedUpdate = "FailedUpdate"
+	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations (C-15).
+	EventScaleUpLimited = "ScaleUpLimited"
+	// EventSuccessfulUpdatePodInPlace reports a Pod whose in-place update started (C-46).
+	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
+	// EventFailedUpdatePodInPlace is a Warning: an in-place update could not start (C-46).
+	EventFailedUpdatePodInPlace = "FailedUpdatePodInPlace"
+	// EventSuccessfulUpdatePodReCreate reports a Pod marked for recreation (C-45).
+	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
+	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation (C-45).
+	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
+	// EventCreatedImagePullJob reports an image job for a new revision; type Normal (I-6).
+	EventCreatedImagePullJob = "CreatedImagePullJob"
+	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well (I-6).
+	EventFailedCreateImagePullJob = "FailedCreateImagePullJob"
+)

@@ -1,0 +1,411 @@
+package conversion_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+func Example() {
+	stored := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	stored.Spec.ScaleStrategy.ExcludePreparingDelete = true
+	stored.Spec.UpdateStrategy.Type = v1beta1.OnDelete
+	stored.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{Paused: true}
+
+	shown, _ := conversion.ToV1alpha1(stored)
+	fmt.Println(shown.Spec.UpdateStrategy.Type, shown.Labels[apps.LabelExcludePreparingDelete])
+	fmt.Println(shown.Annotations[apps.AnnotationV1beta1Only])
+
+	back, _ := conversion.ToV1beta1(shown)
+	fmt.Println(back.Spec.UpdateStrategy.RollingUpdate.Paused, back.Spec.ScaleStrategy.ExcludePreparingDelete)
+	fmt.Println(len(back.Annotations))
+	// Output:
+	// OnDelete true
+	// {"when":["OnDelete"],"fields":[{"path":["metadata","labels","apps.kruise.io/cloneset-scaling-exclude-preparing-delete"],"shown":"true"},{"path":["spec","updateStrategy","rollingUpdate"],"kept":{"paused":true}}]}
+	// true true
+	// 0
+}
+
+func ptr[T any](value T) *T { return &value }
+
+func TestToV1beta1(t *testing.T) {
+	rolling := func(policy v1beta1.CloneSetPodUpdatePolicy) v1beta1.CloneSetUpdateStrategy {
+		return v1beta1.CloneSetUpdateStrategy{
+			Type:          v1beta1.RollingUpdate,
+			RollingUpdate: &v1beta1.RollingUpdateCloneSet{PodUpdatePolicy: policy},
+		}
+	}
+	images := func(in *pub.InPlaceUpdateStrategy) v1beta1.CloneSetUpdateStrategy {
+		strategy := rolling(v1beta1.ReCreate)
+		strategy.RollingUpdate.InPlaceUpdateStrategy = in
+		return strategy
+	}
+	tests := []struct {
+		name        string
+		labels      map[string]string
+		annotations map[string]string
+		in          v1alpha1.CloneSetUpdateStrategy
+		disable     bool
+		want        v1beta1.CloneSetUpdateStrategy
+		wantScale   v1beta1.CloneSetScaleStrategy
+	}{
+		{
+			name: "V-40 ReCreate, V-42 claims are reused", in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate},
+			want: rolling(v1beta1.ReCreate), wantScale: v1beta1.CloneSetScaleStrategy{EnablePVCReuse: true},
+		},
+		{
+			name: "V-40 disablePVCReuse", in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}, disable: true,
+			want: rolling(v1beta1.ReCreate),
+		},
+		{
+			name: "V-40 unknown type", in: v1alpha1.CloneSetUpdateStrategy{Type: "Blue"}, disable: true,
+			want: rolling(v1beta1.ReCreate),
+		},
+		{
+			name: "V-40 flat fields move", disable: true,
+			in: v1alpha1.CloneSetUpdateStrategy{
+				Type: v1alpha1.InPlaceOnly, Partition: ptr(intstr.FromString("50%")), Paused: true,
+				InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3},
+			},
+			want: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.RollingUpdate,
+				RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+					PodUpdatePolicy: v1beta1.InPlaceOnly, Partition: ptr(intstr.FromString("50%")), Paused: true,
+					InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3},
+				},
+			},
+		},
+		{
+			name: "V-40 OnDelete has no rollingUpdate", disable: true,
+			in:   v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.OnDelete, Partition: ptr(intstr.FromInt32(3))},
+			want: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDelete},
+		},
+		{
+			name: "V-40 label becomes a field", disable: true, labels: map[string]string{apps.LabelExcludePreparingDelete: "true"},
+			in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}, want: rolling(v1beta1.ReCreate),
+			wantScale: v1beta1.CloneSetScaleStrategy{ExcludePreparingDelete: true},
+		},
+		{
+			name: "V-40 label of another value does not", disable: true,
+			labels: map[string]string{apps.LabelExcludePreparingDelete: "yes"},
+			in:     v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}, want: rolling(v1beta1.ReCreate),
+		},
+		{
+			name: "V-40 annotations become fields", disable: true,
+			annotations: map[string]string{
+				apps.AnnotationImagePreDownloadParallelism:         "10%",
+				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
+				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "2",
+			},
+			in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate},
+			want: images(&pub.InPlaceUpdateStrategy{
+				ImagePreDownloadParallelism:         ptr(intstr.FromString("10%")),
+				ImagePreDownloadTimeoutSeconds:      ptr[int32](60),
+				ImagePreDownloadMinUpdatedReadyPods: ptr[int32](2),
+			}),
+		},
+		{
+			name: "V-40 percent of ready Pods and a timeout beyond int32 have no field", disable: true,
+			annotations: map[string]string{
+				apps.AnnotationImagePreDownloadTimeoutSeconds:      "99999999999",
+				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%",
+			},
+			in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}, want: rolling(v1beta1.ReCreate),
+		},
+		{
+			name: "V-40 image keys in the spec have no effect", disable: true,
+			in: v1alpha1.CloneSetUpdateStrategy{
+				Type:                  v1alpha1.ReCreate,
+				InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr[int32](9)},
+			},
+			want: images(&pub.InPlaceUpdateStrategy{}),
+		},
+		{
+			name: "V-41 no in-place strategy is the default of an in-place policy", disable: true,
+			in: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
+			want: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.RollingUpdate,
+				RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+					PodUpdatePolicy: v1beta1.InPlaceIfPossible, InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{},
+				},
+			},
+		},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			in := &v1alpha1.CloneSet{}
+			in.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CloneSet"))
+			in.Labels, in.Annotations = tc.labels, tc.annotations
+			in.Spec.UpdateStrategy, in.Spec.ScaleStrategy.DisablePVCReuse = tc.in, tc.disable
+			got := toBeta(t, in)
+			if diff := cmp.Diff(tc.want, got.Spec.UpdateStrategy); diff != "" {
+				t.Errorf("updateStrategy (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantScale, got.Spec.ScaleStrategy); diff != "" {
+				t.Errorf("scaleStrategy (-want +got):\n%s", diff)
+			}
+			for key, value := range tc.annotations {
+				if got.Annotations[key] != value {
+					t.Errorf("annotation %s = %q, want it to stay %q", key, got.Annotations[key], value)
+				}
+			}
+			checkAlpha(t, in)
+		})
+	}
+}
+
+func TestToV1alpha1(t *testing.T) {
+	inPlace := func(strategy pub.InPlaceUpdateStrategy) v1beta1.CloneSetUpdateStrategy {
+		return v1beta1.CloneSetUpdateStrategy{
+			Type: v1beta1.RollingUpdate,
+			RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+				PodUpdatePolicy: v1beta1.InPlaceIfPossible, InPlaceUpdateStrategy: &strategy,
+			},
+		}
+	}
+	tests := []struct {
+		name        string
+		labels      map[string]string
+		annotations map[string]string
+		in          v1beta1.CloneSetUpdateStrategy
+		exclude     bool
+		want        v1alpha1.CloneSetUpdateStrategy
+		wantLabels  map[string]string
+		// wantAnnotations leaves out the note.
+		wantAnnotations map[string]string
+		wantNote        bool
+	}{
+		{
+			name: "V-41 rollingUpdate missing is ReCreate", in: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.RollingUpdate},
+			want: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}, wantNote: true,
+		},
+		{
+			name: "V-41 empty in-place strategy becomes none, without a note", in: inPlace(pub.InPlaceUpdateStrategy{}),
+			want: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
+		},
+		{
+			name: "V-41 image fields become annotations",
+			in: inPlace(pub.InPlaceUpdateStrategy{
+				GracePeriodSeconds: 3, ImagePreDownloadParallelism: ptr(intstr.FromInt32(2)),
+				ImagePreDownloadTimeoutSeconds: ptr[int32](60), ImagePreDownloadMinUpdatedReadyPods: ptr[int32](0),
+			}),
+			want: v1alpha1.CloneSetUpdateStrategy{
+				Type:                  v1alpha1.InPlaceIfPossible,
+				InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3},
+			},
+			wantAnnotations: map[string]string{
+				apps.AnnotationImagePreDownloadParallelism:         "2",
+				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
+				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "0",
+			},
+		},
+		{
+			name:        "V-41 annotations not in effect are not shown, those without a field stay",
+			annotations: map[string]string{apps.AnnotationImagePreDownloadTimeoutSeconds: "60", apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%"},
+			in:          inPlace(pub.InPlaceUpdateStrategy{}),
+			want:        v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
+			wantAnnotations: map[string]string{
+				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%",
+			},
+			wantNote: true,
+		},
+		{
+			name: "C-30 excludePreparingDelete is written back", in: inPlace(pub.InPlaceUpdateStrategy{}), exclude: true,
+			want:       v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
+			wantLabels: map[string]string{apps.LabelExcludePreparingDelete: "true"}, wantNote: true,
+		},
+		{
+			name: "C-30 label not in effect is not shown", in: inPlace(pub.InPlaceUpdateStrategy{}),
+			labels: map[string]string{apps.LabelExcludePreparingDelete: "true"},
+			want:   v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible}, wantNote: true,
+		},
+		{
+			name: "V-41 OnDelete with settings", want: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.OnDelete},
+			in: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.OnDelete, RollingUpdate: &v1beta1.RollingUpdateCloneSet{Paused: true},
+			},
+			wantNote: true,
+		},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			in := &v1beta1.CloneSet{}
+			in.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("CloneSet"))
+			in.Labels, in.Annotations = tc.labels, tc.annotations
+			in.Spec.UpdateStrategy, in.Spec.ScaleStrategy.ExcludePreparingDelete = tc.in, tc.exclude
+			got := toAlpha(t, in)
+			_, note := got.Annotations[apps.AnnotationV1beta1Only]
+			if note != tc.wantNote {
+				t.Errorf("note = %q, want one: %t", got.Annotations[apps.AnnotationV1beta1Only], tc.wantNote)
+			}
+			if delete(got.Annotations, apps.AnnotationV1beta1Only); len(got.Annotations) == 0 {
+				got.Annotations = nil
+			}
+			if diff := cmp.Diff(tc.want, got.Spec.UpdateStrategy); diff != "" {
+				t.Errorf("updateStrategy (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantLabels, got.Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantAnnotations, got.Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			checkBeta(t, in)
+		})
+	}
+}
+
+// TestMergeRule edits an object in the version that does not know all of it.
+func TestMergeRule(t *testing.T) {
+	alpha := func(edit func(*v1alpha1.CloneSet)) *v1alpha1.CloneSet {
+		obj := &v1alpha1.CloneSet{}
+		obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CloneSet"))
+		edit(obj)
+		return obj
+	}
+	unknown := alpha(func(obj *v1alpha1.CloneSet) { obj.Spec.UpdateStrategy.Type = "Blue" })
+	onDelete := alpha(func(obj *v1alpha1.CloneSet) {
+		obj.Spec.UpdateStrategy = v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.OnDelete, Paused: true}
+	})
+	specKeys := alpha(func(obj *v1alpha1.CloneSet) {
+		obj.Spec.UpdateStrategy.Type = v1alpha1.InPlaceOnly
+		obj.Spec.UpdateStrategy.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{
+			GracePeriodSeconds: 1, ImagePreDownloadTimeoutSeconds: ptr[int32](9),
+		}
+	})
+	tests := []struct {
+		name string
+		in   *v1alpha1.CloneSet
+		edit func(*v1beta1.CloneSet)
+		want func(*v1alpha1.CloneSetUpdateStrategy)
+	}{
+		{
+			name: "an unrelated edit keeps the unknown type", in: unknown,
+			edit: func(obj *v1beta1.CloneSet) { obj.Spec.UpdateStrategy.RollingUpdate.Paused = true },
+			want: func(s *v1alpha1.CloneSetUpdateStrategy) { s.Paused = true },
+		},
+		{
+			name: "a new policy replaces the unknown type", in: unknown,
+			edit: func(obj *v1beta1.CloneSet) {
+				obj.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnly
+			},
+			want: func(s *v1alpha1.CloneSetUpdateStrategy) { s.Type = v1alpha1.InPlaceOnly },
+		},
+		{
+			name: "what OnDelete hid does not come back under another type", in: onDelete,
+			edit: func(obj *v1beta1.CloneSet) {
+				obj.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{
+					Type: v1beta1.RollingUpdate, RollingUpdate: &v1beta1.RollingUpdateCloneSet{PodUpdatePolicy: v1beta1.ReCreate},
+				}
+			},
+			want: func(s *v1alpha1.CloneSetUpdateStrategy) {
+				*s = v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.ReCreate}
+			},
+		},
+		{
+			name: "keys without effect survive an edit beside them", in: specKeys,
+			edit: func(obj *v1beta1.CloneSet) {
+				obj.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy.GracePeriodSeconds = 5
+			},
+			want: func(s *v1alpha1.CloneSetUpdateStrategy) { s.InPlaceUpdateStrategy.GracePeriodSeconds = 5 },
+		},
+		{
+			name: "keys without effect go with the object they are in", in: specKeys,
+			edit: func(obj *v1beta1.CloneSet) {
+				obj.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = nil
+			},
+			want: func(s *v1alpha1.CloneSetUpdateStrategy) { s.InPlaceUpdateStrategy = nil },
+		},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			stored := toBeta(t, tc.in)
+			if _, ok := stored.Annotations[apps.AnnotationV1alpha1Only]; !ok {
+				t.Fatal("nothing kept")
+			}
+			tc.edit(stored)
+			want := tc.in.Spec.UpdateStrategy.DeepCopy()
+			tc.want(want)
+			if diff := cmp.Diff(*want, toAlpha(t, stored).Spec.UpdateStrategy); diff != "" {
+				t.Errorf("updateStrategy (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEditedAnnotationWins changes, in v1alpha1, the annotation that stands for a field whose absence was kept.
+func TestEditedAnnotationWins(t *testing.T) {
+	stored := &v1beta1.CloneSet{}
+	stored.Annotations = map[string]string{apps.AnnotationImagePreDownloadTimeoutSeconds: "60"}
+	stored.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{
+		Type: v1beta1.RollingUpdate, RollingUpdate: &v1beta1.RollingUpdateCloneSet{PodUpdatePolicy: v1beta1.ReCreate},
+	}
+	shown := toAlpha(t, stored)
+	shown.Annotations[apps.AnnotationImagePreDownloadTimeoutSeconds] = "61"
+	got := toBeta(t, shown)
+	want := &pub.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr[int32](61)}
+	if diff := cmp.Diff(want, got.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy); diff != "" {
+		t.Errorf("inPlaceUpdateStrategy (-want +got):\n%s", diff)
+	}
+}
+
+func TestJSONKeepsUnknownFields(t *testing.T) {
+	const object = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet",` +
+		`"metadata":{"name":"web","creationTimestamp":null,"future":1},"spec":{"selector":{},` +
+		`"template":{"metadata":{"creationTimestamp":null},"spec":{"future":{"b":1.0,"a":[null]}}},` +
+		`"volumeClaimTemplates":[{"future":true}]},"status":{"availableReplicas":0,"readyReplicas":0,"replicas":0,` +
+		`"updatedReadyReplicas":0,"updatedReplicas":0}}`
+	alpha, err := conversion.JSON([]byte(object), "apps.kruise.io/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beta, err := conversion.JSON(alpha, "apps.kruise.io/v1beta1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got map[string]any
+	if err := errors.Join(json.Unmarshal([]byte(object), &want), json.Unmarshal(beta, &got)); err != nil {
+		t.Fatal(err)
+	}
+	for _, strategy := range []string{"scaleStrategy", "updateStrategy"} {
+		want["spec"].(map[string]any)[strategy] = map[string]any{}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestJSONRefuses(t *testing.T) {
+	for object, version := range map[string]string{
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet"}`: "apps.kruise.io/v2",
+		`{"apiVersion":"apps.kruise.io/v2","kind":"CloneSet"}`:      "apps.kruise.io/v1beta1",
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"Other"}`:    "apps.kruise.io/v1alpha1",
+	} {
+		if _, err := conversion.JSON([]byte(object), version); !errors.Is(err, conversion.ErrNotCloneSet) {
+			t.Errorf("JSON(%s, %s) = %v, want ErrNotCloneSet", object, version, err)
+		}
+	}
+	for _, object := range []string{
+		``, `[]`, `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","spec":[]}`,
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","spec":{"minReadySeconds":"x"}}`,
+	} {
+		if _, err := conversion.JSON([]byte(object), "apps.kruise.io/v1alpha1"); err == nil {
+			t.Errorf("JSON(%s) succeeded", object)
+		}
+	}
+	const nulls = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":null,"spec":null}`
+	if _, err := conversion.JSON([]byte(nulls), "apps.kruise.io/v1alpha1"); err != nil {
+		t.Errorf("JSON(%s) = %v", nulls, err)
+	}
+}

@@ -1,0 +1,38 @@
+// Package conversion answers "how does a CloneSet look in the other version, and how does nothing get lost?"
+//
+// Most fields have a place in both versions (V-40 to V-45). What has none is kept in one annotation of the converted
+// object: [apps.AnnotationV1beta1Only] on v1alpha1 objects, [apps.AnnotationV1alpha1Only] on v1beta1 objects. Both keys
+// are reserved: an annotation that does not parse is dropped, and so is one on the version it does not belong to.
+//
+// # The annotation
+//
+// Its value is JSON such as
+//
+//	{"when":["ReCreate"],"fields":[{"path":["spec","updateStrategy","type"],"shown":"ReCreate","kept":"Blue"}]}
+//
+// Each field says: converting the object back gives "shown" at this path (absent means no value there), the truth is
+// "kept". "when" is what converting back gave for the type of update and the Pod update policy. The annotation is
+// written only if converting back would change something, and removed when it is used.
+//
+// # The merge rule
+//
+// The object may have been edited in the version shown. So converting back first ignores the annotation; then each
+// field is restored if, and only if,
+//
+//   - the plain result has "shown" at its path, so nobody touched what it depends on; and
+//   - for paths under spec.updateStrategy, the plain result has the type and policy in "when".
+//
+// Everything else in the annotation is out of date and dropped: the edit wins.
+//
+// # Meaning of the keys of v1alpha1
+//
+// Three annotations and a label stand for fields of v1beta1. A v1alpha1 object shows them exactly when the field has a
+// value, so they never claim what is not in effect; a value without a place in the field, such as a percentage of ready
+// Pods, is left as it is (V-40). An inPlaceUpdateStrategy with nothing in it is shown as none (V-41), and none becomes
+// the {} that the defaults give to the two in-place policies.
+//
+// # Schemaless fields
+//
+// Template and volumeClaimTemplates may hold fields these Go types do not know. [JSON] works on serialised objects and
+// carries both over byte by byte; conversion webhooks should use it.
+package conversion

@@ -1,0 +1,256 @@
+package conversion
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// note is the content of the annotation. The package comment explains it.
+type note struct {
+	When   []string    `json:"when"`
+	Fields []keptField `json:"fields"`
+}
+
+type keptField struct {
+	Path  []string        `json:"path"`
+	Shown json.RawMessage `json:"shown,omitempty"`
+	Kept  json.RawMessage `json:"kept,omitempty"`
+}
+
+// fields is the part of an object that conversion can change: pointers into it, to read and to write.
+type fields struct {
+	labels      *map[string]string
+	annotations *map[string]string
+	// strategies are spec.scaleStrategy and spec.updateStrategy, by their names in JSON.
+	strategies map[string]any
+	// when is what decides how an updateStrategy is understood.
+	when []string
+}
+
+func betaFields(obj *v1beta1.CloneSet) fields {
+	strategy := &obj.Spec.UpdateStrategy
+	when := []string{string(strategy.Type)}
+	if strategy.RollingUpdate != nil {
+		when = append(when, string(strategy.RollingUpdate.PodUpdatePolicy))
+	}
+	return fields{
+		labels: &obj.Labels, annotations: &obj.Annotations, when: when,
+		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
+	}
+}
+
+func alphaFields(obj *v1alpha1.CloneSet) fields {
+	strategy := &obj.Spec.UpdateStrategy
+	return fields{
+		labels: &obj.Labels, annotations: &obj.Annotations, when: []string{string(strategy.Type)},
+		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
+	}
+}
+
+const (
+	specKey   = "spec"
+	scaleKey  = "scaleStrategy"
+	updateKey = "updateStrategy"
+)
+
+// tree returns the fields as decoded JSON. The two annotations of this package are not part of it.
+func (f fields) tree() (map[string]any, error) {
+	// Absent maps count as empty, so that every key has a difference of its own.
+	labels, annotations := map[string]string{}, map[string]string{}
+	maps.Copy(labels, *f.labels)
+	maps.Copy(annotations, *f.annotations)
+	delete(annotations, apps.AnnotationV1alpha1Only)
+	delete(annotations, apps.AnnotationV1beta1Only)
+	encoded, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": labels, "annotations": annotations},
+		specKey:    f.strategies,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	err = json.Unmarshal(encoded, &tree)
+	return tree, err
+}
+
+// set writes a tree back.
+func (f fields) set(tree map[string]any) error {
+	encoded, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	var parts struct {
+		Metadata struct{ Labels, Annotations map[string]string }
+		Spec     map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(encoded, &parts); err != nil {
+		return err
+	}
+	*f.labels, *f.annotations = noneIfEmpty(parts.Metadata.Labels), noneIfEmpty(parts.Metadata.Annotations)
+	for name, target := range f.strategies {
+		reflect.ValueOf(target).Elem().SetZero()
+		if err := json.Unmarshal(parts.Spec[name], target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noneIfEmpty(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// takeNote removes the annotation and returns its content, nothing if it does not parse.
+func takeNote(obj metav1.Object, key string) note {
+	var n note
+	text := obj.GetAnnotations()[key]
+	dropAnnotation(obj, key)
+	if json.Unmarshal([]byte(text), &n) != nil {
+		return note{}
+	}
+	return n
+}
+
+// restore applies the merge rule to f. A note whose values do not fit the types is out of date as a whole.
+func (n note) restore(f fields) error {
+	if len(n.Fields) == 0 {
+		return nil
+	}
+	tree, err := f.tree()
+	if err != nil {
+		return err
+	}
+	sameStrategy := slices.Equal(n.When, f.when)
+	changed := false
+	for _, field := range n.Fields {
+		underUpdate := len(field.Path) > 1 && field.Path[0] == specKey && field.Path[1] == updateKey
+		if (sameStrategy || !underUpdate) && field.restore(tree) {
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	plain, err := f.tree()
+	if err != nil {
+		return err
+	}
+	if f.set(tree) != nil {
+		return f.set(plain)
+	}
+	return nil
+}
+
+// restore puts the kept value in place if the tree has the shown one there, and reports whether it did.
+func (k keptField) restore(tree map[string]any) bool {
+	if len(k.Path) < 2 {
+		return false
+	}
+	parent := tree
+	for _, step := range k.Path[:len(k.Path)-1] {
+		next, ok := parent[step].(map[string]any)
+		if !ok {
+			return false
+		}
+		parent = next
+	}
+	last := k.Path[len(k.Path)-1]
+	shown, kept := decoded(k.Shown), decoded(k.Kept)
+	if !reflect.DeepEqual(parent[last], shown) {
+		return false
+	}
+	if kept == nil {
+		delete(parent, last)
+	} else {
+		parent[last] = kept
+	}
+	return true
+}
+
+// decoded returns nil for no value, which is what reading an absent key of a tree gives too.
+func decoded(raw json.RawMessage) any {
+	var value any
+	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
+		return nil
+	}
+	return value
+}
+
+// writeNote annotates obj with what differs between the truth and what converting back shows, if anything does.
+func writeNote(obj metav1.Object, key string, truth, back fields) error {
+	want, err := truth.tree()
+	if err != nil {
+		return err
+	}
+	got, err := back.tree()
+	if err != nil {
+		return err
+	}
+	n := note{When: back.when}
+	if err := n.compare(nil, want, got); err != nil || len(n.Fields) == 0 {
+		return err
+	}
+	encoded, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	annotate(obj, key, string(encoded))
+	return nil
+}
+
+// compare adds the differences below path, in the order of their keys.
+func (n *note) compare(path []string, want, got map[string]any) error {
+	var keys []string
+	for key := range want {
+		keys = append(keys, key)
+	}
+	for key := range got {
+		if _, both := want[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		at := append(slices.Clone(path), key)
+		wantMap, wantIsMap := want[key].(map[string]any)
+		gotMap, gotIsMap := got[key].(map[string]any)
+		if wantIsMap && gotIsMap {
+			if err := n.compare(at, wantMap, gotMap); err != nil {
+				return err
+			}
+			continue
+		}
+		if reflect.DeepEqual(want[key], got[key]) {
+			continue
+		}
+		field := keptField{Path: at}
+		var err error
+		if field.Kept, err = encodePresent(want, key); err != nil {
+			return err
+		}
+		if field.Shown, err = encodePresent(got, key); err != nil {
+			return err
+		}
+		n.Fields = append(n.Fields, field)
+	}
+	return nil
+}
+
+func encodePresent(from map[string]any, key string) (json.RawMessage, error) {
+	value, ok := from[key]
+	if !ok || value == nil {
+		return nil, nil
+	}
+	return json.Marshal(value)
+}

@@ -1,0 +1,119 @@
+package conversion_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+func toBeta(t *testing.T, obj *v1alpha1.CloneSet) *v1beta1.CloneSet {
+	t.Helper()
+	result, err := conversion.ToV1beta1(obj)
+	if err != nil {
+		t.Fatalf("ToV1beta1() = %v", err)
+	}
+	return result
+}
+
+func toAlpha(t *testing.T, obj *v1beta1.CloneSet) *v1alpha1.CloneSet {
+	t.Helper()
+	result, err := conversion.ToV1alpha1(obj)
+	if err != nil {
+		t.Fatalf("ToV1alpha1() = %v", err)
+	}
+	return result
+}
+
+func randomBeta(data []byte) *v1beta1.CloneSet {
+	obj := &v1beta1.CloneSet{}
+	obj.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("CloneSet"))
+	(&filler{data}).object(&obj.ObjectMeta, &obj.Spec, &obj.Status)
+	return obj
+}
+
+func randomAlpha(data []byte) *v1alpha1.CloneSet {
+	obj := &v1alpha1.CloneSet{}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CloneSet"))
+	(&filler{data}).object(&obj.ObjectMeta, &obj.Spec, &obj.Status)
+	return obj
+}
+
+// checkBeta converts there and back, twice, and looks at what the source became meanwhile.
+func checkBeta(t *testing.T, obj *v1beta1.CloneSet) {
+	t.Helper()
+	untouched := obj.DeepCopy()
+	shown := toAlpha(t, obj)
+	shownBefore := shown.DeepCopy()
+	back := toBeta(t, shown)
+	if diff := cmp.Diff(obj, back, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("through v1alpha1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(shown, toAlpha(t, back), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("second conversion to v1alpha1 (-first +second):\n%s", diff)
+	}
+	if diff := cmp.Diff(untouched, obj); diff != "" {
+		t.Errorf("ToV1alpha1() changed its argument:\n%s", diff)
+	}
+	if diff := cmp.Diff(shownBefore, shown); diff != "" {
+		t.Errorf("ToV1beta1() changed its argument:\n%s", diff)
+	}
+}
+
+func checkAlpha(t *testing.T, obj *v1alpha1.CloneSet) {
+	t.Helper()
+	stored := toBeta(t, obj)
+	back := toAlpha(t, stored)
+	if diff := cmp.Diff(obj, back, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("through v1beta1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(stored, toBeta(t, back), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("second conversion to v1beta1 (-first +second):\n%s", diff)
+	}
+}
+
+func FuzzV1beta1RoundTrip(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) { checkBeta(t, randomBeta(data)) })
+}
+
+func FuzzV1alpha1RoundTrip(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) { checkAlpha(t, randomAlpha(data)) })
+}
+
+// TestRandomRoundTrips is the part of the fuzzing that every run repeats.
+func TestRandomRoundTrips(t *testing.T) {
+	const rounds, length = 3000, 400
+	random := rand.NewChaCha8([32]byte{1})
+	data := make([]byte, length)
+	for range rounds {
+		if _, err := random.Read(data); err != nil {
+			t.Fatal(err)
+		}
+		checkBeta(t, randomBeta(data))
+		checkAlpha(t, randomAlpha(data))
+		if t.Failed() {
+			t.Fatalf("with data %q", data)
+		}
+	}
+}
+
+// FuzzForeignNote shows that nothing users write into the annotation does harm.
+func FuzzForeignNote(f *testing.F) {
+	f.Add(`{"when":["ReCreate"],"fields":[{"path":["spec","updateStrategy"],"kept":7}]}`)
+	f.Add(`{"when":["RollingUpdate",""],"fields":[{"path":["spec","scaleStrategy"],"shown":{}}]}`)
+	f.Add(`{"fields":[{"path":["metadata","labels"],"shown":{},"kept":[]},{"path":[]}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		alpha, beta := randomAlpha(nil), randomBeta(nil)
+		alpha.Annotations = map[string]string{"workloadkit.io/v1beta1-only": text}
+		beta.Annotations = map[string]string{"workloadkit.io/v1alpha1-only": text}
+		beta = toBeta(t, toAlpha(t, beta))
+		beta.Spec.Template = alpha.Spec.Template
+		checkBeta(t, toBeta(t, alpha))
+		checkAlpha(t, toAlpha(t, beta))
+	})
+}

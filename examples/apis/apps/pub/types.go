@@ -1,0 +1,91 @@
+// Package pub answers "which field shapes do the versions of the workloads have in common?"
+//
+// These types are part of the specs of v1alpha1 and v1beta1 alike, so conversion copies them as they are.
+//
+// +kubebuilder:object:generate=true
+package pub
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Lifecycle lets users hold a Pod back at three points of its life (L-1 to L-14).
+type Lifecycle struct {
+	// PreDelete holds the deletion of a Pod for as long as any of its handlers is on the Pod (L-2).
+	// +optional
+	PreDelete *LifecycleHook `json:"preDelete,omitempty"`
+	// InPlaceUpdate holds an in-place update until its handlers are off the Pod, and the Pod's return to Normal until
+	// they are all on it again (L-3, L-4).
+	// +optional
+	InPlaceUpdate *LifecycleHook `json:"inPlaceUpdate,omitempty"`
+	// PreNormal holds a new Pod back from counting as available until all of its handlers are on the Pod (L-7).
+	// +optional
+	PreNormal *LifecycleHook `json:"preNormal,omitempty"`
+}
+
+// LifecycleHook names the handlers of one hook. Any handler on the Pod makes it hooked, all of them all-hooked (L-1).
+type LifecycleHook struct {
+	// LabelsHandler lists labels with the exact value that counts.
+	// +optional
+	LabelsHandler map[string]string `json:"labelsHandler,omitempty"`
+	// FinalizersHandler lists finalizers.
+	// +optional
+	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
+	// MarkPodNotReady makes the Pod not ready while preDelete or inPlaceUpdate waits. It has no effect for preNormal
+	// (L-11). Default false.
+	// +optional
+	MarkPodNotReady bool `json:"markPodNotReady,omitempty"`
+}
+
+// InPlaceUpdateStrategy says how to update in place. In v1alpha1 the three image fields are part of the schema but
+// without effect: that version uses annotations (V-40).
+type InPlaceUpdateStrategy struct {
+	// GracePeriodSeconds is how long a Pod stays not ready before it changes, in seconds. Default 0 (U-14).
+	// +optional
+	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+	// ImagePreDownloadParallelism is on how many nodes an image is pulled ahead at a time: an integer of at least 0,
+	// no percentage (V-21). Default 1 (I-3).
+	// +optional
+	ImagePreDownloadParallelism *intstr.IntOrString `json:"imagePreDownloadParallelism,omitempty"`
+	// ImagePreDownloadTimeoutSeconds limits the pulling on one node, in seconds. Default 300 (I-3).
+	// +optional
+	ImagePreDownloadTimeoutSeconds *int32 `json:"imagePreDownloadTimeoutSeconds,omitempty"`
+	// ImagePreDownloadMinUpdatedReadyPods is how many updated Pods must be ready before images are pulled ahead.
+	// Default 0 (I-4).
+	// +optional
+	ImagePreDownloadMinUpdatedReadyPods *int32 `json:"imagePreDownloadMinUpdatedReadyPods,omitempty"`
+}
+
+// PriorityStrategy orders Pods for update, by weight or by keys but not both (O-1, V-18).
+type PriorityStrategy struct {
+	// OrderPriority sorts by the first listed label key a Pod has, then by the number that ends the label's value,
+	// larger first.
+	// +optional
+	OrderPriority []OrderPriorityTerm `json:"orderPriority,omitempty"`
+	// WeightPriority sorts by the sum of the weights of all matching terms, larger first.
+	// +optional
+	WeightPriority []WeightPriorityTerm `json:"weightPriority,omitempty"`
+}
+
+// OrderPriorityTerm is one label key.
+type OrderPriorityTerm struct {
+	// OrderedKey is the label key. Its value should end in a number; otherwise it counts as 0.
+	OrderedKey string `json:"orderedKey"`
+}
+
+// WeightPriorityTerm adds a weight to the Pods it matches.
+type WeightPriorityTerm struct {
+	// Weight is between 0 and 100 (V-18).
+	Weight int32 `json:"weight"`
+	// MatchSelector selects Pods by label. It must not be empty.
+	MatchSelector metav1.LabelSelector `json:"matchSelector"`
+}
+
+// ScatterTerm spreads Pods with one label value over a rollout (O-4).
+type ScatterTerm struct {
+	// Key is the label key.
+	Key string `json:"key"`
+	// Value is the label value.
+	Value string `json:"value"`
+}

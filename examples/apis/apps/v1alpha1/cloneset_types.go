@@ -1,0 +1,145 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where
+// possible.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:unservedversion
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:path=clonesets,singular=cloneset,shortName=clone,scope=Namespaced
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=".spec.replicas"
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=".status.updatedReplicas"
+// +kubebuilder:printcolumn:name="UPDATED_READY",type=integer,JSONPath=".status.updatedReadyReplicas"
+// +kubebuilder:printcolumn:name="UPDATED_AVAILABLE",type=integer,JSONPath=".status.updatedAvailableReplicas"
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=".status.readyReplicas"
+// +kubebuilder:printcolumn:name="TOTAL",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="CONTAINERS",type=string,priority=1,JSONPath=".spec.template.spec.containers[*].name"
+// +kubebuilder:printcolumn:name="IMAGES",type=string,priority=1,JSONPath=".spec.template.spec.containers[*].image"
+// +kubebuilder:printcolumn:name="SELECTOR",type=string,priority=1,JSONPath=".status.labelSelector"
+type CloneSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CloneSetSpec           `json:"spec,omitempty"`
+	Status v1beta1.CloneSetStatus `json:"status,omitempty"`
+}
+
+// CloneSetList is a list of CloneSets.
+//
+// +kubebuilder:object:root=true
+type CloneSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []CloneSet `json:"items"`
+}
+
+// CloneSetSpec is what the user wants.
+type CloneSetSpec struct {
+	// Replicas is the number of Pods, at least 0. Default 1.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	Selector *metav1.LabelSelector `json:"selector"`
+	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
+	// version of the API are kept.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+	// VolumeClaimTemplates are the claims every new Pod gets (C-9). A change affects Pods created from then on and
+	// makes no revision (C-37). Fields unknown to this version of the API are kept.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	// ScaleStrategy says how to create and delete Pods.
+	// +optional
+	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
+	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// +optional
+	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit is how many unused revisions are kept (R-8). Default 10.
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// Lifecycle holds Pods back at creation, in-place update and deletion.
+	// +optional
+	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck
+	// (C-50). Unset or 2147483647 turns the Progressing condition off.
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetScaleStrategy says how to create and delete Pods.
+type CloneSetScaleStrategy struct {
+	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone (C-55).
+	// +optional
+	PodsToDelete []string `json:"podsToDelete,omitempty"`
+	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited (C-15).
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// DisablePVCReuse stops new Pods from taking over the claims of Pods that were lost (C-36). Default false; v1beta1
+	// has the opposite field and so the opposite default (V-42).
+	// +optional
+	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
+}
+
+// CloneSetUpdateStrategyType says whether and how an outdated Pod is updated.
+type CloneSetUpdateStrategyType string
+
+const (
+	// ReCreate deletes the Pod and creates a new one.
+	ReCreate CloneSetUpdateStrategyType = "ReCreate"
+	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise (C-46).
+	InPlaceIfPossible CloneSetUpdateStrategyType = "InPlaceIfPossible"
+	// InPlaceOnly changes the Pod and never recreates it (C-46, V-11).
+	InPlaceOnly CloneSetUpdateStrategyType = "InPlaceOnly"
+	// OnDelete updates no Pod. Validation refuses it in this version; it appears when a v1beta1 object is read.
+	OnDelete CloneSetUpdateStrategyType = "OnDelete"
+)
+
+// CloneSetUpdateStrategy says how to replace or change Pods of an older revision. Percentages may have decimals
+// ("12.5%").
+type CloneSetUpdateStrategy struct {
+	// Type is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate.
+	// +optional
+	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
+	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
+	// below replicas unless it is exactly "100%" (P-2). Default 0.
+	// +optional
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
+	// rounded up when maxSurge is 0 and down otherwise (P-1, P-4). Default "20%".
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
+	// rounded up. It must be 0 with InPlaceOnly. Default 0.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// Paused stops updates, not scaling (C-20). Default false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// PriorityStrategy orders the Pods to update.
+	// +optional
+	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
+	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy (O-5).
+	// +optional
+	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
+	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
+	// +optional
+	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+}

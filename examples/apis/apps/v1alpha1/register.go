@@ -1,0 +1,25 @@
+// Package v1alpha1 answers "what does a CloneSet look like to clients of the older version?"
+//
+// Objects are stored as v1beta1; package conversion turns one into the other without losing anything. Pod updates are
+// flat here (no rollingUpdate object), claims of lost Pods are reused by default (V-42), and pre-download of images and
+// excludePreparingDelete are set through annotations and a label.
+//
+// +kubebuilder:object:generate=true
+// +groupName=apps.kruise.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is apps.kruise.io/v1alpha1. Treat it as a constant.
+var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this version.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,227 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+)
+
+// CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where
+// possible.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:path=clonesets,singular=cloneset,shortName=clone,scope=Namespaced
+// +kubebuilder:printcolumn:name="DESIRED",type=integer,JSONPath=".spec.replicas"
+// +kubebuilder:printcolumn:name="UPDATED",type=integer,JSONPath=".status.updatedReplicas"
+// +kubebuilder:printcolumn:name="UPDATED_READY",type=integer,JSONPath=".status.updatedReadyReplicas"
+// +kubebuilder:printcolumn:name="UPDATED_AVAILABLE",type=integer,JSONPath=".status.updatedAvailableReplicas"
+// +kubebuilder:printcolumn:name="READY",type=integer,JSONPath=".status.readyReplicas"
+// +kubebuilder:printcolumn:name="TOTAL",type=integer,JSONPath=".status.replicas"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+// +kubebuilder:printcolumn:name="CONTAINERS",type=string,priority=1,JSONPath=".spec.template.spec.containers[*].name"
+// +kubebuilder:printcolumn:name="IMAGES",type=string,priority=1,JSONPath=".spec.template.spec.containers[*].image"
+// +kubebuilder:printcolumn:name="SELECTOR",type=string,priority=1,JSONPath=".status.labelSelector"
+type CloneSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CloneSetSpec   `json:"spec,omitempty"`
+	Status CloneSetStatus `json:"status,omitempty"`
+}
+
+// CloneSetList is a list of CloneSets.
+//
+// +kubebuilder:object:root=true
+type CloneSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []CloneSet `json:"items"`
+}
+
+// CloneSetSpec is what the user wants.
+type CloneSetSpec struct {
+	// Replicas is the number of Pods, at least 0. Default 1.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects the Pods. It must not be empty, must match the labels of the template, and cannot change.
+	Selector *metav1.LabelSelector `json:"selector"`
+	// Template is what Pods are made from. Only a change of this field makes a new revision. Fields unknown to this
+	// version of the API are kept.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+	// VolumeClaimTemplates are the claims every new Pod gets (C-9). A change affects Pods created from then on and
+	// makes no revision (C-37). Fields unknown to this version of the API are kept.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	// ScaleStrategy says how to create and delete Pods.
+	// +optional
+	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
+	// UpdateStrategy says how to replace or change Pods of an older revision.
+	// +optional
+	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit is how many unused revisions are kept (R-8). Default 10.
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// Lifecycle holds Pods back at creation, in-place update and deletion.
+	// +optional
+	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck
+	// (C-50). Unset or 2147483647 turns the Progressing condition off.
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetScaleStrategy says how to create and delete Pods.
+type CloneSetScaleStrategy struct {
+	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone (C-55).
+	// +optional
+	PodsToDelete []string `json:"podsToDelete,omitempty"`
+	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited (C-15).
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// EnablePVCReuse lets new Pods take over the claims of Pods that were lost (C-36). Default false; v1alpha1 has the
+	// opposite field and so the opposite default (V-42).
+	// +optional
+	// +kubebuilder:default=false
+	EnablePVCReuse bool `json:"enablePVCReuse,omitempty"`
+	// ExcludePreparingDelete leaves Pods that wait in PreparingDelete out of the count, so that their replacements
+	// come at once (C-30). Default false.
+	// +optional
+	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
+}
+
+// CloneSetUpdateStrategyType is the kind of update.
+type CloneSetUpdateStrategyType string
+
+const (
+	// RollingUpdate updates Pods step by step within budgets.
+	RollingUpdate CloneSetUpdateStrategyType = "RollingUpdate"
+	// OnDelete updates no Pod; Pods deleted by others come back at the update revision (C-22).
+	OnDelete CloneSetUpdateStrategyType = "OnDelete"
+)
+
+// CloneSetUpdateStrategy says how to replace or change Pods of an older revision.
+type CloneSetUpdateStrategy struct {
+	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
+	// +optional
+	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
+	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing (V-1).
+	// +optional
+	RollingUpdate *RollingUpdateCloneSet `json:"rollingUpdate,omitempty"`
+}
+
+// CloneSetPodUpdatePolicy says what becomes of an outdated Pod.
+type CloneSetPodUpdatePolicy string
+
+const (
+	// ReCreate deletes the Pod and creates a new one.
+	ReCreate CloneSetPodUpdatePolicy = "ReCreate"
+	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise (C-46).
+	InPlaceIfPossible CloneSetPodUpdatePolicy = "InPlaceIfPossible"
+	// InPlaceOnly changes the Pod and never recreates it (C-46, V-11).
+	InPlaceOnly CloneSetPodUpdatePolicy = "InPlaceOnly"
+)
+
+// RollingUpdateCloneSet holds the settings of a rolling update. Percentages may have decimals ("12.5%").
+type RollingUpdateCloneSet struct {
+	// PodUpdatePolicy is ReCreate, InPlaceIfPossible or InPlaceOnly. Default ReCreate.
+	// +optional
+	PodUpdatePolicy CloneSetPodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
+	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
+	// below replicas unless it is exactly "100%" (P-2). Default 0.
+	// +optional
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
+	// rounded up when maxSurge is 0 and down otherwise (P-1, P-4). Default "20%".
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
+	// rounded up. It must be 0 with InPlaceOnly. Default 0.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// Paused stops updates, not scaling (C-20). Default false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// PriorityStrategy orders the Pods to update.
+	// +optional
+	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
+	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy (O-5).
+	// +optional
+	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
+	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
+	// +optional
+	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+}
+
+// CloneSetStatus is what the controller observed. Only active Pods count (C-3, C-49).
+type CloneSetStatus struct {
+	// ObservedGeneration is the generation this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of Pods.
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of running and ready Pods that are not being updated in place.
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// AvailableReplicas is the number of Pods ready for minReadySeconds and in lifecycle state Normal or none.
+	AvailableReplicas int32 `json:"availableReplicas"`
+	// UpdatedReplicas is the number of Pods at the update revision.
+	UpdatedReplicas int32 `json:"updatedReplicas"`
+	// UpdatedReadyReplicas is the number of ready Pods at the update revision.
+	UpdatedReadyReplicas int32 `json:"updatedReadyReplicas"`
+	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
+	// +optional
+	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
+	// ExpectedUpdatedReplicas is how many Pods the partition lets go to the update revision (P-3).
+	// +optional
+	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
+	// UpdateRevision is the name of the newest revision (R-6).
+	// +optional
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// CurrentRevision is the name of the revision that is being replaced, or of the newest one when none is (R-6).
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// CollisionCount is how many hash collisions revision names had (R-3).
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// Conditions say how scaling and the rollout go.
+	// +optional
+	Conditions []CloneSetCondition `json:"conditions,omitempty"`
+	// LabelSelector is the selector as a string, for autoscalers.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+}
+
+// CloneSetConditionType is one of the condition types in package apps.
+type CloneSetConditionType string
+
+// CloneSetCondition is one condition.
+type CloneSetCondition struct {
+	// Type is Progressing, FailedScale or FailedUpdate.
+	Type CloneSetConditionType `json:"type"`
+	// Status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastUpdateTime is when the current reason began; the progress deadline counts from here (C-51).
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
+	// LastTransitionTime is when Status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	// Reason is a CamelCase word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message is for humans.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

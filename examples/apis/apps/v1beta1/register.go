@@ -1,0 +1,25 @@
+// Package v1beta1 answers "what does a CloneSet look like, as stored?"
+//
+// v1beta1 is the version in storage, the hub of all conversions and the only version controllers read and write. JSON
+// names are those of the established API; the fields are described in section 2.1 of the behaviour reference. Functions
+// that default and validate these types are in package cloneset.
+//
+// +kubebuilder:object:generate=true
+// +groupName=apps.kruise.io
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is apps.kruise.io/v1beta1. Treat it as a constant.
+var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta1"}
+
+// AddToScheme registers the types of this version.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

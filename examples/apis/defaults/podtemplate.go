@@ -1,0 +1,151 @@
+// Package defaults answers "which values does the API server fill in where a Pod template is silent?"
+//
+// A workload whose CRD keeps the template without a schema has to do that itself, or its revisions would differ from
+// the Pods made of them. The values are those Kubernetes applies to the template of a Deployment, so things it sets on
+// Pods only (enableServiceLinks, requests from limits, host ports) are left alone. Values present are never changed,
+// with one exception the API server makes too: quantities finer than a thousandth are rounded up.
+package defaults
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Options are the differences between kinds and feature gates. The zero value is plain Kubernetes.
+type Options struct {
+	// ContainerImagePullPolicy is for containers that name none. Empty applies the Kubernetes rule: Always for the tag
+	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always (V-4). Init containers
+	// always follow the Kubernetes rule.
+	ContainerImagePullPolicy corev1.PullPolicy
+	// HostNetworkHostPorts sets hostPort to containerPort where it is 0 and the template uses hostNetwork (V-3, gate
+	// DefaultHostNetworkHostPortsInPodTemplates).
+	HostNetworkHostPorts bool
+}
+
+// PodTemplate fills in the defaults of a Pod template. It is idempotent.
+func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
+	spec := &template.Spec
+	podSpec(spec)
+	if opts.HostNetworkHostPorts && spec.HostNetwork {
+		hostPorts(spec.InitContainers)
+		hostPorts(spec.Containers)
+	}
+	for i := range spec.Volumes {
+		volume(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		container(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		if opts.ContainerImagePullPolicy != "" {
+			setIfZero(&spec.Containers[i].ImagePullPolicy, opts.ContainerImagePullPolicy)
+		}
+		container(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		container((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+}
+
+// ClaimTemplate fills in the defaults of one claim template: the phase Pending and rounded quantities. volumeMode stays
+// unset (V-2): the API server sets it on the claims themselves.
+func ClaimTemplate(claim *corev1.PersistentVolumeClaim) {
+	setIfZero(&claim.Status.Phase, corev1.ClaimPending)
+	roundUp(claim.Spec.Resources.Limits)
+	roundUp(claim.Spec.Resources.Requests)
+	roundUp(claim.Status.Capacity)
+	roundUp(claim.Status.AllocatedResources)
+}
+
+func podSpec(spec *corev1.PodSpec) {
+	setIfZero(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	setIfZero(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	setIfZero(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	setIfNil(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	setIfNil(&spec.SecurityContext, corev1.PodSecurityContext{})
+}
+
+func hostPorts(containers []corev1.Container) {
+	for i := range containers {
+		for j := range containers[i].Ports {
+			port := &containers[i].Ports[j]
+			setIfZero(&port.HostPort, port.ContainerPort)
+		}
+	}
+}
+
+func container(c *corev1.Container) {
+	setIfZero(&c.ImagePullPolicy, pullPolicyFor(c.Image))
+	setIfZero(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	setIfZero(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		setIfZero(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil {
+			fieldRef(from.FieldRef)
+			if from.FileKeyRef != nil {
+				setIfNil(&from.FileKeyRef.Optional, false)
+			}
+		}
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		probe(p)
+	}
+	if c.Lifecycle != nil {
+		for _, h := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if h != nil {
+				httpGet(h.HTTPGet)
+			}
+		}
+	}
+}
+
+func probe(p *corev1.Probe) {
+	if p == nil {
+		return
+	}
+	setIfZero(&p.TimeoutSeconds, 1)
+	setIfZero(&p.PeriodSeconds, 10)
+	setIfZero(&p.SuccessThreshold, 1)
+	setIfZero(&p.FailureThreshold, 3)
+	httpGet(p.HTTPGet)
+	if p.GRPC != nil {
+		setIfNil(&p.GRPC.Service, "")
+	}
+}
+
+func httpGet(action *corev1.HTTPGetAction) {
+	if action == nil {
+		return
+	}
+	setIfZero(&action.Path, "/")
+	setIfZero(&action.Scheme, corev1.URISchemeHTTP)
+}
+
+func fieldRef(ref *corev1.ObjectFieldSelector) {
+	if ref != nil {
+		setIfZero(&ref.APIVersion, "v1")
+	}
+}
+
+// setIfZero sets a field that has its zero value.
+func setIfZero[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// setIfNil sets an optional field that is absent.
+func setIfNil[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

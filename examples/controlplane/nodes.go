@@ -1,0 +1,87 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// simulated is kwok's own annotation for Nodes that are not real.
+const simulated = "kwok.x-k8s.io/node"
+
+// createNodes registers the Nodes as their kubelets would; kwok then makes them Ready.
+func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
+	for i := range max(n, 0) {
+		node := newNode(i)
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+func newNode(i int) *corev1.Node {
+	name := fmt.Sprintf("sim-%02d", i+1)
+	zones := []string{"zone-a", "zone-b", "zone-c"}
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("64"),
+		corev1.ResourceMemory:           resource.MustParse("256Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("500"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:     name,
+				corev1.LabelTopologyZone: zones[i%len(zones)],
+				corev1.LabelArchStable:   "amd64",
+				corev1.LabelOSStable:     "linux",
+			},
+			Annotations: map[string]string{simulated: "fake"},
+		},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.64.%d.%d", (i+1)/250, (i+1)%250+1)},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			NodeInfo: corev1.NodeSystemInfo{
+				KubeletVersion: kubernetesVersion, KubeProxyVersion: kubernetesVersion, ContainerRuntimeVersion: "sim://1",
+				OperatingSystem: "linux", Architecture: "amd64", OSImage: "simulated", KernelVersion: "simulated",
+			},
+		},
+	}
+}
+
+// ready says what a test would stumble over if it began now, or nil.
+func (c *ControlPlane) ready(ctx context.Context) error {
+	if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("wait for the first service account: %w", err)
+	}
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("wait for the nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; !schedulable(node) {
+			return fmt.Errorf("node %s is not ready", node.Name)
+		}
+	}
+	return nil
+}
+
+// schedulable is the case when the Node is Ready and the controller manager has lifted the taint of new Nodes.
+func schedulable(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue && len(node.Spec.Taints) == 0
+		}
+	}
+	return false
+}

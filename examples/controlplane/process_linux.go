@@ -1,0 +1,30 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// identity tells a process from a later one that was given the same number: its start time in ticks since boot, and its
+// program.
+func identity(pid int) (string, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", fmt.Errorf("identify process %d: %w", pid, err)
+	}
+	// The second field, the name, is in parentheses and may hold anything, spaces too.
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 || fields[0] == "Z" {
+		return "", fmt.Errorf("identify process %d: it is gone", pid)
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return "", fmt.Errorf("identify process %d: %w", pid, err)
+	}
+	return fields[19] + " " + strings.TrimSuffix(exe, " (deleted)"), nil
+}

@@ -1,0 +1,194 @@
+{{- /* Renders what a kubelet reports for a Pod that runs. Input: the Pod. Output: a strategic merge patch in JSON.
+       A template returns values by setting keys of its input. */ -}}
+#include condition.tpl
+{{- /* named sets .yes if the annotation .key, names with commas or "*", names the container .name. */ -}}
+{{- define "named" -}}
+{{- $v := get (.pod.metadata.annotations | default dict) .key -}}
+{{- $_ := set . "yes" (or (eq $v "*") (has .name (splitList "," (nospace $v)))) -}}
+{{- end -}}
+{{- /* changed sets .yes if container .spec needs a restart: another image, or a resource whose resizePolicy asks for one. */ -}}
+{{- define "changed" -}}
+{{- $in := . -}}
+{{- $_ := set $in "yes" (and (hasKey .old "image") (ne (get .old "image") .spec.image)) -}}
+{{- $have := get .old "resources" | default dict -}}{{- $want := get .spec "resources" | default dict -}}
+{{- if get (get .old "state" | default dict) "running" -}}
+{{- range .spec.resizePolicy -}}
+{{- if eq .restartPolicy "RestartContainer" -}}
+{{- $name := .resourceName -}}
+{{- range list "requests" "limits" -}}
+{{- if ne (get (get $have . | default dict) $name | print) (get (get $want . | default dict) $name | print) -}}
+{{- $_ := set $in "yes" true -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, or nothing. */ -}}
+{{- define "step" -}}
+{{- $state := get .old "state" | default dict -}}
+{{- $waiting := get $state "waiting" | default dict -}}
+{{- $pending := or (get $waiting "message") (get (get $state "terminated" | default dict) "message") "" -}}
+{{- $step := "" -}}
+{{- if .plain -}}
+{{- if not $state }}{{ $step = "complete" }}{{ end -}}
+{{- else if not $state -}}
+{{- $step = ternary "wait" "start" (ne .delay "") -}}
+{{- else if hasPrefix "starts at " $pending -}}
+{{- if le (trimPrefix "starts at " $pending) .due }}{{ $step = ternary "restart" "start" (hasKey $state "terminated") }}{{ end -}}
+{{- else if eq (get $waiting "reason") "CrashLoopBackOff" -}}
+{{- if not .crash }}{{ $step = "restart" }}{{ end -}}
+{{- else if .changed -}}
+{{- $step = ternary "pause" "restart" (ne .delay "") -}}
+{{- else if .crash -}}
+{{- $step = "crash" -}}
+{{- end -}}
+{{- $_ := set . "step" $step -}}
+{{- end -}}
+{{- /* container sets .status, the status of container .spec, from .old, the one reported last. */ -}}
+{{- define "container" -}}
+{{- $in := . -}}{{- $c := .spec -}}{{- $old := .old -}}{{- $now := .now -}}{{- $step := .step -}}
+{{- $run := get (get $old "state" | default dict) "running" | default dict -}}
+{{- $ended := dict "exitCode" 0 "reason" "Completed" "startedAt" (get $run "startedAt" | default $now) "finishedAt" $now -}}
+{{- $_ := set $ended "containerID" (get $old "containerID") -}}
+{{- $message := print "starts at " ((now | dateModify (default "0s" .delay)).UTC.Format "2006-01-02T15:04:05.000000Z07:00") -}}
+{{- $restarts := int64 (get $old "restartCount" | default 0 | print) -}}
+{{- $s := omit $old "" -}}
+{{- if eq $step "restart" -}}
+{{- $restarts = add1 $restarts -}}
+{{- $stopped := get (get $old "state") "terminated" -}}
+{{- if $stopped }}{{ $_ := set $s "lastState" (dict "terminated" (omit $stopped "message")) -}}
+{{- else if $run }}{{ $_ := set $s "lastState" (dict "terminated" $ended) }}{{ end -}}
+{{- end -}}
+{{- if has $step (list "complete" "start" "restart" "wait") -}}
+{{- $_ := set $s "name" $c.name -}}{{- $_ := set $s "image" $c.image -}}{{- $_ := set $s "imageID" "" -}}
+{{- $_ := set $s "restartCount" $restarts -}}
+{{- $_ := set $s "ready" (eq $step "complete") -}}{{- $_ := set $s "started" false -}}
+{{- end -}}
+{{- if has $step (list "complete" "start" "restart") -}}
+{{- $_ := set $s "imageID" (print "sim@sha256:" (sha256sum $c.image)) -}}
+{{- $_ := set $s "containerID" (print "sim://" (sha256sum (print .pod.metadata.uid "/" $c.name "/" $restarts))) -}}
+{{- end -}}
+{{- if eq $step "wait" -}}
+{{- $_ := set $s "state" (dict "waiting" (dict "reason" "ContainerCreating" "message" $message)) -}}
+{{- else if eq $step "complete" -}}
+{{- $_ := set $s "state" (dict "terminated" (set $ended "containerID" $s.containerID)) -}}
+{{- else if has $step (list "start" "restart") -}}
+{{- $run = dict "startedAt" $now -}}
+{{- $_ := set $s "state" (dict "running" $run) -}}
+{{- else if eq $step "pause" -}}
+{{- $run = dict -}}
+{{- $_ := set $s "state" (dict "terminated" (set $ended "message" $message)) -}}
+{{- else if eq $step "crash" -}}
+{{- $run = dict -}}
+{{- $_ := set $s "lastState" (dict "terminated" (merge (dict "exitCode" 1 "reason" "Error") $ended)) -}}
+{{- $back := print "back-off 10s restarting failed container=" $c.name " pod=" .pod.metadata.name "_" .pod.metadata.namespace -}}
+{{- $_ := set $s "state" (dict "waiting" (dict "reason" "CrashLoopBackOff" "message" $back)) -}}
+{{- end -}}
+{{- if not .plain -}}
+{{- $_ := set $s "started" (ne (len $run) 0) -}}
+{{- $_ := set $s "ready" (and (ne (len $run) 0) (not .unready)) -}}
+{{- if $run -}}
+{{- $resources := get $c "resources" | default dict -}}
+{{- $_ := set $s "resources" (pick $resources "limits" "requests") -}}
+{{- $_ := unset $s "allocatedResources" -}}
+{{- with get $resources "requests" }}{{ $_ := set $s "allocatedResources" . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $in "status" $s -}}
+{{- end -}}
+
+{{- $pod := . -}}
+{{- $now := now.UTC.Format "2006-01-02T15:04:05Z07:00" -}}
+{{- $due := (now | dateModify "2ms").UTC.Format "2006-01-02T15:04:05.000000Z07:00" -}}
+{{- $delay := get ($pod.metadata.annotations | default dict) "sim.workloadkit.io/start-delay" -}}
+{{- if regexMatch "^[0-9]+$" $delay }}{{ $delay = print $delay "ms" }}{{ end -}}
+{{- $status := dict "observedGeneration" $pod.metadata.generation -}}
+{{- $unready := list -}}{{- $incomplete := list -}}{{- $begun := false -}}{{- $creating := false -}}
+{{- range $kind := list "init" "" "ephemeral" -}}
+{{- $specs := ternary "containers" (print $kind "Containers") (eq $kind "") -}}
+{{- $list := ternary "containerStatuses" (print $kind "ContainerStatuses") (eq $kind "") -}}
+{{- range index $pod.spec $specs -}}
+{{- $c := . -}}
+{{- $old := dict -}}
+{{- range index $pod.status $list }}{{ if eq .name $c.name }}{{ $old = . }}{{ end }}{{ end -}}
+{{- $crash := dict "pod" $pod "key" "sim.workloadkit.io/crash" "name" $c.name -}}{{- template "named" $crash -}}
+{{- $sick := dict "pod" $pod "key" "sim.workloadkit.io/unready" "name" $c.name -}}{{- template "named" $sick -}}
+{{- $change := dict "spec" $c "old" $old -}}{{- template "changed" $change -}}
+{{- $plain := and (eq $kind "init") (ne (get $c "restartPolicy") "Always") -}}
+{{- $in := dict "pod" $pod "spec" $c "old" $old "now" $now "due" $due "delay" $delay "plain" $plain -}}
+{{- $_ := set $in "changed" $change.yes -}}{{- $_ := set $in "crash" $crash.yes -}}
+{{- $_ := set $in "unready" (or $sick.yes (eq $kind "ephemeral")) -}}
+{{- template "step" $in -}}
+{{- template "container" $in -}}
+{{- $s := $in.status -}}
+{{- $_ := set $status $list (append (get $status $list | default list) $s) -}}
+{{- if and (not $plain) (not $s.ready) (ne $kind "ephemeral") }}{{ $unready = append $unready $c.name }}{{ end -}}
+{{- if and (eq $kind "init") (not $plain) (not $s.started) }}{{ $incomplete = append $incomplete $c.name }}{{ end -}}
+{{- if eq $kind "" -}}
+{{- $fresh := and (hasKey $s.state "waiting") (not (get $s "lastState")) -}}
+{{- $creating = or $creating $fresh -}}
+{{- $begun = or $begun (not $fresh) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- if not (get $pod.status "startTime") }}{{ $_ := set $status "startTime" $now }}{{ end -}}
+{{- if not (get $pod.status "podIP") -}}
+{{- $hosts := NodeIPsWith $pod.spec.nodeName -}}
+{{- $ips := PodIPsWith $pod.spec.nodeName (get $pod.spec "hostNetwork" | default false) $pod.metadata.uid $pod.metadata.name $pod.metadata.namespace -}}
+{{- with $hosts -}}
+{{- $_ := set $status "hostIP" (index . 0) -}}
+{{- $_ := set $status "hostIPs" (list (dict "ip" (index . 0))) -}}
+{{- end -}}
+{{- with $ips -}}
+{{- $_ := set $status "podIP" (index . 0) -}}
+{{- $_ := set $status "podIPs" (list (dict "ip" (index . 0))) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $status "phase" (ternary "Pending" "Running" (and $creating (ne (get $pod.status "phase") "Running"))) -}}
+
+{{- $out := dict "pod" $pod "now" $now "conditions" list -}}
+{{- $_ := set $out "type" "PodReadyToStartContainers" }}{{ $_ := set $out "status" "True" -}}
+{{- $_ := set $out "reason" "" }}{{ $_ := set $out "message" "" -}}
+{{- template "condition" $out -}}
+{{- $_ := set $out "type" "Initialized" -}}
+{{- if and $incomplete (not $begun) -}}
+{{- $_ := set $out "status" "False" }}{{ $_ := set $out "reason" "ContainersNotInitialized" -}}
+{{- $_ := set $out "message" (print "containers with incomplete status: [" (join " " $incomplete) "]") -}}
+{{- end -}}
+{{- template "condition" $out -}}
+{{- $_ := set $out "type" "ContainersReady" }}{{ $_ := set $out "status" "True" -}}
+{{- $_ := set $out "reason" "" }}{{ $_ := set $out "message" "" -}}
+{{- if $unready -}}
+{{- $_ := set $out "status" "False" }}{{ $_ := set $out "reason" "ContainersNotReady" -}}
+{{- $_ := set $out "message" (print "containers with unready status: [" (join " " $unready) "]") -}}
+{{- end -}}
+{{- template "condition" $out -}}
+{{- $_ := set $out "type" "Ready" -}}
+{{- if not $unready -}}
+{{- $closed := list -}}
+{{- range $pod.spec.readinessGates -}}
+{{- $gate := .conditionType -}}
+{{- $found := "" -}}
+{{- range $pod.status.conditions }}{{ if eq .type $gate }}{{ $found = .status }}{{ end }}{{ end -}}
+{{- if not $found -}}
+{{- $closed = append $closed (printf "corresponding condition of pod readiness gate %q does not exist." $gate) -}}
+{{- else if ne $found "True" -}}
+{{- $closed = append $closed (printf "the status of pod readiness gate %q is not \"True\", but %v" $gate $found) -}}
+{{- end -}}
+{{- end -}}
+{{- if $closed -}}
+{{- $_ := set $out "status" "False" }}{{ $_ := set $out "reason" "ReadinessGatesNotReady" -}}
+{{- $_ := set $out "message" (join ", " $closed) -}}
+{{- end -}}
+{{- end -}}
+{{- template "condition" $out -}}
+{{- /* A resize is done at once, so a condition that says otherwise goes. */ -}}
+{{- range $pod.status.conditions -}}
+{{- if has .type (list "PodResizePending" "PodResizeInProgress") -}}
+{{- $_ := set $out "conditions" (append $out.conditions (dict "$patch" "delete" "type" .type)) -}}
+{{- end -}}
+{{- end -}}
+{{- with $out.conditions }}{{ $_ := set $status "conditions" . }}{{ end -}}
+{{- toJson (dict "metadata" (dict "resourceVersion" $pod.metadata.resourceVersion) "status" $status) -}}

@@ -1,0 +1,248 @@
+package expectations
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Bounds of the requeue that a Pending proposes: a cache is a few milliseconds behind, and one that is far behind does not
+// catch up sooner by being asked often.
+const (
+	shortestRequeue = 10 * time.Millisecond
+	longestRequeue  = time.Second
+)
+
+// Pending says what an owner's next decision has to wait for. It is a plain value, never changed after it was returned.
+type Pending struct {
+	Owner types.UID
+	// Awaited holds at least one entry, sorted by store: what the owner wrote first, then what it deleted.
+	Awaited []Awaited
+	// Since is when the oldest entry began.
+	Since time.Time
+	// RequeueAfter is when to look again. Nothing else may wake the owner: what the cache brings need not be an event of it.
+	RequeueAfter time.Duration
+	// Late is set when the wait is longer than the alarm threshold.
+	Late bool
+	// LiveRead asks the caller for one live read of the owner's objects, and for Confirm if the cache shows the same. It is
+	// set in the first late answer and then once per alarm threshold, in case that read fails.
+	LiveRead bool
+}
+
+// Awaited is one thing that a store has not shown yet.
+type Awaited struct {
+	Store Store
+	// Want is the resourceVersion to reach and Seen the one that the store has reached; both are empty for deletions and
+	// for a barrier of which the version is not known yet.
+	Want, Seen string
+	// UIDs are the objects that are still in the store and not terminating, sorted.
+	UIDs []types.UID
+	// Barrier is set when all owners wait, after a change of leader.
+	Barrier bool
+	// Since is when the write or deletion was recorded.
+	Since time.Time
+}
+
+// Reasons returns one reason for each entry: AwaitingCache, CacheLate or AwaitingBarrier.
+func (p *Pending) Reasons() reason.List {
+	list := make(reason.List, 0, len(p.Awaited))
+	for i := range p.Awaited {
+		a := &p.Awaited[i]
+		why := reason.Reason{
+			Code: AwaitingCache, Object: reason.Object{UID: p.Owner}, Path: a.Store.String(), Old: a.Seen, New: a.Want,
+			Detail: "waiting since " + a.Since.UTC().Format(time.RFC3339), Remedy: "wait until the cache has caught up",
+		}
+		switch {
+		case a.Barrier && a.Want == "":
+			why.Code, why.Remedy = AwaitingBarrier, "wait until the API server has been asked"
+		case p.Late:
+			why.Code, why.Remedy = CacheLate, "check the watch on this resource and the load on API server and controller"
+		}
+		if n := len(a.UIDs); n > 0 {
+			why.New = fmt.Sprintf("deletion of %s", a.UIDs[0])
+			if n > 1 {
+				why.New += fmt.Sprintf(" and %d more", n-1)
+			}
+		}
+		list = append(list, why)
+	}
+	return list
+}
+
+// String renders the reasons on one line.
+func (p *Pending) String() string { return p.Reasons().String() }
+
+// Check returns nil when all of the owner's writes are visible, and drops the records of those that are. Otherwise the
+// answer says what is missing, and nothing may be decided for this owner now. live is called with a lock held and must not
+// call the tracker; without it deletions stay outstanding.
+//
+// The error is a reason.Reason, NoProgress or IncomparableVersion: what cannot be compared is not visible either.
+func (t *Tracker) Check(owner types.UID, live Live) (*Pending, error) {
+	now := t.clock.Now()
+	awaited, alarm, err := t.barrier(now)
+	if err != nil {
+		return nil, err
+	}
+	s := t.shard(owner)
+	s.mu.Lock()
+	r := s.owners[owner]
+	if r == nil && len(awaited) == 0 {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	p := &Pending{Owner: owner, Awaited: awaited}
+	if r != nil {
+		err = t.settle(r, live, p)
+		s.dropIfEmpty(owner, r)
+	}
+	if err != nil || len(p.Awaited) == 0 {
+		s.mu.Unlock()
+		return nil, err
+	}
+	alarm = t.judge(p, r, now) || alarm
+	s.mu.Unlock()
+
+	if t.observer != nil {
+		t.observer.Waiting(*p)
+		if alarm {
+			t.observer.Late(*p)
+		}
+	}
+	return p, nil
+}
+
+// judge fills in times and reports whether this is the first late answer. r is nil while only a barrier is awaited.
+func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
+	p.Since = p.Awaited[0].Since
+	for i := range p.Awaited {
+		if since := p.Awaited[i].Since; since.Before(p.Since) {
+			p.Since = since
+		}
+	}
+	age := now.Sub(p.Since)
+	p.RequeueAfter = min(max(age/4, shortestRequeue), longestRequeue)
+	p.Late = age > t.alarm
+	if !p.Late || r == nil || len(r.written)+len(r.deleted) == 0 {
+		return false
+	}
+	if r.asked.IsZero() || now.Sub(r.asked) >= t.alarm {
+		p.LiveRead, r.asked = true, now
+	}
+	first = !r.alarmed
+	r.alarmed = true
+	return first
+}
+
+// settle removes what is visible from r and adds the rest to p.
+func (t *Tracker) settle(r *record, live Live, p *Pending) error {
+	var failed error
+	kept := r.written[:0]
+	for _, w := range r.written {
+		reached, seen, err := t.stores[w.store].reached(w.store, w.want)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		if reached {
+			continue
+		}
+		kept = append(kept, w)
+		p.Awaited = append(p.Awaited, Awaited{Store: w.store, Want: w.want, Seen: seen, Since: w.since})
+	}
+	clear(r.written[len(kept):])
+	r.written = kept
+	slices.SortFunc(p.Awaited, compareAwaited)
+
+	var gone []Awaited
+	for d, since := range r.deleted {
+		if live != nil && !live(d.store, d.uid) {
+			delete(r.deleted, d)
+			continue
+		}
+		i := slices.IndexFunc(gone, func(a Awaited) bool { return a.Store == d.store })
+		if i < 0 {
+			i = len(gone)
+			gone = append(gone, Awaited{Store: d.store, Since: since})
+		}
+		gone[i].UIDs = append(gone[i].UIDs, d.uid)
+		if since.Before(gone[i].Since) {
+			gone[i].Since = since
+		}
+	}
+	for i := range gone {
+		slices.Sort(gone[i].UIDs)
+	}
+	slices.SortFunc(gone, compareAwaited)
+	p.Awaited = append(p.Awaited, gone...)
+	return failed
+}
+
+func compareAwaited(a, b Awaited) int { return cmp.Compare(a.Store.String(), b.Store.String()) }
+
+// reached reports whether the store holds the version, and how far it is.
+func (s *source) reached(name Store, want string) (bool, string, error) {
+	seen := s.LastStoreSyncResourceVersion()
+	if err := wellFormed(name, want, IncomparableVersion); err != nil {
+		return false, seen, err
+	}
+	order, err := resourceversion.CompareResourceVersion(seen, want)
+	if err != nil {
+		return false, seen, wellFormed(name, seen, NoProgress)
+	}
+	return order >= 0, seen, nil
+}
+
+// barrier returns the stores that no owner may decide from yet, and whether one of them is late for the first time.
+func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err error) {
+	if t.closed.Load() == 0 && t.floors.Load() == 0 {
+		return nil, false, nil
+	}
+	for _, name := range t.order {
+		a, waiting, err := t.behind(name)
+		if err != nil {
+			return nil, false, err
+		}
+		if waiting {
+			awaited = append(awaited, a)
+			alarm = t.stores[name].lateNow(now, t.alarm) || alarm
+		}
+	}
+	return awaited, alarm, nil
+}
+
+// behind reports whether all owners have to wait for one store, and lifts its barrier once it has been reached.
+func (t *Tracker) behind(name Store) (Awaited, bool, error) {
+	src := t.stores[name]
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	a := Awaited{Store: name, Want: src.floor, Barrier: true, Since: src.since}
+	switch {
+	case src.closed:
+		return a, true, nil
+	case src.floor == "":
+		return a, false, nil
+	}
+	reached, seen, err := src.reached(name, src.floor)
+	if reached {
+		src.floor = ""
+		t.floors.Add(-1)
+	}
+	a.Seen = seen
+	return a, !reached, err
+}
+
+// lateNow reports once that a barrier has lasted longer than the alarm threshold.
+func (s *source) lateNow(now time.Time, alarm time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alarmed || now.Sub(s.since) <= alarm {
+		return false
+	}
+	s.alarmed = true
+	return true
+}

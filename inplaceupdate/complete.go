@@ -1,0 +1,102 @@
+package inplaceupdate
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// imagesUnfinished says which of the recorded containers do not run their new image yet.
+func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress) reason.List {
+	var waiting reason.List
+	check := func(containers []corev1.Container) {
+		for i := range containers {
+			if _, recorded := state.LastContainerStatuses[containers[i].Name]; !recorded {
+				continue
+			}
+			if why := c.imageRuns(pod, state, containers[i].Name); why != nil {
+				waiting = append(waiting, *why)
+			}
+		}
+	}
+	check(pod.Spec.InitContainers)
+	check(pod.Spec.Containers)
+	return waiting
+}
+
+// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not (U-23.4).
+func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	if spec == nil || status == nil {
+		return imageNotRunning(pod, name, "container "+name+" is not reported")
+	}
+	runs := status.Image == withTag(spec.Image)
+	if status.ImageID != state.LastContainerStatuses[name].ImageID && status.ImageID != "" {
+		runs = runs || !isSuperseded(status.Image, state.SupersededImages[name])
+	}
+	if runs {
+		return nil
+	}
+	return imageNotRunning(pod, name, "container "+name+" still runs "+status.Image+" ("+status.ImageID+"), not "+spec.Image)
+}
+
+func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
+	return &reason.Reason{
+		Code: ImageNotRunning, Object: podObject(pod), Path: "status.containerStatuses[" + container + "].imageID", Detail: detail,
+	}
+}
+
+// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for. Runtimes report
+// names in full, so docker.io/library/app:v2 is app:v2.
+func isSuperseded(running string, superseded []string) bool {
+	for _, image := range superseded {
+		image = withTag(image)
+		if running == image || strings.HasSuffix(running, "/"+image) {
+			return true
+		}
+	}
+	return false
+}
+
+// withTag appends the tag that is meant by an image without tag and digest. A port before the first slash is no tag.
+func withTag(image string) string {
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	if strings.ContainsAny(name, ":@") {
+		return image
+	}
+	return image + ":latest"
+}
+
+// unresized says which containers do not have their requests and limits yet (U-23.2).
+func (c *Config) unresized(pod *corev1.Pod) reason.List {
+	var waiting reason.List
+	for i := range pod.Spec.Containers {
+		spec := &pod.Spec.Containers[i]
+		status := podstate.ContainerStatus(pod, spec.Name)
+		var has corev1.ResourceRequirements
+		if status != nil && status.Resources != nil {
+			has = *status.Resources
+		}
+		if status != nil && sameQuantities(spec.Resources.Limits, has.Limits) && sameQuantities(spec.Resources.Requests, has.Requests) {
+			continue
+		}
+		waiting = append(waiting, reason.Reason{
+			Code: ResizeNotDone, Object: podObject(pod), Path: "status.containerStatuses[" + spec.Name + "].resources",
+			Detail: "container " + spec.Name + " does not have its new resources" + resizeTrouble(pod),
+		})
+	}
+	return waiting
+}
+
+// resizeTrouble returns what the node says about a resize that it cannot or will not do now (KEP-1287).
+func resizeTrouble(pod *corev1.Pod) string {
+	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {
+			return ": " + strings.TrimSpace(c.Reason+" "+c.Message)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,28 @@
+// Package inplaceupdate answers "can this Pod become that template without being recreated, and is it done?".
+//
+// A Pod that is updated in place keeps its UID, name, node, IP and volumes; only the containers whose image changed are
+// restarted by their kubelet. What the API server lets change on a live Pod is little: images, labels and annotations, and
+// cpu and memory through pods/resize. This package decides whether a change of template stays within that, and takes a Pod
+// through it. Everything here is pure; package podpatch/apply sends what was decided.
+//
+//   - [Config.Plan] compares two templates and says possible or not, with every field that stands in the way and why.
+//   - [Config.Start] lays a possible plan on a live Pod: readiness gate off, then images, metadata and the state
+//     annotation in one patch, and cpu and memory in a third if they change.
+//   - [Config.Next] looks at a Pod in the middle of an update: wait for the grace period or a container and say which,
+//     send the next batch, or finish by opening the readiness gate.
+//
+// Template is compared with template and the result laid on the live Pod, so whatever webhooks injected into Pods makes no
+// difference. Deliverable fields are neutralised and the rest is compared as a whole: a field that a later version of the
+// API adds is noticed without a change here.
+//
+// # What "in place" means to a container
+//
+// The container is recreated, not restarted: its root file system is new, volumes stay. Closing the gate makes endpoints
+// controllers take the Pod out of service; it does not drain connections. That is the job of the grace period (the gate
+// closes, the spec changes that many seconds later) or of preStop hooks.
+//
+// # Wire format
+//
+// Progress is kept in two annotations whose names come from [Keys]. Their JSON is that of OpenKruise, so each takes over
+// what the other left in the middle of an update.
+package inplaceupdate

@@ -1,0 +1,85 @@
+package inplaceupdate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// planRefMetadata moves changed keys that a container reads through env from the plan's plain metadata to RefMetadata.
+// Removed keys stay: nobody could read their new value (U-7).
+func (c *Config) planRefMetadata(p *Plan, containers []corev1.Container) {
+	moved := func(m map[string]*string, key string) (string, bool) {
+		if value := m[key]; value != nil {
+			return *value, true
+		}
+		return "", false
+	}
+	var labels, annotations []string
+	for i := range containers {
+		var ref RefMetadata
+		for _, key := range c.envKeys(&containers[i], "labels") {
+			if value, ok := moved(p.Labels, key); ok {
+				ref.Labels = set(ref.Labels, key, value)
+				labels = append(labels, key)
+			}
+		}
+		for _, key := range c.envKeys(&containers[i], "annotations") {
+			if value, ok := moved(p.Annotations, key); ok {
+				ref.Annotations = set(ref.Annotations, key, value)
+				annotations = append(annotations, key)
+			}
+		}
+		if len(ref.Labels)+len(ref.Annotations) > 0 {
+			if p.RefMetadata == nil {
+				p.RefMetadata = make(map[string]RefMetadata)
+			}
+			p.RefMetadata[containers[i].Name] = ref
+		}
+	}
+	for _, key := range labels {
+		delete(p.Labels, key)
+	}
+	for _, key := range annotations {
+		delete(p.Annotations, key)
+	}
+}
+
+func set(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = make(map[string]string)
+	}
+	m[key] = value
+	return m
+}
+
+// envKeys returns the keys of labels or annotations that a container reads through env.
+func (c *Config) envKeys(container *corev1.Container, kind string) []string {
+	var keys []string
+	for i := range container.Env {
+		env := &container.Env[i]
+		if slices.Contains(c.IgnoredEnv, env.Name) {
+			continue
+		}
+		if of, key, ok := envRef(env); ok && of == kind {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// envRef returns what an env variable reads: "labels" or "annotations" and the key. ok is false for every other variable.
+func envRef(env *corev1.EnvVar) (kind, key string, ok bool) {
+	if env.Value != "" || env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
+		return "", "", false
+	}
+	path := env.ValueFrom.FieldRef.FieldPath
+	for _, kind := range []string{"labels", "annotations"} {
+		if key, found := strings.CutPrefix(path, "metadata."+kind+"['"); found {
+			key, found = strings.CutSuffix(key, "']")
+			return kind, key, found
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,157 @@
+package inplaceupdate
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Step is where a Pod's update stands and what to do about it.
+type Step struct {
+	// Complete is set when nothing of the update is left to do or to wait for. Change then opens the gate, if it is not
+	// open already.
+	Complete bool
+	// Change is what to write now; it may be empty. A change that opens the gate demands the exact Pod it was decided on
+	// and must not be retried on another one (U-11).
+	Change podpatch.Change
+	// Waiting says what the update waits for, in the order it was found.
+	Waiting reason.List
+	// RequeueAfter, when positive, is when to look again; nothing else will wake the caller (U-14).
+	RequeueAfter time.Duration
+}
+
+// Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never
+// updated is complete, and its gate, which has no condition yet, is opened the same way (U-24, U-26). The error is a
+// reason.Reason with code UnreadableState; such a Pod is to be left alone.
+func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
+	grace, err := c.grace(pod)
+	if err != nil {
+		return Step{}, err
+	}
+	if grace != nil {
+		return c.nextAfterGrace(pod, grace, now)
+	}
+	state, err := c.progress(pod)
+	if err != nil {
+		return Step{}, err
+	}
+	if state != nil {
+		if waiting := c.unfinished(pod, state); len(waiting) > 0 {
+			return Step{Waiting: waiting}, nil
+		}
+		if state.next() {
+			return c.nextBatch(pod, now)
+		}
+	}
+	step := Step{Complete: true}
+	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(podstate.Condition(pod, c.Keys.Gate)) {
+		step.Change = podpatch.Change{
+			UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Conditions: []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}},
+		}
+	}
+	return step, nil
+}
+
+func isOpen(c *corev1.PodCondition) bool {
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == "" && c.Message == ""
+}
+
+func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) (Step, error) {
+	state, err := c.State(pod)
+	if err != nil {
+		return Step{}, err
+	}
+	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
+	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
+	if state == nil {
+		return Step{}, reason.Reason{
+			Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + c.Keys.StateAnnotation + "]",
+			Detail: "missing beside " + c.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
+		}
+	}
+	if state.Revision != grace.Revision {
+		return Step{Change: change}, nil // of an update that another one has replaced
+	}
+	ends := state.UpdateTimestamp.Add(time.Duration(grace.GraceSeconds) * time.Second)
+	if left := ends.Sub(now.Time); left > 0 {
+		return Step{
+			Waiting: reason.List{{Code: GracePeriodRunning, Object: podObject(pod), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
+			// Whole seconds, rounded up (U-14).
+			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
+		}, nil
+	}
+	if len(grace.MetaDataPatch) > 0 {
+		var meta metadataPatch
+		if err := json.Unmarshal(grace.MetaDataPatch, &meta); err != nil {
+			return Step{}, unreadable(pod, c.Keys.GraceAnnotation, string(grace.MetaDataPatch), err)
+		}
+		change.Labels = meta.Metadata.Labels
+		maps.Copy(change.Annotations, meta.Metadata.Annotations)
+		change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
+	}
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || grace.UpdateEnvFromMetadata
+	w := work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources}
+	c.batch(pod, state, w, now, &change)
+	return Step{Change: change}, c.putState(pod, &change, state)
+}
+
+func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
+	state, err := c.State(pod)
+	if err != nil {
+		return Step{}, err
+	}
+	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
+	w := work{images: state.NextContainerImages, refs: state.NextContainerRefMetadata, resources: state.NextContainerResources}
+	c.batch(pod, state, w, now, &change)
+	return Step{Change: change}, c.putState(pod, &change, state)
+}
+
+// unfinished says what the current batch still waits for.
+func (c *Config) unfinished(pod *corev1.Pod, state *Progress) reason.List {
+	var waiting reason.List
+	// Reported since Kubernetes 1.34. State and spec were written together, so the Pod's own generation is the one to reach.
+	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation && touchesContainers(state) {
+		waiting = append(waiting, reason.Reason{
+			Code: NotObserved, Object: podObject(pod), Path: "status.observedGeneration",
+			Detail: "node " + pod.Spec.NodeName + " has not seen the newest spec",
+		})
+	}
+	if state.UpdateEnvFromMetadata {
+		waiting = append(waiting, c.envUnreported(pod)...)
+	}
+	if state.UpdateResources {
+		waiting = append(waiting, c.unresized(pod)...)
+	}
+	if len(state.LastContainerStatuses) > 0 && !c.plainHashesMatch(pod) {
+		waiting = append(waiting, c.imagesUnfinished(pod, state)...)
+	}
+	if state.next() && state.PreCheckBeforeNext != nil {
+		waiting = append(waiting, batchUnready(pod, state.PreCheckBeforeNext.ContainersRequiredReady)...)
+	}
+	return waiting
+}
+
+func touchesContainers(state *Progress) bool {
+	return len(state.LastContainerStatuses) > 0 || state.UpdateResources
+}
+
+func batchUnready(pod *corev1.Pod, required []string) reason.List {
+	var waiting reason.List
+	for _, name := range required {
+		if status := podstate.ContainerStatus(pod, name); status == nil || !status.Ready {
+			waiting = append(waiting, reason.Reason{
+				Code: BatchNotReady, Object: podObject(pod), Path: "status.containerStatuses[" + name + "].ready",
+				Detail: "containers of lower launch priority wait for it",
+			})
+		}
+	}
+	return waiting
+}

@@ -1,0 +1,213 @@
+package inplaceupdate
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Plan is the answer to "can a Pod of the old template become one of the new template?". It is shared between all Pods of
+// the same pair of revisions: read only.
+type Plan struct {
+	// Blocking names every field that stands in the way; empty when the update is possible.
+	Blocking reason.List
+
+	// Labels and Annotations to set, or to remove where nil, at once: all changed keys but those in RefMetadata.
+	Labels, Annotations map[string]*string
+	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
+	AddFinalizers, RemoveFinalizers []string
+	// Images by container or native sidecar.
+	Images map[string]string
+	// Resources by container or native sidecar: only the cpu and memory values that change.
+	Resources map[string]corev1.ResourceRequirements
+	// RefMetadata holds the labels and annotations that a container reads through env and that are delivered together with
+	// that container (U-7).
+	RefMetadata map[string]RefMetadata
+	// ResizeRestarts is set when a resource changes whose resize policy restarts the container.
+	ResizeRestarts bool
+}
+
+// RefMetadata is the part of a Pod's metadata that a container reads through env.
+type RefMetadata struct {
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// Possible reports whether the update can be done in place.
+func (p *Plan) Possible() bool { return len(p.Blocking) == 0 }
+
+// Immediate reports whether the update is over as soon as it is written, because it concerns metadata that no container
+// has to be restarted for.
+func (p *Plan) Immediate() bool {
+	return len(p.Images) == 0 && len(p.Resources) == 0 && len(p.RefMetadata) == 0
+}
+
+// TrafficOff reports whether the Pod has to be taken out of service first: always when a container is restarted, which a
+// resize does only where its policy says so (U-10), and never for metadata alone.
+func (p *Plan) TrafficOff() bool {
+	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
+}
+
+// Plan compares two templates. Neither is modified. What was found is complete: a plan that is not possible names every
+// blocking field, up to a number that still fits a message.
+func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
+	p := &Plan{}
+	// Shallow copies: only the parts that are neutralised get memory of their own.
+	rest := *to
+	c.planMetadata(p, from, &rest)
+	if !sameNames(from.Spec.Containers, to.Spec.Containers) || !sameNames(from.Spec.InitContainers, to.Spec.InitContainers) {
+		p.Blocking = append(p.Blocking, containersChanged(from, to)...)
+		rest.Spec.Containers, rest.Spec.InitContainers = from.Spec.Containers, from.Spec.InitContainers
+	} else {
+		rest.Spec.Containers = c.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
+		rest.Spec.InitContainers = c.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	}
+	if len(p.Resources) > 0 {
+		c.checkQOS(p, from, to)
+	}
+	if !same(from, &rest) {
+		p.Blocking = append(p.Blocking, differences(from, &rest)...)
+	}
+	if !p.Possible() {
+		*p = Plan{Blocking: p.Blocking}
+	}
+	return p
+}
+
+// same reports whether two values mean the same. The strict comparison comes first because it allocates next to nothing,
+// and templates that were decoded by the same code are strictly equal where they are equal at all.
+func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
+
+// planMetadata takes labels, annotations and finalizers over and neutralises them in rest.
+func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
+	p.Labels = changedKeys(from.Labels, rest.Labels)
+	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
+	for _, f := range rest.Finalizers {
+		if !slices.Contains(from.Finalizers, f) {
+			p.AddFinalizers = append(p.AddFinalizers, f)
+		}
+	}
+	for _, f := range from.Finalizers {
+		if !slices.Contains(rest.Finalizers, f) {
+			p.RemoveFinalizers = append(p.RemoveFinalizers, f)
+		}
+	}
+	rest.Labels, rest.Annotations, rest.Finalizers = from.Labels, from.Annotations, from.Finalizers
+	if c.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
+		c.planRefMetadata(p, rest.Spec.Containers)
+	}
+}
+
+func changedKeys(from, to map[string]string) map[string]*string {
+	var changed map[string]*string
+	set := func(key string, value *string) {
+		if changed == nil {
+			changed = make(map[string]*string)
+		}
+		changed[key] = value
+	}
+	for key, value := range to {
+		if old, ok := from[key]; !ok || old != value {
+			set(key, &value)
+		}
+	}
+	for key := range from {
+		if _, ok := to[key]; !ok {
+			set(key, nil)
+		}
+	}
+	return changed
+}
+
+// planContainers takes images and resources over and returns containers in which they are neutralised.
+func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
+	if len(to) == 0 {
+		return to
+	}
+	rest := slices.Clone(to)
+	for i := range rest {
+		old, now := &from[i], &rest[i]
+		live := path == "spec.containers" || (podstate.IsNativeSidecar(old) && podstate.IsNativeSidecar(now))
+		if old.Image != now.Image {
+			if live {
+				p.setImage(now.Name, now.Image)
+			} else {
+				p.block(InitContainerImage, path+"["+now.Name+"].image", old.Image, now.Image,
+					"a plain init container has run and never restarts", "recreate the Pod")
+			}
+			now.Image = old.Image
+		}
+		if live {
+			c.planResources(p, path, old, now)
+		}
+	}
+	return rest
+}
+
+func (p *Plan) setImage(container, image string) {
+	if p.Images == nil {
+		p.Images = make(map[string]string)
+	}
+	p.Images[container] = image
+}
+
+func (p *Plan) block(code reason.Code, path, was, now, detail, remedy string) {
+	p.Blocking = append(p.Blocking, reason.Reason{
+		Code: code, Path: path, Old: shorten(was), New: shorten(now), Detail: detail, Remedy: remedy,
+	})
+}
+
+func shorten(value string) string { return reason.Shorten(value, 80) }
+
+// sameNames reports whether both lists have the same containers in the same order.
+func sameNames(a, b []corev1.Container) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name })
+}
+
+func containersChanged(from, to *corev1.PodTemplateSpec) reason.List {
+	var list reason.List
+	compare := func(path string, a, b []corev1.Container) {
+		if sameNames(a, b) {
+			return
+		}
+		list = append(list, reason.Reason{
+			Code: ContainersChanged, Path: path, Old: names(a), New: names(b),
+			Detail: "containers of a live Pod cannot be added, removed or put in another order", Remedy: "recreate the Pod",
+		})
+	}
+	compare("spec.containers", from.Spec.Containers, to.Spec.Containers)
+	compare("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	return list
+}
+
+func names(containers []corev1.Container) string {
+	out := "["
+	for i := range containers {
+		if i > 0 {
+			out += " "
+		}
+		out += containers[i].Name
+	}
+	return shorten(out + "]")
+}
+
+// containers returns the names of all containers the plan changes, sorted.
+func (p *Plan) containers() []string {
+	all := make(map[string]struct{}, len(p.Images)+len(p.Resources)+len(p.RefMetadata))
+	for name := range p.Images {
+		all[name] = struct{}{}
+	}
+	for name := range p.Resources {
+		all[name] = struct{}{}
+	}
+	for name := range p.RefMetadata {
+		all[name] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(all))
+}

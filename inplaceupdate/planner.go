@@ -1,0 +1,83 @@
+package inplaceupdate
+
+import (
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// maxPlans bounds a Planner's memory. A rollout needs one plan per revision that is still in use.
+const maxPlans = 4096
+
+// Planner keeps one Plan per pair of revisions, so that the second Pod of a pair costs a map lookup. Safe for concurrent
+// use.
+type Planner struct {
+	config  Config
+	decoder *revision.Decoder
+	extra   func(from, to *appsv1.ControllerRevision) reason.List
+
+	mu    sync.RWMutex
+	plans map[pair]*Plan
+}
+
+type pair struct{ from, to types.UID }
+
+// NewPlanner returns a Planner. extra, unless nil, adds reasons against an update that the templates do not show, for
+// example claim templates that a revision's annotation stands for (U-6); it must depend on the two revisions alone.
+func NewPlanner(config Config, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
+	return &Planner{config: config, decoder: decoder, extra: extra, plans: make(map[pair]*Plan)}
+}
+
+// Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks
+// (U-1). The plan is shared: read only.
+func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
+	if from == nil {
+		return &Plan{Blocking: reason.List{{
+			Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's own revision is not in the history", Remedy: "recreate the Pod",
+		}}}
+	}
+	key := pair{from.UID, to.UID}
+	p.mu.RLock()
+	plan := p.plans[key]
+	p.mu.RUnlock()
+	if plan != nil {
+		return plan
+	}
+	plan = p.compute(from, to)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.plans) >= maxPlans {
+		clear(p.plans)
+	}
+	p.plans[key] = plan
+	return plan
+}
+
+func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
+	a, err := p.decoder.Content(from)
+	if err != nil {
+		return &Plan{Blocking: reason.From(err)}
+	}
+	b, err := p.decoder.Content(to)
+	if err != nil {
+		return &Plan{Blocking: reason.From(err)}
+	}
+	plan := p.config.Plan(a.Template, b.Template)
+	blocking := plan.Blocking
+	if string(a.Outside) != string(b.Outside) {
+		blocking = append(blocking, reason.Reason{
+			Code: OutsideTemplate, Path: "data", Old: shorten(string(a.Outside)), New: shorten(string(b.Outside)), Remedy: "recreate the Pod",
+		})
+	}
+	if p.extra != nil {
+		blocking = append(blocking, p.extra(from, to)...)
+	}
+	if len(blocking) > 0 {
+		return &Plan{Blocking: blocking}
+	}
+	return plan
+}

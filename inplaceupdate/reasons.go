@@ -1,0 +1,47 @@
+package inplaceupdate
+
+import "github.com/workloadkit/workloadkit/reason"
+
+// Why a change of template cannot be delivered in place.
+const (
+	// ImmutableField means that a field changed which nobody can change on a live Pod, or which this kit does not deliver.
+	ImmutableField reason.Code = "ImmutableField"
+	// ContainersChanged means that containers were added, removed, renamed or put in another order.
+	ContainersChanged reason.Code = "ContainersChanged"
+	// InitContainerImage means that the image of a plain init container changed. The API server would take it, but the
+	// container has run and never restarts, so the new image would have no effect.
+	InitContainerImage reason.Code = "InitContainerImage"
+	// ResizeDisabled means that cpu or memory changed and the configuration does not allow a resize.
+	ResizeDisabled reason.Code = "ResizeDisabled"
+	// ResourceNotResizable means that a resource other than cpu and memory changed.
+	ResourceNotResizable reason.Code = "ResourceNotResizable"
+	// ResourceSetChanged means that a request or limit was added or removed; a resize only replaces existing ones (U-5).
+	ResourceSetChanged reason.Code = "ResourceSetChanged"
+	// QOSClassWouldChange means that the new requests and limits would give the Pod another QoS class (KEP-1287).
+	QOSClassWouldChange reason.Code = "QOSClassWouldChange"
+	// RevisionMissing means that the Pod's own revision is unknown, for example because history was truncated (U-1).
+	RevisionMissing reason.Code = "RevisionMissing"
+	// OutsideTemplate means that the revisions differ in something beside the Pod template (U-4).
+	OutsideTemplate reason.Code = "OutsideTemplate"
+)
+
+// Why an update that has started is not complete.
+const (
+	// GracePeriodRunning means that the Pod is out of service and its spec changes when the grace period ends.
+	GracePeriodRunning reason.Code = "GracePeriodRunning"
+	// NotObserved means that the node has not seen the Pod's newest spec yet.
+	NotObserved reason.Code = "NotObserved"
+	// ImageNotRunning means that a container still runs the image it had before the update.
+	ImageNotRunning reason.Code = "ImageNotRunning"
+	// EnvNotReported means that no node agent has reported that a container runs with the new label or annotation.
+	EnvNotReported reason.Code = "EnvNotReported"
+	// ResizeNotDone means that the node has not given a container the new cpu or memory, and says why where it knows.
+	ResizeNotDone reason.Code = "ResizeNotDone"
+	// BatchNotReady means that containers of a lower launch priority wait for those of a higher one to become ready.
+	BatchNotReady reason.Code = "BatchNotReady"
+	// UnreadableState means that a state or grace annotation is not what this package wrote. The Pod is left alone until
+	// the annotation is mended or removed (U-27).
+	UnreadableState reason.Code = "UnreadableState"
+	// UpdateBlocked means that Start was asked to carry out a plan that is not possible. It wraps the plan's reasons.
+	UpdateBlocked reason.Code = "UpdateBlocked"
+)

@@ -1,0 +1,143 @@
+package inplaceupdate
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// planResources takes changed cpu and memory values over and neutralises the container's requests and limits. Claims are
+// left to the comparison of the rest.
+func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container) {
+	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
+		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
+		return
+	}
+	path += "[" + now.Name + "].resources."
+	before := len(p.Blocking)
+	changed := corev1.ResourceRequirements{
+		Limits:   c.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
+		Requests: c.planQuantities(p, path+"requests", old.Resources.Requests, now.Resources.Requests),
+	}
+	if len(p.Blocking) == before {
+		if p.Resources == nil {
+			p.Resources = make(map[string]corev1.ResourceRequirements)
+		}
+		p.Resources[now.Name] = changed
+		p.ResizeRestarts = p.ResizeRestarts || resizeRestarts(now, changed)
+	}
+	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
+}
+
+func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
+	var changed corev1.ResourceList
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		was, ok := old[name]
+		is := now[name]
+		at := path + "[" + string(name) + "]"
+		switch {
+		case ok && was.Cmp(is) == 0:
+		case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
+			p.block(ResourceNotResizable, at, text(&was, ok), is.String(), "only cpu and memory of a live Pod can change", "recreate the Pod")
+		case !c.Resources:
+			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled", "enable it or recreate the Pod")
+		case !ok:
+			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none", "recreate the Pod")
+		default:
+			if changed == nil {
+				changed = corev1.ResourceList{}
+			}
+			changed[name] = is
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := now[name]; !ok {
+			was := old[name]
+			p.block(ResourceSetChanged, path+"["+string(name)+"]", was.String(), "", "a resize replaces existing values and removes none", "recreate the Pod")
+		}
+	}
+	return changed
+}
+
+func sameQuantities(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, quantity := range a {
+		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func text(q interface{ String() string }, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return q.String()
+}
+
+// resizeRestarts reports whether a changed resource has a policy that restarts the container (U-10).
+func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirements) bool {
+	for _, policy := range container.ResizePolicy {
+		if policy.RestartPolicy != corev1.RestartContainer {
+			continue
+		}
+		_, limit := changed.Limits[policy.ResourceName]
+		_, request := changed.Requests[policy.ResourceName]
+		if limit || request {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Config) checkQOS(p *Plan, from, to *corev1.PodTemplateSpec) {
+	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
+		p.Blocking = append(p.Blocking, reason.Reason{
+			Code: QOSClassWouldChange, Path: "spec.containers[*].resources", Old: string(was), New: string(is),
+			Detail: "a Pod keeps its QoS class for life", Remedy: "keep requests equal to limits, or different, as they were; or recreate the Pod",
+		})
+	}
+}
+
+// qosClass computes the class as the API server does: from the Pod's own resources where set (KEP-2837), otherwise from
+// all containers; only cpu and memory count, and zero counts as unset.
+func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
+	if r := spec.Resources; r != nil && len(r.Limits)+len(r.Requests) > 0 {
+		return classOf([]corev1.ResourceRequirements{*r})
+	}
+	all := make([]corev1.ResourceRequirements, 0, len(spec.Containers)+len(spec.InitContainers))
+	for i := range spec.InitContainers {
+		all = append(all, spec.InitContainers[i].Resources)
+	}
+	for i := range spec.Containers {
+		all = append(all, spec.Containers[i].Resources)
+	}
+	return classOf(all)
+}
+
+func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
+	any, guaranteed := false, true
+	for _, r := range all {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			limit, request := r.Limits[name], r.Requests[name]
+			any = any || !limit.IsZero() || !request.IsZero()
+			// An unset request is defaulted to the limit on the live Pod.
+			same := request.IsZero() || request.Cmp(limit) == 0
+			guaranteed = guaranteed && !limit.IsZero() && same
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
+}

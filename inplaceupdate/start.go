@@ -1,0 +1,283 @@
+package inplaceupdate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ReasonStart is the reason of the gate's condition while an update runs. It is wire format.
+const ReasonStart = "StartInPlaceUpdate"
+
+// Target says which revision a Pod is taken to, and how.
+type Target struct {
+	// Revision is written to the state annotation. The caller changes its revision label in the same patch (U-9).
+	Revision string
+	// GraceSeconds, when positive, keeps the Pod out of service that long before its spec changes (U-14).
+	GraceSeconds int32
+}
+
+// Start returns the change that begins an update: the readiness gate closed where the plan needs that, and either the
+// first batch or, with a grace period, the annotation that holds it. Merge it with the caller's own labels and send it.
+// The gate's condition is written whatever the Pod in the cache shows (U-11). An earlier update that has not completed is
+// superseded: what it still had to deliver is dropped, and its images do not count as done.
+//
+// The error is a reason.Reason: UpdateBlocked for a plan that is not possible, UnreadableState.
+func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Time) (podpatch.Change, error) {
+	if !plan.Possible() {
+		return podpatch.Change{}, reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: plan.Blocking.String(), Remedy: "recreate the Pod"}
+	}
+	old, err := c.State(pod)
+	if err != nil {
+		return podpatch.Change{}, err
+	}
+	state := &State{
+		Revision:        target.Revision,
+		UpdateTimestamp: now,
+		Progress: Progress{
+			UpdateEnvFromMetadata: len(plan.RefMetadata) > 0,
+			UpdateResources:       len(plan.Resources) > 0,
+			UpdateImages:          len(plan.Images) > 0,
+			SupersededImages:      c.superseded(pod, old, plan),
+		},
+	}
+	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
+	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
+		change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionFalse, Reason: ReasonStart}}
+		change.Force = true
+	}
+	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
+	if target.GraceSeconds > 0 && plan.TrafficOff() {
+		err = c.startGrace(&change, plan, target)
+	} else {
+		change.Labels = maps.Clone(plan.Labels)
+		maps.Copy(change.Annotations, plan.Annotations)
+		change.AddFinalizers, change.RemoveFinalizers = plan.AddFinalizers, plan.RemoveFinalizers
+		work := work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources}
+		c.batch(pod, state, work, now, &change)
+	}
+	if err != nil {
+		return podpatch.Change{}, err
+	}
+	return change, c.putState(pod, &change, state)
+}
+
+func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) error {
+	var meta metadataPatch
+	meta.Metadata.Labels, meta.Metadata.Annotations = plan.Labels, plan.Annotations
+	meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers = plan.AddFinalizers, plan.RemoveFinalizers
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		return fmt.Errorf("encoding the metadata of an update: %w", err)
+	}
+	encoded, err := encode(&Grace{
+		Revision: target.Revision, ContainerImages: plan.Images, ContainerRefMetadata: plan.RefMetadata,
+		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: len(plan.RefMetadata) > 0,
+		GraceSeconds: target.GraceSeconds,
+	})
+	change.Annotations[c.Keys.GraceAnnotation] = encoded
+	return err
+}
+
+// superseded collects, for the containers whose image the plan changes, the images of an update that is not complete yet.
+func (c *Config) superseded(pod *corev1.Pod, old *State, plan *Plan) map[string][]string {
+	if old == nil || len(plan.Images) == 0 {
+		return nil
+	}
+	var out map[string][]string
+	for name := range plan.Images {
+		if _, ok := old.LastContainerStatuses[name]; !ok || c.imageRuns(pod, &old.Progress, name) == nil {
+			continue
+		}
+		images := slices.Clone(old.SupersededImages[name])
+		if spec := podstate.Container(pod, name); spec != nil && !slices.Contains(images, spec.Image) {
+			images = append(images, spec.Image)
+		}
+		images = slices.DeleteFunc(images, func(image string) bool { return image == plan.Images[name] })
+		if len(images) > 0 {
+			if out == nil {
+				out = make(map[string][]string)
+			}
+			out[name] = images
+		}
+	}
+	return out
+}
+
+func (c *Config) putState(pod *corev1.Pod, change *podpatch.Change, state *State) error {
+	encoded, err := encode(state)
+	if err != nil {
+		return err
+	}
+	change.Annotations[c.Keys.StateAnnotation] = encoded
+	if legacy := c.Keys.LegacyStateAnnotation; legacy != "" {
+		if _, ok := pod.Annotations[legacy]; ok {
+			change.Annotations[legacy] = nil
+		}
+	}
+	return nil
+}
+
+// drop removes annotations that the Pod has.
+func (c *Config) drop(pod *corev1.Pod, change *podpatch.Change, keys ...string) {
+	for _, key := range keys {
+		if _, ok := pod.Annotations[key]; ok {
+			change.Annotations[key] = nil
+		}
+	}
+}
+
+// work is what is left to deliver to containers.
+type work struct {
+	images    map[string]string
+	refs      map[string]RefMetadata
+	resources map[string]corev1.ResourceRequirements
+}
+
+func (w *work) containers() []string {
+	return (&Plan{Images: w.images, RefMetadata: w.refs, Resources: w.resources}).containers()
+}
+
+// batch moves the first batch of the work into the change and the rest into the state (U-18).
+func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, change *podpatch.Change) {
+	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
+	state.PreCheckBeforeNext = nil
+	all := w.containers()
+	if len(all) == 0 {
+		return
+	}
+	first := c.firstBatch(pod, all, w.refs)
+	for _, name := range all {
+		if slices.Contains(first, name) {
+			w.deliver(pod, state, name, change)
+		} else {
+			w.postpone(state, name)
+		}
+	}
+	if state.next() {
+		state.PreCheckBeforeNext = &PreCheck{ContainersRequiredReady: first}
+	}
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, Batch{Timestamp: now, Containers: first})
+	change.ResizeInSpec = c.ResizeInSpec
+}
+
+func (w *work) deliver(pod *corev1.Pod, state *State, name string, change *podpatch.Change) {
+	if image, ok := w.images[name]; ok {
+		if change.Images == nil {
+			change.Images = make(map[string]string)
+		}
+		change.Images[name] = image
+		if state.LastContainerStatuses == nil {
+			state.LastContainerStatuses = make(map[string]ContainerRecord)
+		}
+		var record ContainerRecord
+		if status := podstate.ContainerStatus(pod, name); status != nil {
+			record.ImageID = status.ImageID
+		}
+		state.LastContainerStatuses[name] = record
+	}
+	if resources, ok := w.resources[name]; ok {
+		if change.Resources == nil {
+			change.Resources = make(map[string]corev1.ResourceRequirements)
+		}
+		change.Resources[name] = resources
+	}
+	for key, value := range w.refs[name].Labels {
+		if change.Labels == nil {
+			change.Labels = make(map[string]*string)
+		}
+		change.Labels[key] = &value
+	}
+	for key, value := range w.refs[name].Annotations {
+		change.Annotations[key] = &value
+	}
+}
+
+func (w *work) postpone(state *State, name string) {
+	if image, ok := w.images[name]; ok {
+		if state.NextContainerImages == nil {
+			state.NextContainerImages = make(map[string]string)
+		}
+		state.NextContainerImages[name] = image
+	}
+	if ref, ok := w.refs[name]; ok {
+		if state.NextContainerRefMetadata == nil {
+			state.NextContainerRefMetadata = make(map[string]RefMetadata)
+		}
+		state.NextContainerRefMetadata[name] = ref
+	}
+	if resources, ok := w.resources[name]; ok {
+		if state.NextContainerResources == nil {
+			state.NextContainerResources = make(map[string]corev1.ResourceRequirements)
+		}
+		state.NextContainerResources[name] = resources
+	}
+}
+
+// firstBatch returns, sorted, the containers without a launch priority and those of the highest one, and whoever reads a
+// metadata key that goes out with them (U-18, U-19).
+func (c *Config) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMetadata) []string {
+	priorities := make(map[string]int, len(all))
+	highest, any := 0, false
+	if c.Priority != nil {
+		for _, name := range all {
+			container := podstate.Container(pod, name)
+			if container == nil {
+				continue
+			}
+			if p, ok := c.Priority(container); ok {
+				priorities[name] = p
+				if !any || p > highest {
+					highest, any = p, true
+				}
+			}
+		}
+	}
+	first := make([]string, 0, len(all))
+	for _, name := range all {
+		if p, ok := priorities[name]; !ok || p == highest {
+			first = append(first, name)
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, name := range all {
+			if !slices.Contains(first, name) && sharesKey(refs, name, first) {
+				first = append(first, name)
+				grown = true
+			}
+		}
+	}
+	slices.SortFunc(first, strings.Compare)
+	return first
+}
+
+func sharesKey(refs map[string]RefMetadata, name string, with []string) bool {
+	mine := refs[name]
+	for _, other := range with {
+		for key := range mine.Labels {
+			if _, ok := refs[other].Labels[key]; ok {
+				return true
+			}
+		}
+		for key := range mine.Annotations {
+			if _, ok := refs[other].Annotations[key]; ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func podObject(pod *corev1.Pod) reason.Object {
+	return reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}

@@ -1,0 +1,165 @@
+package inplaceupdate
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// State is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
+// (apps.kruise.io/inplace-update-state); SupersededImages is an addition that OpenKruise ignores.
+type State struct {
+	// Revision the Pod is updated to.
+	Revision string `json:"revision"`
+	// UpdateTimestamp is when the update started.
+	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+
+	Progress `json:",inline"`
+
+	// ContainerBatchesRecord is the history of batches.
+	ContainerBatchesRecord []Batch `json:"containerBatchesRecord,omitempty"`
+}
+
+// Progress is the part of a State that completion depends on. It is decoded alone where nothing is written, because a
+// Pod's state is looked at with every event of the Pod.
+type Progress struct {
+	// LastContainerStatuses holds what each container ran when its image was changed; null until one was (U-13).
+	LastContainerStatuses map[string]ContainerRecord `json:"lastContainerStatuses"`
+	// UpdateEnvFromMetadata, UpdateResources and UpdateImages say what the update touches and completion must check.
+	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
+	UpdateResources       bool `json:"updateResources,omitempty"`
+	UpdateImages          bool `json:"updateImages,omitempty"`
+	// NextContainerImages, NextContainerRefMetadata and NextContainerResources wait for a later batch (U-18).
+	NextContainerImages      map[string]string                      `json:"nextContainerImages,omitempty"`
+	NextContainerRefMetadata map[string]RefMetadata                 `json:"nextContainerRefMetadata,omitempty"`
+	NextContainerResources   map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
+	// PreCheckBeforeNext is what the next batch waits for.
+	PreCheckBeforeNext *PreCheck `json:"preCheckBeforeNext,omitempty"`
+	// SupersededImages holds, by container, the images of earlier updates that had not completed when this one started.
+	// Running one of them is no proof that this update is done.
+	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
+}
+
+// ContainerRecord is what a container ran before its image was changed.
+type ContainerRecord struct {
+	ImageID string `json:"imageID,omitempty"`
+}
+
+// PreCheck names the containers that must be ready before the next batch starts.
+type PreCheck struct {
+	ContainersRequiredReady []string `json:"containersRequiredReady,omitempty"`
+}
+
+// Batch records which containers were changed together.
+type Batch struct {
+	Timestamp  metav1.Time `json:"timestamp"`
+	Containers []string    `json:"containers"`
+}
+
+// Grace is the content of the grace annotation: the change that is applied when the grace period ends. The JSON is
+// OpenKruise's (apps.kruise.io/inplace-update-grace). Keys that other builds add are ignored.
+type Grace struct {
+	Revision              string                                 `json:"revision"`
+	ContainerImages       map[string]string                      `json:"containerImages,omitempty"`
+	ContainerRefMetadata  map[string]RefMetadata                 `json:"containerRefMetadata,omitempty"`
+	ContainerResources    map[string]corev1.ResourceRequirements `json:"containerResources,omitempty"`
+	MetaDataPatch         []byte                                 `json:"metaDataPatch,omitempty"`
+	UpdateEnvFromMetadata bool                                   `json:"updateEnvFromMetadata,omitempty"`
+	GraceSeconds          int32                                  `json:"graceSeconds,omitempty"`
+}
+
+// metadataPatch is what Grace.MetaDataPatch holds: a strategic merge patch for a Pod's metadata.
+type metadataPatch struct {
+	Metadata struct {
+		Labels           map[string]*string `json:"labels,omitempty"`
+		Annotations      map[string]*string `json:"annotations,omitempty"`
+		Finalizers       []string           `json:"finalizers,omitempty"`
+		DeleteFinalizers []string           `json:"$deleteFromPrimitiveList/finalizers,omitempty"`
+	} `json:"metadata"`
+}
+
+// next reports whether batches are still to come.
+func (s *Progress) next() bool {
+	return len(s.NextContainerImages)+len(s.NextContainerRefMetadata)+len(s.NextContainerResources) > 0
+}
+
+// State returns the Pod's update state, nil when it has none. The error is a reason.Reason with code UnreadableState.
+func (c *Config) State(pod *corev1.Pod) (*State, error) {
+	raw, key, ok := annotation(pod, c.Keys.StateAnnotation, c.Keys.LegacyStateAnnotation)
+	if !ok {
+		return nil, nil
+	}
+	state := &State{}
+	if err := json.Unmarshal([]byte(raw), state); err != nil {
+		return nil, unreadable(pod, key, raw, err)
+	}
+	return state, nil
+}
+
+// progress returns the part of the Pod's state that completion depends on, nil when it has none.
+func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
+	raw, key, ok := annotation(pod, c.Keys.StateAnnotation, c.Keys.LegacyStateAnnotation)
+	if !ok {
+		return nil, nil
+	}
+	progress := &Progress{}
+	if err := json.Unmarshal([]byte(raw), progress); err != nil {
+		return nil, unreadable(pod, key, raw, err)
+	}
+	return progress, nil
+}
+
+// grace returns the Pod's pending change, nil when it has none.
+func (c *Config) grace(pod *corev1.Pod) (*Grace, error) {
+	raw, key, ok := annotation(pod, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
+	if !ok {
+		return nil, nil
+	}
+	grace := &Grace{}
+	if err := json.Unmarshal([]byte(raw), grace); err != nil {
+		return nil, unreadable(pod, key, raw, err)
+	}
+	return grace, nil
+}
+
+// InGracePeriod reports whether the Pod carries a change whose grace period runs (U-16).
+func (c *Config) InGracePeriod(pod *corev1.Pod) bool {
+	_, _, ok := annotation(pod, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
+	return ok
+}
+
+func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
+	if raw, ok = pod.Annotations[key]; ok {
+		return raw, key, true
+	}
+	if legacy != "" {
+		if raw, ok = pod.Annotations[legacy]; ok {
+			return raw, legacy, true
+		}
+	}
+	return "", "", false
+}
+
+func unreadable(pod *corev1.Pod, key, raw string, err error) error {
+	return reason.Reason{
+		Code:   UnreadableState,
+		Object: reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Path:   "metadata.annotations[" + key + "]",
+		New:    shorten(raw),
+		Detail: err.Error(),
+		Remedy: "mend or remove the annotation",
+	}
+}
+
+func encode(v any) (*string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding an update's progress: %w", err)
+	}
+	text := string(raw)
+	return &text, nil
+}

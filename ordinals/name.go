@@ -1,0 +1,44 @@
+package ordinals
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Name returns the name of an owner's Pod: "web" and 3 give "web-3" (S-1).
+func Name(owner string, ordinal int) string { return owner + "-" + strconv.Itoa(ordinal) }
+
+// Parse takes a Pod's name apart: "web-3" gives "web" and 3. It accepts exactly the names that Name makes, so no two names
+// have one owner and ordinal: no leading zeros, no sign, nothing above Max, and no owner that is empty or ends in "-". No
+// allocation.
+func Parse(podName string) (owner string, ordinal int, ok bool) {
+	at := strings.LastIndexByte(podName, '-')
+	if at <= 0 || podName[at-1] == '-' {
+		return "", 0, false
+	}
+	number := podName[at+1:]
+	if len(number) > 1 && number[0] == '0' {
+		return "", 0, false
+	}
+	if ordinal, ok = digits(number); !ok {
+		return "", 0, false
+	}
+	return podName[:at], ordinal, true
+}
+
+// digits reads a decimal number without sign that is at most Max.
+func digits(s string) (int, bool) {
+	if s == "" {
+		return 0, false
+	}
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		if n = n*10 + int(s[i]-'0'); n > Max {
+			return 0, false
+		}
+	}
+	return n, true
+}

@@ -1,0 +1,355 @@
+package ordinals_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+func Example() {
+	reserved, err := ordinals.ParseSet("spec.reserveOrdinals", []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("5-7")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	set, err := ordinals.Of(0, 5, reserved)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for ordinal := range set.All() {
+		fmt.Print(ordinals.Name("web", ordinal), " ")
+	}
+	fmt.Println(set.Contains(1))
+	// Output: web-0 web-2 web-3 web-4 web-8 false
+}
+
+// entries turns "1" into an integer and everything else into a string.
+func entries(list ...string) []intstr.IntOrString {
+	out := make([]intstr.IntOrString, len(list))
+	for i, s := range list {
+		out[i] = intstr.Parse(s)
+	}
+	return out
+}
+
+func TestOf(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		start, replicas int
+		reserved        []string
+		want            string
+	}{
+		{"S-2 nothing reserved", 0, 4, nil, "0-3"},
+		{"S-2 B-5 one reserved", 0, 4, []string{"1"}, "0,2-4"},
+		{"S-2 one reserved of three", 0, 3, []string{"1"}, "0,2-3"},
+		{"S-2 a range", 0, 3, []string{"1-3"}, "0,4-5"},
+		{"S-2 start", 2, 4, []string{"1", "3"}, "2,4-6"},
+		{"S-2 leading zeros", 0, 4, []string{"0003-005"}, "0-2,6"},
+		{"D-7 start alone", 3, 5, nil, "3-7"},
+		{"S-2 reserved below start", 10, 2, []string{"0-9"}, "10-11"},
+		{"S-2 start inside a reserved range", 5, 2, []string{"3-7"}, "8-9"},
+		{"S-2 overlapping and unsorted", 0, 3, []string{"4-6", "0", "5-9", "1"}, "2-3,10"},
+		{"S-2 touching", 0, 2, []string{"0", "1", "2-3"}, "4-5"},
+		{"S-3 a million reserved", 0, 2, []string{"1-1000000"}, "0,1000001"},
+		{"no replicas", 7, 0, []string{"1"}, ""},
+		{"no replicas at the end", ordinals.Max, 0, nil, ""},
+		{"the last number", ordinals.Max, 1, nil, "2147483647"},
+		{"reserved up to the end, not needed", 0, 2, []string{"2-2147483647"}, "0-1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			reserved, err := ordinals.ParseSet("spec.reserveOrdinals", entries(tc.reserved...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			set, err := ordinals.Of(tc.start, tc.replicas, reserved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, set.String()); diff != "" {
+				t.Errorf("ordinals (-want +got):\n%s", diff)
+			}
+			if set.Len() != tc.replicas {
+				t.Errorf("Len = %d, want %d", set.Len(), tc.replicas)
+			}
+		})
+	}
+}
+
+func TestOfRefuses(t *testing.T) {
+	all, err := ordinals.ParseSet("r", entries("1-2147483647"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name            string
+		start, replicas int
+		reserved        ordinals.Set
+		want            reason.Code
+	}{
+		{"negative start", -1, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
+		{"start too large", ordinals.Max + 1, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
+		{"negative replicas", 0, -1, ordinals.Set{}, ordinals.InvalidOrdinal},
+		{"past the end", ordinals.Max, 2, ordinals.Set{}, ordinals.OrdinalOverflow},
+		{"all reserved", 0, 2, all, ordinals.OrdinalOverflow},
+		{"more than there are numbers", 0, math.MaxInt, ordinals.Set{}, ordinals.OrdinalOverflow},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set, err := ordinals.Of(tc.start, tc.replicas, tc.reserved)
+			if !errors.Is(err, tc.want) {
+				t.Errorf("error = %v, want %s", err, tc.want)
+			}
+			if set.Len() != 0 {
+				t.Errorf("set beside an error = %s", set)
+			}
+		})
+	}
+}
+
+func TestParseSetRefuses(t *testing.T) {
+	list := []intstr.IntOrString{
+		intstr.FromInt32(-1), intstr.FromString("1-2"), intstr.FromString(""), intstr.FromString("5-3"), intstr.FromString("a"),
+		intstr.FromString("1-2-3"), intstr.FromString("-4"), intstr.FromString("3-"), intstr.FromString(" 1"),
+		intstr.FromString("2147483648"), intstr.FromString("0-99999999999999999999"),
+	}
+	set, err := ordinals.ParseSet("spec.reserveOrdinals", list)
+	if set.Len() != 0 {
+		t.Errorf("S-6: set beside an error = %s, want none of it used", set)
+	}
+	const remedy = `use an integer from 0 to 2147483647, or a range of two such as "3-7"`
+	const junk = "not an ordinal or range"
+	want := reason.List{}
+	for i, bad := range [][2]string{
+		{`"-1"`, "negative"},
+		{},
+		{`""`, junk},
+		{`"5-3"`, "the range runs backwards"},
+		{`"a"`, junk},
+		{`"1-2-3"`, junk},
+		{`"-4"`, junk},
+		{`"3-"`, junk},
+		{`" 1"`, junk},
+		{`"2147483648"`, junk},
+		{`"0-99999999999999999999"`, junk},
+	} {
+		if bad[0] != "" {
+			want = append(want, reason.Reason{
+				Code: ordinals.InvalidOrdinal, Path: "spec.reserveOrdinals[" + strconv.Itoa(i) + "]",
+				New: bad[0], Detail: bad[1], Remedy: remedy,
+			})
+		}
+	}
+	if diff := cmp.Diff(want, reason.From(err)); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
+
+func TestEmptySet(t *testing.T) {
+	var s ordinals.Set
+	if _, ok := s.At(0); ok || s.Len() != 0 || s.Contains(0) || s.String() != "" {
+		t.Error("the zero Set is not empty")
+	}
+	for ordinal := range s.All() {
+		t.Errorf("the zero Set yields %d", ordinal)
+	}
+	for ordinal := range s.Backward() {
+		t.Errorf("the zero Set yields %d backwards", ordinal)
+	}
+}
+
+func TestIterationStops(t *testing.T) {
+	s, err := ordinals.Of(0, 1_000_000, ordinals.Set{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ordinal := range s.All() {
+		if ordinal == 3 {
+			break
+		}
+	}
+	for ordinal := range s.Backward() {
+		if ordinal == 999_990 {
+			break
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	type answer struct {
+		Owner   string
+		Ordinal int
+		OK      bool
+	}
+	for _, tc := range []struct {
+		name string
+		want answer
+	}{
+		{"web-0", answer{"web", 0, true}},
+		{"web-10", answer{"web", 10, true}},
+		{"my-web-3", answer{"my-web", 3, true}},
+		{"web-1-2", answer{"web-1", 2, true}},
+		{"web-2147483647", answer{"web", 2147483647, true}},
+		{"web-2147483648", answer{}},
+		{"web-99999999999999999999", answer{}},
+		{"web-01", answer{}},
+		{"web-00", answer{}},
+		{"web--1", answer{}},
+		{"web-+1", answer{}},
+		{"web-", answer{}},
+		{"web", answer{}},
+		{"-1", answer{}},
+		{"", answer{}},
+		{"web-1a", answer{}},
+		{"web-١", answer{}},
+	} {
+		t.Run("S-1 "+tc.name, func(t *testing.T) {
+			owner, ordinal, ok := ordinals.Parse(tc.name)
+			if diff := cmp.Diff(tc.want, answer{owner, ordinal, ok}); diff != "" {
+				t.Errorf("Parse(%q) (-want +got):\n%s", tc.name, diff)
+			}
+		})
+	}
+}
+
+// FuzzParse holds that a name is accepted only if Name gives it back.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"web-0", "web-01", "a-b-2147483648", "--", "-", "web-+1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		owner, ordinal, ok := ordinals.Parse(name)
+		if ok && (ordinals.Name(owner, ordinal) != name || owner == "") {
+			t.Errorf("Parse(%q) = %q, %d", name, owner, ordinal)
+		}
+	})
+}
+
+// FuzzSet holds every operation against a plain list.
+func FuzzSet(f *testing.F) {
+	f.Add(uint8(0), uint8(4), []byte{1, 1})
+	f.Add(uint8(2), uint8(4), []byte{1, 1, 3, 3})
+	f.Add(uint8(5), uint8(200), []byte{4, 9, 7, 20, 0, 0, 255, 255})
+	f.Fuzz(func(t *testing.T, start, replicas uint8, pairs []byte) {
+		var list []intstr.IntOrString
+		taken := map[int]bool{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			low, high := int(min(pairs[i], pairs[i+1])), int(max(pairs[i], pairs[i+1]))
+			list = append(list, intstr.FromString(fmt.Sprintf("%d-%d", low, high)))
+			for o := low; o <= high; o++ {
+				taken[o] = true
+			}
+		}
+		reserved, err := ordinals.ParseSet("r", list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := ordinals.Of(int(start), int(replicas), reserved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []int
+		for o := int(start); len(want) < int(replicas); o++ {
+			if !taken[o] {
+				want = append(want, o)
+			}
+		}
+		check(t, set, want)
+		reparsed, err := ordinals.ParseSet("r", entriesOf(reserved))
+		if err != nil || reparsed.String() != reserved.String() {
+			t.Errorf("%s read back is %s, %v", reserved, reparsed, err)
+		}
+	})
+}
+
+func entriesOf(s ordinals.Set) []intstr.IntOrString {
+	var list []intstr.IntOrString
+	for o := range s.Backward() {
+		list = append(list, intstr.FromInt32(int32(o)))
+	}
+	return list
+}
+
+func check(t *testing.T, set ordinals.Set, want []int) {
+	t.Helper()
+	if diff := cmp.Diff(want, slices.Collect(set.All())); diff != "" {
+		t.Fatalf("All (-want +got):\n%s", diff)
+	}
+	backward := slices.Collect(set.Backward())
+	slices.Reverse(backward)
+	if diff := cmp.Diff(want, backward); diff != "" {
+		t.Fatalf("Backward reversed (-want +got):\n%s", diff)
+	}
+	for n, o := range want {
+		if got, ok := set.At(n); !ok || got != o {
+			t.Fatalf("At(%d) = %d, %v; want %d", n, got, ok, o)
+		}
+	}
+	for o := range 600 {
+		rank, found := slices.BinarySearch(want, o)
+		if gotRank, got := set.Index(o); got != found || gotRank != rank || set.Contains(o) != found {
+			t.Fatalf("Index(%d) = %d, %v; want %d, %v", o, gotRank, got, rank, found)
+		}
+	}
+	if _, ok := set.At(len(want)); ok {
+		t.Fatal("At past the end finds something")
+	}
+	if _, ok := set.At(-1); ok {
+		t.Fatal("At(-1) finds something")
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	set := benchmarkSet(t)
+	if n := testing.AllocsPerRun(100, func() { set.Contains(1234); set.At(777); set.Index(5) }); n != 0 {
+		t.Errorf("membership allocates %v times, want 0", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { ordinals.Parse("my-web-123") }); n != 0 {
+		t.Errorf("Parse allocates %v times, want 0", n)
+	}
+}
+
+// benchmarkSet has 1,000 intervals.
+func benchmarkSet(tb testing.TB) ordinals.Set {
+	tb.Helper()
+	var list []intstr.IntOrString
+	for i := range int32(1000) {
+		list = append(list, intstr.FromInt32(10*i))
+	}
+	reserved, err := ordinals.ParseSet("r", list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	set, err := ordinals.Of(0, 9000, reserved)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+func BenchmarkContains(b *testing.B) {
+	set := benchmarkSet(b)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		set.Contains(i % 10000)
+	}
+}
+
+func BenchmarkOfMillionReserved(b *testing.B) {
+	reserved, err := ordinals.ParseSet("r", entries("1-1000000"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = ordinals.Of(0, 10_000, reserved)
+	}
+}

@@ -1,0 +1,228 @@
+// Package ordinals answers "which numbers do the Pods of this workload have?" for workloads whose Pods are numbered.
+//
+// With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved ones,
+// until there are as many as replicas say (S-2). [Of] computes them as a [Set] of intervals, so that a reserved range of a
+// million costs as much as a reserved number. [Name] and [Parse] go between an ordinal and a Pod's name.
+//
+// Everything here is pure; a Set never changes and is safe for concurrent use. Its zero value is empty.
+package ordinals
+
+import (
+	"iter"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative or
+	// runs backwards. The caller freezes the workload rather than taking the list for empty (S-6).
+	InvalidOrdinal reason.Code = "InvalidOrdinal"
+	// OrdinalOverflow means that there are not enough numbers: the last Pod would get one above Max.
+	OrdinalOverflow reason.Code = "OrdinalOverflow"
+)
+
+// Max is the largest ordinal.
+const Max = math.MaxInt32
+
+// Set is a set of ordinals, kept as disjoint intervals in ascending order.
+type Set struct {
+	spans []span
+}
+
+// span is an interval with both ends in it; before counts the set's elements in front of it.
+type span struct {
+	first, last, before int
+}
+
+// ParseSet reads a list of single ordinals and ranges with both ends in them: 1, "7", "3-7". Entries may overlap and come
+// in any order; leading zeros are accepted here ("0003-005" is 3, 4, 5). path is the field's path, for the error alone.
+// The error is a reason.List with one InvalidOrdinal for each bad entry, and the set is empty then. O(n log n).
+func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
+	var problems reason.List
+	spans := make([]span, 0, len(entries))
+	for i := range entries {
+		s, problem := parseSpan(&entries[i])
+		if problem != "" {
+			problems = append(problems, reason.Reason{
+				Code: InvalidOrdinal, Path: path + "[" + strconv.Itoa(i) + "]",
+				New: strconv.Quote(reason.Shorten(entries[i].String(), 40)), Detail: problem,
+				Remedy: `use an integer from 0 to 2147483647, or a range of two such as "3-7"`,
+			})
+			continue
+		}
+		spans = append(spans, s)
+	}
+	if len(problems) > 0 {
+		return Set{}, problems
+	}
+	return Set{merge(spans)}, nil
+}
+
+// Of returns the ordinals of a workload: the first replicas numbers from start on that are not reserved. Reserved numbers
+// below start have no effect. The error is a reason.Reason: InvalidOrdinal for a negative start or number of replicas,
+// OrdinalOverflow when the numbers run out. O(number of reserved intervals).
+func Of(start, replicas int, reserved Set) (Set, error) {
+	if start < 0 || start > Max {
+		return Set{}, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(start), Detail: "start", Remedy: "use 0 to 2147483647"}
+	}
+	if replicas < 0 {
+		return Set{}, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(replicas), Detail: "replicas", Remedy: "use 0 or more"}
+	}
+	var spans []span
+	want := min(replicas, Max+1) // there are no more numbers, and the sums below stay small
+	next, have := start, 0
+	gap := func(last int) {
+		if last = min(last, next+want-have-1); last >= next {
+			spans = append(spans, span{next, last, have})
+			have += last - next + 1
+		}
+	}
+	for _, r := range reserved.spans[reserved.from(start):] {
+		if have == want {
+			break
+		}
+		gap(r.first - 1)
+		next = max(next, r.last+1)
+	}
+	gap(Max)
+	if have < replicas {
+		return Set{}, reason.Reason{
+			Code: OrdinalOverflow, New: strconv.Itoa(replicas),
+			Detail: "only " + strconv.Itoa(have) + " ordinals are free from " + strconv.Itoa(start) + " on",
+			Remedy: "lower the start or the replicas, or reserve fewer",
+		}
+	}
+	return Set{spans}, nil
+}
+
+// Len returns how many ordinals are in the set.
+func (s Set) Len() int {
+	if len(s.spans) == 0 {
+		return 0
+	}
+	last := s.spans[len(s.spans)-1]
+	return last.before + last.last - last.first + 1
+}
+
+// Contains reports whether the ordinal is in the set. O(log intervals), no allocation.
+func (s Set) Contains(ordinal int) bool {
+	_, ok := s.Index(ordinal)
+	return ok
+}
+
+// Index returns how many elements are smaller than the ordinal, and whether the ordinal itself is in the set: its rank,
+// counted from 0. O(log intervals), no allocation.
+func (s Set) Index(ordinal int) (int, bool) {
+	i := s.from(ordinal)
+	if i == len(s.spans) {
+		return s.Len(), false
+	}
+	if at := s.spans[i]; ordinal >= at.first {
+		return at.before + ordinal - at.first, true
+	}
+	return s.spans[i].before, false
+}
+
+// At returns the n-th smallest ordinal, counted from 0, and false when there is none. O(log intervals), no allocation.
+func (s Set) At(n int) (int, bool) {
+	if n < 0 || n >= s.Len() {
+		return 0, false
+	}
+	i := sort.Search(len(s.spans), func(i int) bool { return s.spans[i].before > n }) - 1
+	return s.spans[i].first + n - s.spans[i].before, true
+}
+
+// All iterates in ascending order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, at := range s.spans {
+			for ordinal := at.first; ordinal <= at.last; ordinal++ {
+				if !yield(ordinal) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Backward iterates in descending order, the order in which ordinals are given up and updated (S-4, S-16).
+func (s Set) Backward() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, at := range slices.Backward(s.spans) {
+			for ordinal := at.last; ordinal >= at.first; ordinal-- {
+				if !yield(ordinal) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// String renders the set as ParseSet reads it: "0,2-4". The empty set is "".
+func (s Set) String() string {
+	var b strings.Builder
+	for i, at := range s.spans {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(at.first))
+		if at.last > at.first {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(at.last))
+		}
+	}
+	return b.String()
+}
+
+// from returns the index of the first span that does not end below the ordinal.
+func (s Set) from(ordinal int) int {
+	return sort.Search(len(s.spans), func(i int) bool { return s.spans[i].last >= ordinal })
+}
+
+func parseSpan(entry *intstr.IntOrString) (span, string) {
+	if entry.Type == intstr.Int {
+		if entry.IntVal < 0 {
+			return span{}, "negative"
+		}
+		return span{first: int(entry.IntVal), last: int(entry.IntVal)}, ""
+	}
+	low, high, isRange := strings.Cut(entry.StrVal, "-")
+	if !isRange {
+		high = low
+	}
+	first, ok1 := digits(low)
+	last, ok2 := digits(high)
+	switch {
+	case !ok1 || !ok2:
+		return span{}, "not an ordinal or range"
+	case first > last:
+		return span{}, "the range runs backwards"
+	}
+	return span{first: first, last: last}, ""
+}
+
+// merge sorts, joins what overlaps or touches, and counts. It works in place.
+func merge(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int { return a.first - b.first })
+	out := spans[:0]
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.first <= out[n-1].last+1 {
+			out[n-1].last = max(out[n-1].last, s.last)
+			continue
+		}
+		out = append(out, s)
+	}
+	count := 0
+	for i := range out {
+		out[i].before = count
+		count += out[i].last - out[i].first + 1
+	}
+	return out
+}

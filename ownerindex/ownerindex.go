@@ -1,0 +1,152 @@
+// Package ownerindex answers "which Pods and revisions does this owner have, and how fresh is that answer?".
+//
+// It is the kit's one adapter to informers. An [Index] looks objects up by the UID of their controller in the informer's own
+// store and hands out the cached pointers: no namespace scan, no selector matching, no deep copies. It reports how far the
+// store has come, which is what package expectations compares own writes with, and makes the event handlers that wake an
+// owner when its objects change.
+//
+// Objects that an Index returns are shared with every other reader of the cache: read only.
+//
+// RBAC: list and watch on the resource.
+package ownerindex
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// indexName is the name of the index in the informer, unlikely to be anybody else's.
+const indexName = "workloadkit/controller-uid"
+
+// orphanPrefix marks the index keys of objects without a controller. A UID never begins like this.
+const orphanPrefix = "orphans/"
+
+// Index looks up objects of one type by the UID of their controller. It is safe for concurrent use.
+type Index[T client.Object] struct {
+	informer toolscache.SharedIndexInformer
+}
+
+// New adds the index to the informer of obj's type, creating the informer if need be. Several calls for one type share the
+// index. It must be called before the informers start. It returns an error when the cache is restricted to several
+// namespaces, because such a cache has no single store whose progress could be compared with a write.
+func New[T client.Object](ctx context.Context, informers cache.Informers, obj T) (*Index[T], error) {
+	informer, err := informers.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("informer for %T: %w", obj, err)
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("informer for %T is a %T without a store of its own; configure the cache for one namespace or all", obj, informer)
+	}
+	return For[T](shared)
+}
+
+// For is New for an informer that the caller made, without controller-runtime's cache.
+func For[T client.Object](informer toolscache.SharedIndexInformer) (*Index[T], error) {
+	if _, ok := informer.GetIndexer().GetIndexers()[indexName]; !ok {
+		if err := informer.AddIndexers(toolscache.Indexers{indexName: controllerUID}); err != nil {
+			return nil, fmt.Errorf("adding the owner index: %w", err)
+		}
+	}
+	return &Index[T]{informer: informer}, nil
+}
+
+func controllerUID(obj any) ([]string, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return []string{orphanPrefix + object.GetNamespace()}, nil
+}
+
+// Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects are
+// the cache's.
+func (x *Index[T]) Of(owner types.UID) []T { return x.lookup(string(owner)) }
+
+// Orphans returns the objects of a namespace that have no controller, for kinds that adopt.
+func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(orphanPrefix + namespace) }
+
+func (x *Index[T]) lookup(key string) []T {
+	found, err := x.informer.GetIndexer().ByIndex(indexName, key)
+	if err != nil {
+		// Only an index that does not exist is an error, and New added it.
+		panic(err)
+	}
+	out := make([]T, 0, len(found))
+	for _, obj := range found {
+		if typed, ok := obj.(T); ok {
+			out = append(out, typed)
+		}
+	}
+	return out
+}
+
+// Get returns one object of the cache.
+func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
+	key := name
+	if namespace != "" {
+		key = namespace + "/" + name
+	}
+	found, exists, err := x.informer.GetIndexer().GetByKey(key)
+	if err != nil || !exists {
+		return obj, false
+	}
+	obj, ok = found.(T)
+	return obj, ok
+}
+
+// LastStoreSyncResourceVersion returns the resource version that the store has reached, events applied. It is empty before
+// the first sync, and always when client-go's feature AtomicFIFO was switched off.
+func (x *Index[T]) LastStoreSyncResourceVersion() string {
+	return x.informer.GetIndexer().LastStoreSyncResourceVersion()
+}
+
+// HasSynced reports whether the store holds the first list.
+func (x *Index[T]) HasSynced() bool { return x.informer.HasSynced() }
+
+// EnqueueController returns an event handler that wakes the controller of a changed object. Only group and kind of the
+// owner reference are compared, so that objects made through an older API version wake their owner too (D-27). relevant,
+// unless nil, drops updates that cannot concern the owner; creations, deletions and changes of owner are always passed on.
+func EnqueueController(kind schema.GroupKind, relevant func(before, after client.Object) bool) handler.EventHandler {
+	enqueue := func(obj client.Object, q queue) {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		if ref == nil {
+			return
+		}
+		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != kind.Group || ref.Kind != kind.Kind {
+			return
+		}
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}})
+
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
+			moved := (before == nil) != (after == nil) || (before != nil && before.UID != after.UID)
+			if moved {
+				enqueue(e.ObjectOld, q)
+			} else if relevant != nil && !relevant(e.ObjectOld, e.ObjectNew) {
+				return
+			}
+			enqueue(e.ObjectNew, q)
+		},
+	}
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

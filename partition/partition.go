@@ -1,0 +1,193 @@
+// Package partition answers "how many is that?" for the numbers of a workload's API that may be a count or a percentage:
+// partition, maxUnavailable, maxSurge, parallelism.
+//
+// There is one resolver, [Resolve], for all of them. A percentage may have decimals ("12.5%") and is computed exactly, so
+// that "1.1%" of 1000 is 11 and never 12. Rounding is named at the call, because API fields disagree about it and getting
+// it wrong is an outage: maxUnavailable rounded up deletes one Pod too many.
+//
+// What cannot be read is an error that names the field, the value and what is allowed, and never a silent zero. In
+// particular "5" without "%" is refused: it was taken for 5 Pods by some readers and for 5 % by others (P-1, P-5).
+//
+// All functions are pure, safe for concurrent use and do not allocate unless they fail or a percentage has more than 17
+// digits.
+package partition
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// InvalidValue means that a count or percentage cannot be read, is negative, or is larger than allowed. The reason
+	// holds the field's path and the value found, and as remedy what is allowed.
+	InvalidValue reason.Code = "InvalidValue"
+	// MissingValue means that a value is nil. What nil stands for differs between fields, so callers decide before they ask.
+	MissingValue reason.Code = "MissingValue"
+)
+
+// Rounding says what happens to a percentage that is no whole number of Pods, and may be combined with Over100.
+type Rounding uint8
+
+const (
+	// Down rounds towards zero.
+	Down Rounding = 0
+	// Up rounds to the next whole number.
+	Up Rounding = 1 << 0
+	// Over100 allows percentages above 100: partition.Up|partition.Over100.
+	Over100 Rounding = 1 << 1
+)
+
+// Resolve turns value into a number. An absolute number is returned as it is, also when it is larger than total; a
+// percentage is taken of total and rounded as round says.
+//
+// path is the field's path, for the error alone. The error is a reason.Reason: MissingValue for nil, otherwise
+// InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%" are
+// refused), a percentage above 100 without Over100, a negative total, or a result above the largest int32.
+func Resolve(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
+	if value == nil {
+		return 0, reason.Reason{Code: MissingValue, Path: path, Remedy: "decide what an absent value stands for"}
+	}
+	if total < 0 {
+		return 0, invalid(path, strconv.Itoa(total), "the total is negative", round)
+	}
+	if value.Type == intstr.Int {
+		if value.IntVal < 0 {
+			return 0, invalid(path, strconv.Itoa(int(value.IntVal)), "negative", round)
+		}
+		return int(value.IntVal), nil
+	}
+	n, problem := percentOf(value.StrVal, uint64(total), round)
+	if problem != "" {
+		return 0, invalid(path, strconv.Quote(reason.Shorten(value.StrVal, 40)), problem, round)
+	}
+	return n, nil
+}
+
+// Validate reports what Resolve would refuse about value whatever the total. A nil value is valid.
+func Validate(path string, value *intstr.IntOrString, round Rounding) error {
+	if value == nil {
+		return nil
+	}
+	_, err := Resolve(path, value, 1, round)
+	return err
+}
+
+// Kept returns how many Pods a partition keeps at the old revision (P-2): a percentage is rounded up, but any other
+// percentage than exactly "100%" lets at least one Pod of two or more be updated. The result is between 0 and replicas.
+//
+//	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3
+//
+// A nil value keeps none; nil replicas are 1, as the API defaults them. Percentages above 100 keep all. The error is
+// that of Resolve.
+func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) {
+	total := 1
+	if replicas != nil {
+		total = int(*replicas)
+	}
+	if value == nil {
+		return 0, nil
+	}
+	kept, err := Resolve(path, value, total, Up|Over100)
+	if err != nil {
+		return 0, err
+	}
+	// The string is compared, not its meaning: "100.0%" has always let one Pod through.
+	if value.Type == intstr.String && total > 1 && kept == total && value.StrVal != "100%" {
+		kept--
+	}
+	return min(kept, total), nil
+}
+
+func invalid(path, value, problem string, round Rounding) error {
+	allowed := `an integer from 0 to 2147483647, or a percentage from "0%" to "100%" such as "12.5%"`
+	if round&Over100 != 0 {
+		allowed = `an integer from 0 to 2147483647, or a percentage such as "12.5%"`
+	}
+	return reason.Reason{Code: InvalidValue, Path: path, New: value, Detail: problem, Remedy: "use " + allowed}
+}
+
+// Digits that fit the fast path: a numerator of 17 digits and a divisor of 100 * 10^17 both fit 64 bits.
+const fastDigits = 17
+
+// A longer percentage is junk or an attack on the big arithmetic.
+const maxDigits = 200
+
+// percentOf returns the percentage s of total, or what is wrong with s.
+func percentOf(s string, total uint64, round Rounding) (int, string) {
+	number, found := strings.CutSuffix(s, "%")
+	if !found {
+		return 0, "no % sign"
+	}
+	whole, fraction, _ := strings.Cut(number, ".")
+	if len(whole)+len(fraction) == 0 {
+		return 0, "no digits"
+	}
+	if len(whole)+len(fraction) > maxDigits {
+		return 0, "too many digits"
+	}
+	if !onlyDigits(whole) || !onlyDigits(fraction) {
+		return 0, "not a decimal number"
+	}
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	if round&Over100 == 0 && above100(whole, fraction) {
+		return 0, "above 100 %"
+	}
+	if len(whole)+len(fraction) > fastDigits {
+		return longPercentOf(whole+fraction, len(fraction), total, round)
+	}
+	numerator, divisor := uint64(0), uint64(100)
+	for i := range len(whole) {
+		numerator = numerator*10 + uint64(whole[i]-'0')
+	}
+	for i := range len(fraction) {
+		numerator, divisor = numerator*10+uint64(fraction[i]-'0'), divisor*10
+	}
+	hi, lo := bits.Mul64(numerator, total)
+	if hi >= divisor {
+		return 0, "too large"
+	}
+	quotient, rest := bits.Div64(hi, lo, divisor)
+	if rest > 0 && round&Up != 0 {
+		quotient++
+	}
+	if quotient > math.MaxInt32 {
+		return 0, "too large"
+	}
+	return int(quotient), ""
+}
+
+// longPercentOf is percentOf for more digits than fit 64 bits.
+func longPercentOf(digits string, decimals int, total uint64, round Rounding) (int, string) {
+	numerator, _ := new(big.Int).SetString(digits, 10)
+	numerator.Mul(numerator, new(big.Int).SetUint64(total))
+	divisor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)+2), nil)
+	quotient, rest := numerator.QuoRem(numerator, divisor, new(big.Int))
+	if rest.Sign() > 0 && round&Up != 0 {
+		quotient.Add(quotient, big.NewInt(1))
+	}
+	if !quotient.IsInt64() || quotient.Int64() > math.MaxInt32 {
+		return 0, "too large"
+	}
+	return int(quotient.Int64()), ""
+}
+
+// above100 looks at digits without leading zeros before, and without trailing zeros after the point.
+func above100(whole, fraction string) bool {
+	return len(whole) > 3 || len(whole) == 3 && (whole > "100" || fraction != "")
+}
+
+func onlyDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

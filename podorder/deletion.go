@@ -1,0 +1,125 @@
+package podorder
+
+import (
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// Deletion ranks Pods for scale-in. The zero value spreads over nodes.
+type Deletion struct {
+	// Available reports whether a Pod counts as available; nil stands for podstate.IsReady.
+	Available func(*corev1.Pod) bool
+	// Constraints are the Pod template's topologySpreadConstraints. With them, crowded domains shrink first; without, nodes
+	// that hold several Pods do.
+	Constraints []corev1.TopologySpreadConstraint
+	// NodeLabels returns a node's labels, and false for a node that is not known. It is called once per node and Sort. It
+	// may be nil without Constraints.
+	NodeLabels func(node string) (map[string]string, bool)
+}
+
+// Sort puts the Pods that should be deleted first to the front (C-23): not assigned to a node; phase Pending, then
+// Unknown, then Running; not available; not ready; lower annotation controller.kubernetes.io/pod-deletion-cost (0 where it
+// is invalid or missing); more crowded (C-24, C-25); ready for less time; more container restarts; newer. The sort is
+// stable and ranks within the given Pods only.
+func (d Deletion) Sort(pods []*corev1.Pod) {
+	if len(pods) < 2 {
+		return
+	}
+	available := d.Available
+	if available == nil {
+		available = podstate.IsReady
+	}
+	facts := make([]facts, len(pods))
+	for i, pod := range pods {
+		facts[i] = factsOf(pod)
+		facts[i].available = available(pod)
+		facts[i].cost = deletionCost(pod)
+	}
+	compare := func(a, b int32) int { return facts[a].compareForDeletion(&facts[b]) }
+
+	// Sorting once without ranks sorts within each node, too.
+	unranked := sorted(len(pods), compare)
+	for i, position := range fromEnd(unranked, func(i int32) (string, bool) {
+		return pods[i].Spec.NodeName, facts[i].assigned
+	}).positions {
+		facts[i].rank = math.Max(float64(position-1), 0) // the last Pod of a node has rank 0
+	}
+	order := sorted(len(pods), compare)
+	if len(d.Constraints) > 0 {
+		for i, rank := range d.spreadRanks(pods, unranked, order) {
+			facts[i].rank = rank
+		}
+		order = sorted(len(pods), compare)
+	}
+	arrange(pods, order)
+}
+
+// spreadRanks returns each Pod's rank by topology (C-25): the sum over the constraints of its position from the end of its
+// domain, weighted by the logarithm of the number of domains. Within a host the order without ranks counts, elsewhere
+// that with the ranks by node.
+func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []float64 {
+	ranks := make([]float64, len(pods))
+	if d.NodeLabels == nil {
+		return ranks
+	}
+	nodes := map[string]map[string]string{}
+	for _, pod := range pods {
+		name := pod.Spec.NodeName
+		if _, known := nodes[name]; !known && name != "" {
+			nodes[name], _ = d.NodeLabels(name)
+		}
+	}
+	for i := range d.Constraints {
+		key := d.Constraints[i].TopologyKey
+		order := byNode
+		if key == corev1.LabelHostname {
+			order = unranked
+		}
+		in := fromEnd(order, func(i int32) (string, bool) {
+			domain, ok := nodes[pods[i].Spec.NodeName][key]
+			return domain, ok
+		})
+		weight := math.Log(float64(in.domains) + 2)
+		for i, position := range in.positions {
+			ranks[i] += float64(position) * weight
+		}
+	}
+	return ranks
+}
+
+// places holds the position of each Pod within its domain, counted from the end: the last one has 1, a Pod without a
+// domain 0.
+type places struct {
+	positions []int
+	domains   int
+}
+
+func fromEnd(order []int32, domainOf func(i int32) (string, bool)) places {
+	seen := map[string]int{}
+	p := places{positions: make([]int, len(order))}
+	for at := len(order) - 1; at >= 0; at-- {
+		if domain, ok := domainOf(order[at]); ok {
+			seen[domain]++
+			p.positions[order[at]] = seen[domain]
+		}
+	}
+	p.domains = len(seen)
+	return p
+}
+
+// deletionCost reads the annotation as the API server validates it: no plus sign, no leading zeros.
+func deletionCost(pod *corev1.Pod) int64 {
+	value, ok := pod.Annotations[corev1.PodDeletionCost]
+	if !ok || value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {
+		return 0
+	}
+	cost, err := strconv.ParseInt(value, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return cost
+}

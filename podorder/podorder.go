@@ -1,0 +1,152 @@
+// Package podorder answers "which Pod first?": which to update first, and which to delete first.
+//
+// An update order is made of steps, each of which is stable and keeps the order of the step before where it has no opinion
+// of its own (O-3, O-5): [SortForUpdate], then a [Priority], then a [Scatter], then [Front] for Pods whose update has
+// already begun. Deletion has one order, [Deletion].
+//
+// # What priority does to Pods without a key
+//
+// With an order priority, Pods that have none of the keys come before all that have one (O-2). That contradicts the
+// description this API has always had (keyed Pods first, the others behind them), but it is what every release did and
+// what rollouts were tuned to, so it stays.
+//
+// All functions reorder the slice they are given, never copy or modify a Pod, and take O(n log n). Compiled values are
+// immutable and safe for concurrent use; nothing here reads a clock or an API.
+package podorder
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// SortForUpdate sorts Pods into the default update order (C-42): not assigned to a node; phase Pending, then Unknown, then
+// Running; not ready; ready more recently; more container restarts; newer. What serves least is updated first. The sort is
+// stable.
+func SortForUpdate(pods []*corev1.Pod) {
+	if len(pods) < 2 {
+		return
+	}
+	facts := make([]facts, len(pods))
+	for i, pod := range pods {
+		facts[i] = factsOf(pod)
+	}
+	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compareForUpdate(&facts[b]) }))
+}
+
+// Front moves the Pods for which first is true to the front, keeping the order among them and among the others (the last
+// step of C-42: Pods whose update is being prepared). O(n).
+func Front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
+	var rest []*corev1.Pod
+	n := 0
+	for _, pod := range pods {
+		if first(pod) {
+			pods[n] = pod
+			n++
+			continue
+		}
+		rest = append(rest, pod)
+	}
+	copy(pods[n:], rest)
+}
+
+// facts is what the orders compare, read once per Pod.
+type facts struct {
+	assigned, available, ready bool
+	phase                      int8
+	restarts                   int32
+	readySince, created        int64
+	cost                       int64
+	rank                       float64
+}
+
+func factsOf(pod *corev1.Pod) facts {
+	f := facts{
+		assigned: podstate.IsScheduled(pod),
+		ready:    podstate.IsReady(pod),
+		restarts: podstate.MaxRestarts(pod),
+		created:  instant(pod.CreationTimestamp.Time),
+	}
+	switch pod.Status.Phase {
+	case corev1.PodUnknown:
+		f.phase = 1
+	case corev1.PodRunning:
+		f.phase = 2
+	}
+	if f.ready {
+		f.readySince = instant(podstate.ReadySince(pod).Time)
+	}
+	return f
+}
+
+// instant makes a time comparable such that an unset one counts as later than all others.
+func instant(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+func (f *facts) compareForUpdate(g *facts) int {
+	return cmp.Or(
+		falseFirst(f.assigned, g.assigned),
+		cmp.Compare(f.phase, g.phase),
+		falseFirst(f.ready, g.ready),
+		f.compareAge(g),
+	)
+}
+
+func (f *facts) compareForDeletion(g *facts) int {
+	return cmp.Or(
+		falseFirst(f.assigned, g.assigned),
+		cmp.Compare(f.phase, g.phase),
+		falseFirst(f.available, g.available),
+		falseFirst(f.ready, g.ready),
+		cmp.Compare(f.cost, g.cost),
+		cmp.Compare(g.rank, f.rank),
+		f.compareAge(g),
+	)
+}
+
+// compareAge puts ready more recently, more restarts and newer first.
+func (f *facts) compareAge(g *facts) int {
+	return cmp.Or(
+		cmp.Compare(g.readySince, f.readySince),
+		cmp.Compare(g.restarts, f.restarts),
+		cmp.Compare(g.created, f.created),
+	)
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// sorted returns the numbers 0 to n-1 in a stable order.
+func sorted(n int, compare func(a, b int32) int) []int32 {
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
+	return order
+}
+
+// arrange puts pods into the order of their indices.
+func arrange(pods []*corev1.Pod, order []int32) {
+	out := make([]*corev1.Pod, len(pods))
+	for to, from := range order {
+		out[to] = pods[from]
+	}
+	copy(pods, out)
+}

@@ -1,0 +1,154 @@
+package podorder
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// InvalidTerm means that a term of a priority or scatter strategy cannot be used. The reason names the term's field and
+// value and says what is allowed.
+const InvalidTerm reason.Code = "InvalidTerm"
+
+// MaxWeight is the largest weight of a WeightTerm; the smallest is 0.
+const MaxWeight = 100
+
+// WeightTerm gives Pods that match the selector a weight.
+type WeightTerm struct {
+	Selector *metav1.LabelSelector
+	Weight   int32
+}
+
+// OrderTerm orders Pods by the number at the end of the value of a label.
+type OrderTerm struct {
+	Key string
+}
+
+// Priority is a compiled priority of one of two kinds. The zero value has no opinion.
+type Priority struct {
+	weights []weight
+	keys    []string
+}
+
+type weight struct {
+	selector labels.Selector
+	weight   int64
+}
+
+// CompileWeights makes a priority by weight (O-1): the weights of all matching terms are added up and larger sums come
+// first. path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil,
+// empty or invalid selector and each weight outside 0 to MaxWeight.
+func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
+	var problems reason.List
+	p := Priority{weights: make([]weight, 0, len(terms))}
+	for i, term := range terms {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if term.Weight < 0 || term.Weight > MaxWeight {
+			problems = append(problems, reason.Reason{
+				Code: InvalidTerm, Path: at + ".weight", New: strconv.Itoa(int(term.Weight)), Remedy: "use 0 to 100",
+			})
+		}
+		selector, err := metav1.LabelSelectorAsSelector(term.Selector)
+		switch {
+		case err != nil:
+			problems = append(problems, reason.Reason{
+				Code: InvalidTerm, Path: at + ".matchSelector", New: metav1.FormatLabelSelector(term.Selector), Detail: err.Error(),
+				Remedy: "use a valid label selector",
+			})
+		case term.Selector == nil || selector.Empty():
+			problems = append(problems, reason.Reason{
+				Code: InvalidTerm, Path: at + ".matchSelector", New: "{}", Detail: "the selector is empty",
+				Remedy: "select by at least one label",
+			})
+		}
+		p.weights = append(p.weights, weight{selector, int64(term.Weight)})
+	}
+	if len(problems) > 0 {
+		return Priority{}, problems
+	}
+	return p, nil
+}
+
+// CompileOrder makes a priority by order (O-1, O-2): the first term whose label a Pod has is its level. Pods without any
+// come first, then level by level; within a level a larger number at the end of the label's value comes first ("sts-10"
+// is 10, "abc" is 0). path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm
+// for each empty key.
+func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
+	var problems reason.List
+	p := Priority{keys: make([]string, 0, len(terms))}
+	for i, term := range terms {
+		if term.Key == "" {
+			problems = append(problems, reason.Reason{
+				Code: InvalidTerm, Path: path + "[" + strconv.Itoa(i) + "].orderedKey", New: `""`, Remedy: "name a label",
+			})
+		}
+		p.keys = append(p.keys, term.Key)
+	}
+	if len(problems) > 0 {
+		return Priority{}, problems
+	}
+	return p, nil
+}
+
+// Sort puts the Pods of higher priority first. It is stable (O-3).
+func (p Priority) Sort(pods []*corev1.Pod) {
+	if len(p.weights) == 0 && len(p.keys) == 0 || len(pods) < 2 {
+		return
+	}
+	type priority struct {
+		level  int
+		number int64
+	}
+	of := make([]priority, len(pods))
+	for i, pod := range pods {
+		if len(p.weights) > 0 {
+			of[i].number = p.sum(pod)
+		} else {
+			of[i].level, of[i].number = p.level(pod)
+		}
+	}
+	arrange(pods, sorted(len(pods), func(a, b int32) int {
+		return cmp.Or(cmp.Compare(of[a].level, of[b].level), cmp.Compare(of[b].number, of[a].number))
+	}))
+}
+
+func (p Priority) sum(pod *corev1.Pod) int64 {
+	var sum int64
+	for i := range p.weights {
+		if p.weights[i].selector.Matches(labels.Set(pod.Labels)) {
+			sum += p.weights[i].weight
+		}
+	}
+	return sum
+}
+
+func (p Priority) level(pod *corev1.Pod) (int, int64) {
+	for i, key := range p.keys {
+		if value, ok := pod.Labels[key]; ok {
+			return i, trailingNumber(value)
+		}
+	}
+	return -1, 0
+}
+
+// trailingNumber reads the digits at the end of s, 0 without any. Numbers too large for an int64 are all the largest.
+func trailingNumber(s string) int64 {
+	start := len(s)
+	for start > 0 && s[start-1] >= '0' && s[start-1] <= '9' {
+		start--
+	}
+	if start == len(s) {
+		return 0
+	}
+	n, err := strconv.ParseInt(s[start:], 10, 64)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package podorder
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ScatterTerm names Pods by a label's value. Their updates are spread over the whole rollout.
+type ScatterTerm struct {
+	Key, Value string
+}
+
+// Scatter is a compiled scatter strategy. The zero value leaves every order as it is.
+type Scatter struct {
+	terms []ScatterTerm
+}
+
+// CompileScatter checks the terms. path is the path of the list, for the error alone. The error is a reason.List with an
+// InvalidTerm for each empty key and each pair that occurs again.
+func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
+	var problems reason.List
+	for i, term := range terms {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		switch {
+		case term.Key == "":
+			problems = append(problems, reason.Reason{Code: InvalidTerm, Path: at + ".key", New: `""`, Remedy: "name a label"})
+		case slices.Contains(terms[:i], term):
+			problems = append(problems, reason.Reason{
+				Code: InvalidTerm, Path: at, New: term.Key + "=" + term.Value, Detail: "the pair occurs twice", Remedy: "remove one",
+			})
+		}
+	}
+	if len(problems) > 0 {
+		return Scatter{}, problems
+	}
+	return Scatter{slices.Clone(terms)}, nil
+}
+
+// Apply spreads the Pods that match a term evenly among the others in waiting, the Pods still to be updated in the order
+// so far (O-4, O-5). all are all Pods of the workload, waiting ones included: their proportion keeps the spread the same in
+// each step of a rollout. With several terms, those that match more waiting Pods are applied first. A term that matches
+// fewer than two Pods, or all but one, changes nothing. O(n) per term.
+func (s Scatter) Apply(waiting, all []*corev1.Pod) {
+	type counted struct {
+		ScatterTerm
+
+		matches int
+	}
+	terms := make([]counted, 0, len(s.terms))
+	for _, term := range s.terms {
+		if n := term.count(waiting); n > 0 {
+			terms = append(terms, counted{term, n})
+		}
+	}
+	slices.SortStableFunc(terms, func(a, b counted) int { return cmp.Compare(b.matches, a.matches) })
+	for _, term := range terms {
+		if term.matches > 1 && len(waiting)-term.matches > 1 {
+			term.spread(waiting, term.matches, all)
+		}
+	}
+}
+
+func (t ScatterTerm) matches(pod *corev1.Pod) bool {
+	value, ok := pod.Labels[t.Key]
+	return ok && value == t.Value
+}
+
+func (t ScatterTerm) count(pods []*corev1.Pod) int {
+	n := 0
+	for _, pod := range pods {
+		if t.matches(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// spread interleaves the matched Pods, of which there are at least two, with the others, at least two as well. The last
+// matched one ends the list, so that the whole rollout lies between the first and the last.
+func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Pod) {
+	matched := make([]*corev1.Pod, 0, matches)
+	others := make([]*corev1.Pod, 0, len(waiting)-matches)
+	for _, pod := range waiting {
+		if t.matches(pod) {
+			matched = append(matched, pod)
+		} else {
+			others = append(others, pod)
+		}
+	}
+	last := matched[len(matched)-1]
+	matched = matched[:len(matched)-1]
+	m, n := len(matched), len(others)
+	totalMatched := t.count(all)
+	// Where all lacks some of waiting, the waiting Pods alone decide.
+	tm, tn := max(totalMatched-1, m), max(len(all)-totalMatched, n)
+
+	out := waiting[:0]
+	take := func(from *[]*corev1.Pod, size int) {
+		size = min(size, len(*from))
+		out = append(out, (*from)[:size]...)
+		*from = (*from)[size:]
+	}
+	count, sizeMatched, sizeOthers := groups(m, n)
+	if tn*m < n*tm { // fewer others per matched Pod in the workload than are waiting: the surplus goes first
+		_, sizeMatched, sizeOthers = groups(tm, tn)
+		count = min(m/sizeMatched, n/sizeOthers)
+		take(&others, n-count*sizeOthers)
+	}
+	for range count {
+		take(&matched, sizeMatched)
+		take(&others, sizeOthers)
+	}
+	take(&matched, m)
+	take(&others, n)
+	_ = append(out, last)
+}
+
+// groups divides a and b into as many groups as the smaller of them has, and returns the rounded share of each.
+func groups(a, b int) (count, sizeA, sizeB int) {
+	count = min(a, b)
+	return count, (2*a + count) / (2 * count), (2*b + count) / (2 * count)
+}

@@ -1,0 +1,126 @@
+// Package apply sends the patches that package podpatch computed.
+//
+// RBAC: patch on pods, pods/status and pods/resize, as far as the changes touch them.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// Refused means that the API server, a quota or an admission webhook did not accept a patch of the Pod (403 or 422).
+	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop.
+	Refused reason.Code = "Refused"
+	// Replaced means that the Pod the decision was made on is gone, or that another one has its name by now.
+	Replaced reason.Code = "Replaced"
+)
+
+// Client is what sending patches needs of a controller-runtime client.
+type Client interface {
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+	SubResource(subResource string) client.SubResourceClient
+}
+
+// Result is the Pod's identity as the API server returned it after the last patch that succeeded. Its fields are empty
+// when none did. Generation is what the Pod's observedGeneration must reach before its node has seen the change.
+type Result struct {
+	ResourceVersion string
+	Generation      int64
+	// Sent counts the patches that succeeded.
+	Sent int
+}
+
+// Apply sends the patches in their order and stops at the first that fails. The error wraps what the API server
+// answered: a conflict (errors that apierrors.IsConflict matches) is for the caller to retry on a fresh Pod; Refused and
+// Replaced say what they mean. The result holds what was written before the failure, so that it can be awaited.
+func Apply(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
+	var result Result
+	for _, p := range patches.Requests {
+		// The answer is asked for as metadata alone: the caller's cache will bring the rest, and decoding whole Pods is
+		// most of what a write costs a controller.
+		obj := &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: patches.Pod.Namespace, Name: patches.Pod.Name},
+		}
+		patch := client.RawPatch(types.StrategicMergePatchType, p.Body)
+		var err error
+		if p.Subresource == "" {
+			err = c.Patch(ctx, obj, patch)
+		} else {
+			err = c.SubResource(p.Subresource).Patch(ctx, obj, patch)
+		}
+		if err != nil {
+			return result, classify(err, patches, p.Subresource)
+		}
+		result = Result{ResourceVersion: obj.ResourceVersion, Generation: obj.Generation, Sent: result.Sent + 1}
+	}
+	return result, nil
+}
+
+// classified keeps the API server's answer and adds the reason to it.
+type classified struct {
+	reason.Reason
+
+	cause error
+}
+
+func (c *classified) Unwrap() []error { return []error{c.Reason, c.cause} }
+
+func (c *classified) Error() string { return c.Reason.Error() }
+
+func classify(err error, patches podpatch.Patches, subresource string) error {
+	path := "pods"
+	if subresource != "" {
+		path += "/" + subresource
+	}
+	why := reason.Reason{
+		Object: reason.Object{Kind: "Pod", Namespace: patches.Pod.Namespace, Name: patches.Pod.Name, UID: patches.UID},
+		Path:   path,
+		Detail: err.Error(),
+	}
+	switch {
+	case apierrors.IsNotFound(err), isOtherUID(err):
+		why.Code = Replaced
+	case apierrors.IsInvalid(err), isRefusal(err):
+		why.Code = Refused
+		why.Remedy = "wait for room, change the template, or let the Pod be recreated"
+	default:
+		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
+	}
+	return &classified{Reason: why, cause: err}
+}
+
+func isRefusal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	// A webhook may choose its own code; only 403 and 422 say "not this change".
+	code := status.Status().Code
+	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity
+}
+
+// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's.
+func isOtherUID(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}

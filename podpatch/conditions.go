@@ -1,0 +1,88 @@
+package podpatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// ReadinessGatesNotReady is the reason the kubelet gives a Pod's Ready condition when its containers are ready and a
+// readiness gate is not.
+const ReadinessGatesNotReady = "ReadinessGatesNotReady"
+
+// Ready computes the Pod's Ready condition as the kubelet does once the given conditions are in place: status, reason and
+// message agree byte for byte, so that the kubelet, which compares exactly these three, has no reason to write again.
+// known is false while the containers are not ready: then the kubelet's own answer already stands and does not depend on
+// gates.
+func Ready(pod *corev1.Pod, conditions []corev1.PodCondition) (ready corev1.PodCondition, known bool) {
+	if !podstate.IsTrue(pod, corev1.ContainersReady) {
+		return corev1.PodCondition{}, false
+	}
+	var closed []string
+	for i := range pod.Spec.ReadinessGates {
+		gate := pod.Spec.ReadinessGates[i].ConditionType
+		c := overlaid(pod, conditions, gate)
+		switch {
+		case c == nil:
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", string(gate)))
+		case c.Status != corev1.ConditionTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", string(gate), c.Status))
+		}
+	}
+	ready = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	if len(closed) > 0 {
+		ready.Status = corev1.ConditionFalse
+		ready.Reason = ReadinessGatesNotReady
+		ready.Message = strings.Join(closed, ", ")
+	}
+	return ready, true
+}
+
+func overlaid(pod *corev1.Pod, conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+	if i := slices.IndexFunc(conditions, func(c corev1.PodCondition) bool { return c.Type == t }); i >= 0 {
+		return &conditions[i]
+	}
+	return podstate.Condition(pod, t)
+}
+
+// changedConditions returns the conditions to send: those that differ, or all when forced, and Ready when a gate is among
+// them.
+func (m *merge) changedConditions(now metav1.Time) []conditionBody {
+	if len(m.conditions) == 0 {
+		return nil
+	}
+	var out []conditionBody
+	gate := false
+	for i := range m.conditions {
+		want := &m.conditions[i]
+		have := podstate.Condition(m.pod, want.Type)
+		if !m.force && have != nil && sameCondition(have, want) {
+			continue
+		}
+		gate = gate || podstate.HasGate(m.pod, want.Type)
+		out = append(out, newConditionBody(have, want, now))
+	}
+	if !gate {
+		return out
+	}
+	if ready, known := Ready(m.pod, m.conditions); known {
+		have := podstate.Condition(m.pod, corev1.PodReady)
+		if m.force || have == nil || !sameCondition(have, &ready) {
+			out = append(out, newConditionBody(have, &ready, now))
+		}
+	}
+	return out
+}
+
+func sameCondition(a, b *corev1.PodCondition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+func describe(c *corev1.PodCondition) string {
+	return strings.TrimRight(string(c.Status)+" "+c.Reason, " ")
+}

@@ -1,0 +1,372 @@
+// Package podpatch answers "which requests carry out all of these decisions?".
+//
+// Several deciders have an opinion about one Pod: the in-place updater wants another image, the lifecycle machine another
+// label, a readiness writer another condition. Each returns a [Change]. [Merge] turns all changes for one Pod into the
+// fewest requests: at most one patch each for pods/status, pods and pods/resize, with nothing in them that the Pod
+// already has, and none at all when nothing differs. The Pod's Ready condition is recomputed in the same status patch
+// exactly as the kubelet computes it, so that the kubelet finds nothing to correct.
+//
+// # Where metadata goes
+//
+// Labels, annotations and finalizers travel with a spec change when there is one, otherwise with a status change when
+// there is one, otherwise alone. pods/status keeps metadata (it resets only spec, deletionTimestamp and owner references),
+// which is what makes one request out of two. Two things follow for cluster owners: the right to patch pods/status is the
+// right to label Pods, and an admission policy that matches the resource pods alone does not see those writes.
+//
+// # Preconditions
+//
+// Every patch carries the Pod's UID, so that nothing is done to a successor of the same name. A resourceVersion is
+// demanded only where a change says that a lost update would matter, and then by the first patch of the sequence.
+//
+// Everything in this package is pure; package podpatch/apply sends the patches. It needs the rights to patch pods,
+// pods/status and pods/resize.
+package podpatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// ConflictingChange means that two deciders want different values for the same field of one Pod. It is an error of the
+	// program that called them; nothing is written.
+	ConflictingChange reason.Code = "ConflictingChange"
+	// StaleDecision means that a change was decided on another Pod than the one it is merged for: another UID, or another
+	// resourceVersion where the change demands one.
+	StaleDecision reason.Code = "StaleDecision"
+	// NoSuchContainer means that a change names a container that the Pod does not have.
+	NoSuchContainer reason.Code = "NoSuchContainer"
+)
+
+// Change is what one decider wants done to one Pod. The zero value wants nothing. Changes are plain data: nothing in them
+// is modified by Merge.
+type Change struct {
+	// UID of the Pod the decision was made on; empty skips the check against the Pod given to Merge.
+	UID types.UID
+	// ResourceVersion is set only where a lost update would matter, such as a read-modify-write of a condition's message.
+	ResourceVersion string
+	// Labels and Annotations are set to the value, or removed where the value is nil.
+	Labels, Annotations map[string]*string
+	// AddFinalizers and RemoveFinalizers name single finalizers; those of others are left alone.
+	AddFinalizers, RemoveFinalizers []string
+	// Conditions are set by type. LastTransitionTime is filled in by Merge: now when the status changes, the old time
+	// otherwise. Any other field of the type's old condition is replaced.
+	Conditions []corev1.PodCondition
+	// Force sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache (U-11).
+	Force bool
+	// Images by name of a container or native sidecar.
+	Images map[string]string
+	// Resources by name of a container or native sidecar: only the entries that change. They go through pods/resize.
+	Resources map[string]corev1.ResourceRequirements
+	// ResizeInSpec sends Resources with the Pod's spec instead of pods/resize, for API servers before 1.32.
+	ResizeInSpec bool
+}
+
+// IsEmpty reports whether the change wants nothing done.
+func (c *Change) IsEmpty() bool {
+	return len(c.Labels) == 0 && len(c.Annotations) == 0 && len(c.AddFinalizers) == 0 && len(c.RemoveFinalizers) == 0 &&
+		len(c.Conditions) == 0 && len(c.Images) == 0 && len(c.Resources) == 0
+}
+
+// Patch is one request: a strategic merge patch for the Pod or one of its subresources.
+type Patch struct {
+	// Subresource is "status", "resize" or empty for the Pod itself.
+	Subresource string
+	// Body is the JSON of the patch.
+	Body []byte
+}
+
+// Patches are the requests for one Pod, in the order in which they must be sent: status first, so that traffic is off
+// before a container restarts.
+type Patches struct {
+	// Pod names the Pod the patches are for.
+	Pod types.NamespacedName
+	// UID is the precondition that every body carries.
+	UID types.UID
+	// Requests holds at most one patch each for status, the Pod and resize.
+	Requests []Patch
+}
+
+// IsEmpty reports whether there is nothing to send.
+func (p Patches) IsEmpty() bool { return len(p.Requests) == 0 }
+
+// Merge combines the changes into the fewest patches that turn the Pod into what all of them want. The Pod is not
+// modified. now becomes the transition time of conditions whose status changes. It returns a reason.Reason as error with
+// code ConflictingChange, StaleDecision or NoSuchContainer, and no patches then.
+func Merge(pod *corev1.Pod, now metav1.Time, changes ...Change) (Patches, error) {
+	m := merge{pod: pod}
+	for i := range changes {
+		if err := m.add(&changes[i]); err != nil {
+			return Patches{}, err
+		}
+	}
+	return m.patches(now)
+}
+
+// merge collects changes and drops what the Pod already has.
+type merge struct {
+	pod              *corev1.Pod
+	resourceVersion  string
+	labels           map[string]*string
+	annotations      map[string]*string
+	addFinalizers    []string
+	removeFinalizers []string
+	conditions       []corev1.PodCondition
+	force            bool
+	images           map[string]string
+	resources        map[string]corev1.ResourceRequirements
+	resizeInSpec     bool
+}
+
+func (m *merge) fail(code reason.Code, path, was, want string) error {
+	return reason.Reason{
+		Code:   code,
+		Object: reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID},
+		Path:   path, Old: was, New: want,
+	}
+}
+
+func (m *merge) add(c *Change) error {
+	if c.UID != "" && c.UID != m.pod.UID {
+		return m.fail(StaleDecision, "metadata.uid", string(c.UID), string(m.pod.UID))
+	}
+	if c.ResourceVersion != "" {
+		if c.ResourceVersion != m.pod.ResourceVersion {
+			return m.fail(StaleDecision, "metadata.resourceVersion", c.ResourceVersion, m.pod.ResourceVersion)
+		}
+		m.resourceVersion = c.ResourceVersion
+	}
+	var err error
+	if m.labels, err = m.addKeys("metadata.labels", m.labels, c.Labels); err != nil {
+		return err
+	}
+	if m.annotations, err = m.addKeys("metadata.annotations", m.annotations, c.Annotations); err != nil {
+		return err
+	}
+	if err := m.addFinalizerChanges(c); err != nil {
+		return err
+	}
+	if err := m.addConditions(c); err != nil {
+		return err
+	}
+	return m.addContainers(c)
+}
+
+func (m *merge) addKeys(path string, into, from map[string]*string) (map[string]*string, error) {
+	for key, value := range from {
+		if old, ok := into[key]; ok && !equalValue(old, value) {
+			return nil, m.fail(ConflictingChange, path+"["+key+"]", quoted(old), quoted(value))
+		}
+		if into == nil {
+			into = make(map[string]*string, len(from))
+		}
+		into[key] = value
+	}
+	return into, nil
+}
+
+func (m *merge) addFinalizerChanges(c *Change) error {
+	for _, f := range c.AddFinalizers {
+		if slices.Contains(m.removeFinalizers, f) || slices.Contains(c.RemoveFinalizers, f) {
+			return m.fail(ConflictingChange, "metadata.finalizers", f, f)
+		}
+		if !slices.Contains(m.addFinalizers, f) {
+			m.addFinalizers = append(m.addFinalizers, f)
+		}
+	}
+	for _, f := range c.RemoveFinalizers {
+		if slices.Contains(m.addFinalizers, f) {
+			return m.fail(ConflictingChange, "metadata.finalizers", f, f)
+		}
+		if !slices.Contains(m.removeFinalizers, f) {
+			m.removeFinalizers = append(m.removeFinalizers, f)
+		}
+	}
+	return nil
+}
+
+func (m *merge) addConditions(c *Change) error {
+	m.force = m.force || (c.Force && len(c.Conditions) > 0)
+	for _, want := range c.Conditions {
+		i := slices.IndexFunc(m.conditions, func(have corev1.PodCondition) bool { return have.Type == want.Type })
+		if i < 0 {
+			m.conditions = append(m.conditions, want)
+			continue
+		}
+		if have := m.conditions[i]; !sameCondition(&have, &want) {
+			return m.fail(ConflictingChange, "status.conditions["+string(want.Type)+"]", describe(&have), describe(&want))
+		}
+	}
+	return nil
+}
+
+func (m *merge) addContainers(c *Change) error {
+	m.resizeInSpec = m.resizeInSpec || c.ResizeInSpec
+	for name, image := range c.Images {
+		path := "spec.containers[" + name + "].image"
+		if podstate.Container(m.pod, name) == nil {
+			return m.fail(NoSuchContainer, path, "", image)
+		}
+		if old, ok := m.images[name]; ok && old != image {
+			return m.fail(ConflictingChange, path, old, image)
+		}
+		if m.images == nil {
+			m.images = make(map[string]string, len(c.Images))
+		}
+		m.images[name] = image
+	}
+	for name, want := range c.Resources {
+		path := "spec.containers[" + name + "].resources"
+		if podstate.Container(m.pod, name) == nil {
+			return m.fail(NoSuchContainer, path, "", fmt.Sprint(want))
+		}
+		if old, ok := m.resources[name]; ok && !equality.Semantic.DeepEqual(old, want) {
+			return m.fail(ConflictingChange, path, fmt.Sprint(old), fmt.Sprint(want))
+		}
+		if m.resources == nil {
+			m.resources = make(map[string]corev1.ResourceRequirements, len(c.Resources))
+		}
+		m.resources[name] = want
+	}
+	return nil
+}
+
+// patches drops what the Pod already has and encodes the rest.
+func (m *merge) patches(now metav1.Time) (Patches, error) {
+	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
+	meta := m.metadata()
+	conditions := m.changedConditions(now)
+	spec := m.imageSpec()
+	resize := m.resizeSpec()
+	if m.resizeInSpec && resize != nil {
+		spec, resize = spec.with(resize), nil
+	}
+
+	var bodies [3]*body // status, pod, resize
+	if len(conditions) > 0 {
+		bodies[0] = &body{Status: &statusBody{Conditions: conditions}}
+	}
+	if spec != nil {
+		bodies[1] = &body{Spec: spec}
+	}
+	if resize != nil {
+		bodies[2] = &body{Spec: resize}
+	}
+	if !meta.isEmpty() {
+		switch {
+		case bodies[1] != nil:
+			bodies[1].Metadata = meta
+		case bodies[0] != nil:
+			bodies[0].Metadata = meta
+		default:
+			bodies[1] = &body{Metadata: meta}
+		}
+	}
+	for i, subresource := range []string{"status", "", "resize"} {
+		b := bodies[i]
+		if b == nil {
+			continue
+		}
+		b.Metadata.UID = m.pod.UID
+		if len(out.Requests) == 0 {
+			b.Metadata.ResourceVersion = m.resourceVersion
+		}
+		raw, err := json.Marshal(b)
+		if err != nil {
+			return Patches{}, fmt.Errorf("encoding the %q patch of Pod %s: %w", subresource, out.Pod, err)
+		}
+		out.Requests = append(out.Requests, Patch{Subresource: subresource, Body: raw})
+	}
+	return out, nil
+}
+
+func (m *merge) metadata() metaBody {
+	meta := metaBody{
+		Labels:      changedKeys(m.pod.Labels, m.labels),
+		Annotations: changedKeys(m.pod.Annotations, m.annotations),
+	}
+	for _, f := range m.addFinalizers {
+		if !slices.Contains(m.pod.Finalizers, f) {
+			meta.Finalizers = append(meta.Finalizers, f)
+		}
+	}
+	for _, f := range m.removeFinalizers {
+		if slices.Contains(m.pod.Finalizers, f) {
+			meta.DeleteFinalizers = append(meta.DeleteFinalizers, f)
+		}
+	}
+	return meta
+}
+
+func changedKeys(have map[string]string, want map[string]*string) map[string]*string {
+	var changed map[string]*string
+	for key, value := range want {
+		old, ok := have[key]
+		if (value == nil && !ok) || (value != nil && ok && old == *value) {
+			continue
+		}
+		if changed == nil {
+			changed = make(map[string]*string, len(want))
+		}
+		changed[key] = value
+	}
+	return changed
+}
+
+func (m *merge) imageSpec() *specBody {
+	var spec specBody
+	for _, name := range slices.Sorted(maps.Keys(m.images)) {
+		if c := podstate.Container(m.pod, name); c.Image != m.images[name] {
+			spec.add(c, containerBody{Name: name, Image: m.images[name]})
+		}
+	}
+	return spec.orNil()
+}
+
+func (m *merge) resizeSpec() *specBody {
+	var spec specBody
+	for _, name := range slices.Sorted(maps.Keys(m.resources)) {
+		c := podstate.Container(m.pod, name)
+		changed := resourcesBody{
+			Limits:   changedQuantities(c.Resources.Limits, m.resources[name].Limits),
+			Requests: changedQuantities(c.Resources.Requests, m.resources[name].Requests),
+		}
+		if len(changed.Limits)+len(changed.Requests) > 0 {
+			spec.add(c, containerBody{Name: name, Resources: &changed})
+		}
+	}
+	return spec.orNil()
+}
+
+func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
+	var changed corev1.ResourceList
+	for name, quantity := range want {
+		if old, ok := have[name]; ok && old.Cmp(quantity) == 0 {
+			continue
+		}
+		if changed == nil {
+			changed = make(corev1.ResourceList, len(want))
+		}
+		changed[name] = quantity
+	}
+	return changed
+}
+
+func equalValue(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+func quoted(s *string) string {
+	if s == nil {
+		return "(removed)"
+	}
+	return fmt.Sprintf("%q", reason.Shorten(*s, 80))
+}

@@ -1,0 +1,146 @@
+// Package podstate answers "what state is this Pod in?": active, ready, available, at which revision. Every other
+// package of the kit and every controller built from it reads a Pod through these functions, so that no two of them
+// disagree about one Pod.
+//
+// Everything here is a pure reading of one object. Functions take pointers to cached objects and never modify them.
+package podstate
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// IsActive reports whether the Pod counts for its owner: it is not being deleted and has not ended (C-3).
+func IsActive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil &&
+		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// IsScheduled reports whether the Pod is assigned to a node.
+func IsScheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+
+// IsReady reports whether the Pod runs and its Ready condition is True.
+func IsReady(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && IsTrue(pod, corev1.PodReady)
+}
+
+// Available reports whether the Pod has been ready for at least minReady at the instant now. When it is ready but not for
+// long enough, wait is the time that is still missing; otherwise wait is zero.
+func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
+	if !IsReady(pod) {
+		return false, 0
+	}
+	if minReady <= 0 {
+		return true, 0
+	}
+	since := Condition(pod, corev1.PodReady).LastTransitionTime
+	if since.IsZero() {
+		return false, minReady
+	}
+	if wait = since.Add(minReady).Sub(now); wait > 0 {
+		return false, wait
+	}
+	return true, 0
+}
+
+// Condition returns the Pod's condition of a type, nil when there is none. The pointer is into the Pod: read only.
+func Condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// IsTrue reports whether the Pod has the condition with status True.
+func IsTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	c := Condition(pod, t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// HasGate reports whether the Pod's spec lists the readiness gate.
+func HasGate(pod *corev1.Pod, gate corev1.PodConditionType) bool {
+	for i := range pod.Spec.ReadinessGates {
+		if pod.Spec.ReadinessGates[i].ConditionType == gate {
+			return true
+		}
+	}
+	return false
+}
+
+// GateOpen reports whether a readiness gate does not hold the Pod back: its condition is absent or True (C-49).
+func GateOpen(pod *corev1.Pod, gate corev1.PodConditionType) bool {
+	c := Condition(pod, gate)
+	return c == nil || c.Status == corev1.ConditionTrue
+}
+
+// Container returns the spec of a container or of a native sidecar (an init container with restart policy Always), nil
+// when the Pod has none of that name. The pointer is into the Pod: read only.
+func Container(pod *corev1.Pod, name string) *corev1.Container {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == name {
+			return &pod.Spec.Containers[i]
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name && IsNativeSidecar(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// ContainerStatus returns the status of a container or init container, nil when the node has not reported one. The
+// pointer is into the Pod: read only.
+func ContainerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == name {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		if pod.Status.InitContainerStatuses[i].Name == name {
+			return &pod.Status.InitContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// IsNativeSidecar reports whether an init container keeps running beside the containers (KEP-753).
+func IsNativeSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// MaxRestarts returns the highest restart count among the Pod's containers.
+func MaxRestarts(pod *corev1.Pod) int32 {
+	var highest int32
+	for i := range pod.Status.ContainerStatuses {
+		highest = max(highest, pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return highest
+}
+
+// ReadySince returns when the Pod's Ready condition last became True, the zero time when it is not ready.
+func ReadySince(pod *corev1.Pod) metav1.Time {
+	if c := Condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		return c.LastTransitionTime
+	}
+	return metav1.Time{}
+}
+
+// SameRevision reports whether two revision labels name the same revision: equal as a whole, or equal in what follows
+// the last "-". Long names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of one owner are therefore equal. An empty
+// label equals nothing.
+func SameRevision(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	return a == b || ShortRevision(a) == ShortRevision(b)
+}
+
+// ShortRevision returns what follows the last "-" of a revision name, the whole string without one.
+func ShortRevision(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }

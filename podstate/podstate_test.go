@@ -1,0 +1,166 @@
+package podstate_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+func readyPod(since time.Time) *corev1.Pod {
+	return &corev1.Pod{Status: corev1.PodStatus{
+		Phase: corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since),
+		}},
+	}}
+}
+
+func ExampleAvailable() {
+	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	pod := readyPod(noon)
+	ok, wait := podstate.Available(pod, 30*time.Second, noon.Add(10*time.Second))
+	fmt.Println(ok, wait)
+	// Output: false 20s
+}
+
+func TestIsActive(t *testing.T) {
+	now := metav1.Now()
+	for _, tc := range []struct {
+		name string
+		pod  corev1.Pod
+		want bool
+	}{
+		{"C-3 pending", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}, true},
+		{"C-3 running", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, true},
+		{"C-3 unknown phase", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodUnknown}}, true},
+		{"C-3 succeeded", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, false},
+		{"C-3 failed", corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
+		{"C-3 terminating", corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := podstate.IsActive(&tc.pod); got != tc.want {
+				t.Errorf("IsActive = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	notRunning := readyPod(t0)
+	notRunning.Status.Phase = corev1.PodPending
+	unready := readyPod(t0)
+	unready.Status.Conditions[0].Status = corev1.ConditionFalse
+	type answer struct {
+		OK   bool
+		Wait time.Duration
+	}
+	for _, tc := range []struct {
+		name     string
+		pod      *corev1.Pod
+		minReady time.Duration
+		now      time.Time
+		want     answer
+	}{
+		{"ready, nothing to wait for", readyPod(t0), 0, t0, answer{OK: true}},
+		{"ready long enough", readyPod(t0), time.Minute, t0.Add(time.Minute), answer{OK: true}},
+		{"ready, too short", readyPod(t0), time.Minute, t0.Add(15 * time.Second), answer{Wait: 45 * time.Second}},
+		{"ready in the future of our clock", readyPod(t0), time.Minute, t0.Add(-time.Second), answer{Wait: 61 * time.Second}},
+		{"ready without a time", readyPod(time.Time{}), time.Minute, t0, answer{Wait: time.Minute}},
+		{"not running", notRunning, 0, t0, answer{}},
+		{"not ready", unready, time.Minute, t0, answer{}},
+		{"no conditions", &corev1.Pod{}, 0, t0, answer{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ok, wait := podstate.Available(tc.pod, tc.minReady, tc.now)
+			if diff := cmp.Diff(tc.want, answer{ok, wait}); diff != "" {
+				t.Errorf("Available (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGates(t *testing.T) {
+	const gate = "example.com/Gate"
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: gate}}}}
+	if !podstate.HasGate(pod, gate) || podstate.HasGate(pod, "other") {
+		t.Error("HasGate does not follow spec.readinessGates")
+	}
+	if !podstate.GateOpen(pod, gate) {
+		t.Error("C-49: an absent condition does not hold the Pod back")
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse}}
+	if podstate.GateOpen(pod, gate) || podstate.IsTrue(pod, gate) {
+		t.Error("C-49: a False condition does")
+	}
+	pod.Status.Conditions[0].Status = corev1.ConditionTrue
+	if !podstate.GateOpen(pod, gate) || !podstate.IsTrue(pod, gate) {
+		t.Error("a True condition does not hold the Pod back")
+	}
+}
+
+func TestContainers(t *testing.T) {
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{
+				{Name: "setup"},
+				{Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+			},
+			Containers: []corev1.Container{{Name: "app"}},
+		},
+		Status: corev1.PodStatus{
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "proxy", RestartCount: 9}},
+			ContainerStatuses:     []corev1.ContainerStatus{{Name: "app", RestartCount: 3}, {Name: "b", RestartCount: 1}},
+		},
+	}
+	for name, want := range map[string]bool{"app": true, "proxy": true, "setup": false, "none": false} {
+		if got := podstate.Container(pod, name) != nil; got != want {
+			t.Errorf("Container(%q) found = %v, want %v", name, got, want)
+		}
+	}
+	for name, want := range map[string]bool{"app": true, "proxy": true, "none": false} {
+		if got := podstate.ContainerStatus(pod, name) != nil; got != want {
+			t.Errorf("ContainerStatus(%q) found = %v, want %v", name, got, want)
+		}
+	}
+	if got := podstate.MaxRestarts(pod); got != 3 {
+		t.Errorf("MaxRestarts = %d, want 3", got)
+	}
+}
+
+func TestReadySince(t *testing.T) {
+	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	if got := podstate.ReadySince(readyPod(t0)); !got.Time.Equal(t0) {
+		t.Errorf("ReadySince = %v, want %v", got, t0)
+	}
+	if got := podstate.ReadySince(&corev1.Pod{}); !got.IsZero() {
+		t.Errorf("ReadySince of an unready Pod = %v, want zero", got)
+	}
+}
+
+func TestSameRevision(t *testing.T) {
+	for _, tc := range []struct {
+		name, a, b string
+		want       bool
+	}{
+		{"R-7 equal long names", "web-7d9f8c6b5d", "web-7d9f8c6b5d", true},
+		{"R-7 long and short", "web-7d9f8c6b5d", "7d9f8c6b5d", true},
+		{"R-7 owner name with dashes", "my-web-7d9f", "7d9f", true},
+		{"R-7 other hash", "web-7d9f8c6b5d", "web-7d9f8c6b5e", false},
+		{"an unset label is no revision", "", "", false},
+		{"unset against set", "", "web-1", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := podstate.SameRevision(tc.a, tc.b); got != tc.want {
+				t.Errorf("SameRevision(%q, %q) = %v, want %v", tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package revision
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/lru"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// UnreadableRevision means that a ControllerRevision's data is not a Pod template. It is compared with nothing and never
+// deleted for it; a Pod of that revision cannot be updated in place.
+const UnreadableRevision reason.Code = "UnreadableRevision"
+
+// Content is what a ControllerRevision holds, decoded once. It is shared between callers: read only.
+type Content struct {
+	// Template is the Pod template.
+	Template *corev1.PodTemplateSpec
+	// Outside holds, as JSON, whatever else the data has beside spec.template; nil in every revision this kit writes. A
+	// difference there is never delivered in place (U-4).
+	Outside []byte
+}
+
+// Decode reads a revision. The error is a reason.Reason with code UnreadableRevision that names the revision.
+func Decode(rev *appsv1.ControllerRevision) (*Content, error) {
+	content, err := decode(rev.Data.Raw)
+	if err != nil {
+		return nil, reason.Reason{
+			Code:   UnreadableRevision,
+			Object: reason.Object{Kind: "ControllerRevision", Namespace: rev.Namespace, Name: rev.Name, UID: rev.UID},
+			Path:   "data",
+			New:    reason.Shorten(string(rev.Data.Raw), 60),
+			Detail: err.Error(),
+			Remedy: "delete the revision if no Pod was made from it",
+		}
+	}
+	return content, nil
+}
+
+func decode(raw []byte) (*Content, error) {
+	var data, spec map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &data); err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if err := json.Unmarshal(data["spec"], &spec); err != nil {
+		return nil, fmt.Errorf("data.spec: %w", err)
+	}
+	encoded, ok := spec["template"]
+	if !ok || string(encoded) == "null" {
+		return nil, errors.New("data.spec.template: missing")
+	}
+	content := &Content{Template: &corev1.PodTemplateSpec{}}
+	if err := json.Unmarshal(encoded, content.Template); err != nil {
+		return nil, fmt.Errorf("data.spec.template: %w", err)
+	}
+	delete(spec, "template")
+	delete(data, "spec")
+	if len(spec)+len(data) > 0 {
+		outside, err := json.Marshal([]any{data, spec}) // maps are written in key order: equal content, equal bytes
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
+		content.Outside = outside
+	}
+	return content, nil
+}
+
+// SameTemplate reports whether two templates mean the same: absent and empty lists and maps are equal, quantities compare
+// by value, everything else must agree, fields unknown to this code included. defaults, unless nil, is applied to copies
+// of both first. The templates are not modified.
+func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplateSpec)) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	if defaults == nil {
+		return false
+	}
+	a, b = a.DeepCopy(), b.DeepCopy()
+	defaults(a)
+	defaults(b)
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// Decoder decodes each revision once. A ControllerRevision's data never changes after it was created (the API server
+// refuses that), so its UID is enough of a key. Safe for concurrent use.
+type Decoder struct {
+	defaults func(*corev1.PodTemplateSpec)
+	contents *lru.Cache
+}
+
+// NewDecoder returns a Decoder that remembers up to size revisions. defaults is what SameTemplate takes; it may be nil.
+func NewDecoder(size int, defaults func(*corev1.PodTemplateSpec)) *Decoder {
+	return &Decoder{defaults: defaults, contents: lru.New(size)}
+}
+
+// Content returns what the revision holds. Errors are those of Decode.
+func (d *Decoder) Content(rev *appsv1.ControllerRevision) (*Content, error) {
+	if rev.UID != "" {
+		if known, ok := d.contents.Get(rev.UID); ok {
+			return known.(*Content), nil
+		}
+	}
+	content, err := Decode(rev)
+	if err != nil {
+		return nil, err
+	}
+	if rev.UID != "" {
+		d.contents.Add(rev.UID, content)
+	}
+	return content, nil
+}
+
+// holds reports whether the revision is of the given template. An unreadable revision is of none.
+func (d *Decoder) holds(rev *appsv1.ControllerRevision, template *corev1.PodTemplateSpec, encoded []byte) bool {
+	if bytes.Equal(rev.Data.Raw, encoded) {
+		return true
+	}
+	content, err := d.Content(rev)
+	return err == nil && content.Outside == nil && SameTemplate(content.Template, template, d.defaults)
+}

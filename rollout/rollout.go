@@ -1,0 +1,209 @@
+// Package rollout answers "what next?": how many Pods of which revision to create, delete and update now, and what keeps
+// it from doing more.
+//
+// [Plan] is arithmetic over counts. It knows nothing of Pods, clients or time: resolve percentages with package partition,
+// count Pods with [Count], order candidates with package podorder, then ask for the next step, act, and ask again when the
+// cluster has changed. Every call is decided from scratch, so a crash between two steps costs nothing.
+//
+// What holds at every step, and is fuzzed over whole rollouts:
+//
+//   - by its own hand it never takes available Pods below Replicas - MaxUnavailable;
+//   - there are never more than Replicas + MaxSurge Pods;
+//   - a rollout that can end does, and a step that changes nothing is not followed by one that changes something unless the
+//     cluster changed.
+//
+// A change that can be delivered wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
+// one Pod: there is nothing a surge Pod would stand in for. Statements C-10 to C-19 of the reference describe the rest.
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// ScaleUpLimited means that Pods are missing and the limit on unavailable Pods while scaling lets fewer be created now.
+	ScaleUpLimited reason.Code = "ScaleUpLimited"
+	// DeleteLimited means that Pods are to be deleted which are ready, and the budget has no room for all of them.
+	DeleteLimited reason.Code = "DeleteLimited"
+	// UpdateLimited means that Pods are to be updated and as many as the budget allows are unavailable already.
+	UpdateLimited reason.Code = "UpdateLimited"
+	// PartitionReached means that the Pods still at the old revision are those that the partition keeps there.
+	PartitionReached reason.Code = "PartitionReached"
+)
+
+// Unlimited is the ScaleMaxUnavailable that limits nothing.
+const Unlimited = -1
+
+// Spec is what is wanted, in absolute numbers.
+type Spec struct {
+	// Replicas is the number of Pods wanted.
+	Replicas int
+	// Partition is how many of them stay at the old revision (P-2).
+	Partition int
+	// MaxUnavailable is how many Pods may be unavailable by our own hand.
+	MaxUnavailable int
+	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused (C-20).
+	MaxSurge int
+	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created (C-15); Unlimited for no limit.
+	ScaleMaxUnavailable int
+	// OneRevision is set when old and new are the same revision: all Pods count as new (C-11).
+	OneRevision bool
+	// Rollback lets a partition that grew take Pods back to the old revision (C-48).
+	Rollback bool
+	// InPlace is set when every Pod that is to be updated can be updated in place.
+	InPlace bool
+	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone (C-30).
+	ExcludePreDeleting bool
+}
+
+// Group counts the active Pods of one revision. Each Pod is in Total and in at most one of the others.
+type Group struct {
+	Total int
+	// PreDeleting Pods are to be deleted and wait for a hook.
+	PreDeleting int
+	// Specified Pods are asked to be deleted by name or label and not PreDeleting.
+	Specified int
+	// Unavailable Pods are neither of those and not available.
+	Unavailable int
+}
+
+func (g Group) staying() int { return g.Total - g.PreDeleting }
+
+// Counts are the active Pods by revision.
+type Counts struct{ Old, New Group }
+
+// Total is the number of active Pods.
+func (c Counts) Total() int { return c.Old.Total + c.New.Total }
+
+// Unavailable is the number of Pods that are not available or on their way out by a hook. Pods that are asked to be
+// deleted are not among them as long as they serve.
+func (c Counts) Unavailable() int {
+	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
+}
+
+// Step is what to do now. Numbers are never negative but Update.
+type Step struct {
+	// Create Pods, CreateOld of them at the old revision (C-10).
+	Create, CreateOld int
+	// Delete Pods that nobody named, DeleteOld of them from the old revision (C-16).
+	Delete, DeleteOld int
+	// DeleteReady is how many Pods may be deleted that are ready; others are deleted freely (C-17).
+	DeleteReady int
+	// Update is how many Pods are to be taken to the new revision, negative to the old one (C-19).
+	Update int
+	// UpdateUnavailable is the number of unavailable Pods beyond which no update starts (C-19).
+	UpdateUnavailable int
+	// Surge is how many of MaxSurge are in use, SurgeOld of them at the old revision.
+	Surge, SurgeOld int
+	// Limits says what keeps the step from being larger.
+	Limits reason.List
+}
+
+// Plan returns the next step. It allocates only to explain a limit.
+func Plan(s Spec, c Counts) Step {
+	oldDiff, newDiff := diffs(s, c)
+	step := Step{}
+	step.Surge, step.SurgeOld = surge(s, c, oldDiff, newDiff)
+
+	count, old := c.Total(), c.Old.Total
+	if s.ExcludePreDeleting {
+		count, old = c.Old.staying()+c.New.staying(), c.Old.staying()
+	}
+	want := s.Replicas + step.Surge
+	wantOld := s.Partition + step.SurgeOld
+	specified := c.Old.Specified + c.New.Specified
+	if missing := want - count; missing > 0 {
+		step.Create = scaleUp(s, c, missing, &step)
+		if !s.OneRevision {
+			step.CreateOld = min(max(wantOld-old, 0), step.Create)
+		}
+	}
+	if extra := count - specified - want; extra > 0 {
+		step.Delete = extra
+		step.DeleteOld = min(max(old-c.Old.Specified-wantOld, 0), extra)
+	}
+	// Beyond Replicas a ready Pod can go without loss; what is unavailable already has used the budget up.
+	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable(), 0)
+	planUpdate(s, c, oldDiff, newDiff, &step)
+	return step
+}
+
+// diffs says how many Pods too many (positive) or too few each revision has (C-12).
+func diffs(s Spec, c Counts) (oldDiff, newDiff int) {
+	if s.OneRevision {
+		return 0, 0
+	}
+	oldDiff = c.Old.staying() - s.Partition
+	newDiff = c.New.staying() - (s.Replicas - s.Partition)
+	if !s.Rollback {
+		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
+	}
+	return oldDiff, newDiff
+}
+
+// surge says how many Pods beyond Replicas are useful now: to stand in for ready Pods that are asked to be deleted, or for
+// Pods that are recreated, whichever is more (C-13).
+func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
+	if s.MaxSurge <= 0 {
+		return 0, 0
+	}
+	specified := c.Old.Specified + c.New.Specified
+	use = min(max(c.Unavailable()+specified-s.MaxUnavailable, 0), specified)
+	useOld = max(use-c.New.Specified, 0)
+
+	if !s.InPlace || s.MaxUnavailable <= 0 {
+		forUpdate, forUpdateOld := 0, 0
+		if (oldDiff > 0 && newDiff < 0) || (oldDiff < 0 && newDiff > 0) {
+			forUpdate = min(abs(oldDiff), abs(newDiff))
+			if oldDiff < 0 {
+				forUpdateOld = forUpdate
+			}
+		}
+		if forUpdate > use {
+			use, useOld = forUpdate, forUpdateOld
+		}
+	}
+	use = min(use, s.MaxSurge)
+	return use, min(useOld, use)
+}
+
+func scaleUp(s Spec, c Counts, missing int, step *Step) int {
+	if s.ScaleMaxUnavailable == Unlimited {
+		return missing
+	}
+	create := min(missing, max(s.ScaleMaxUnavailable-c.Unavailable(), 0))
+	if create < missing {
+		step.Limits = append(step.Limits, reason.Reason{
+			Code: ScaleUpLimited, Path: "scaleStrategy.maxUnavailable",
+			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), s.ScaleMaxUnavailable),
+			Remedy: "wait for Pods to become available, or raise the limit",
+		})
+	}
+	return create
+}
+
+func planUpdate(s Spec, c Counts, oldDiff, newDiff int, step *Step) {
+	step.Update = oldDiff
+	if abs(oldDiff) > abs(newDiff) {
+		step.Update = -newDiff
+	}
+	step.UpdateUnavailable = s.MaxUnavailable + c.Total() - s.Replicas
+	switch {
+	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
+		step.Limits = append(step.Limits, reason.Reason{
+			Code: PartitionReached, Path: "partition",
+			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
+			Remedy: "lower the partition to go on",
+		})
+	case step.Update != 0 && c.Unavailable() >= step.UpdateUnavailable:
+		step.Limits = append(step.Limits, reason.Reason{
+			Code: UpdateLimited, Path: "maxUnavailable",
+			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), max(step.UpdateUnavailable, 0)),
+			Remedy: "wait for Pods to become available, or raise the limit",
+		})
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
