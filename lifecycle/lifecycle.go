@@ -12,7 +12,7 @@
 // A [Machine] is made once per owner. [Machine.Facts] reads a Pod, the owner adds what it wants in [Facts], [Next] decides,
 // and [Machine.Change] says what to write: the state's label and timestamp, and the hook's labels and finalizers where they
 // have to come back. Transition.Act tells whether the Pod may be deleted or updated, in the same write where it is an
-// update, and Transition.Hold and Release which writers of the readiness gate to add and remove.
+// update; Transition.Hold, ReleaseDelete and ReleaseUpdate which writers of the readiness gate to add and remove.
 //
 // # Where this differs from OpenKruise 1.9
 //

@@ -83,8 +83,9 @@ type Transition struct {
 	Rearm bool
 	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none (L-11).
 	Hold Kind
-	// Release lists the hooks whose writers must not hold it. Where they do not, there is nothing to write.
-	Release []Kind
+	// ReleaseDelete and ReleaseUpdate say that the writers of these hooks must not hold the gate. Where they do not, there is
+	// nothing to write.
+	ReleaseDelete, ReleaseUpdate bool
 }
 
 // Next decides what happens to a Pod (L-2 to L-14). Called again after its transition was written and the facts have
@@ -210,11 +211,7 @@ func (t *Transition) readiness(f *Facts) {
 	case t.To == PreparingUpdate && f.InPlaceUpdate.MarkNotReady:
 		t.Hold = InPlaceUpdate
 	}
-	if t.To != PreparingDelete {
-		t.Release = append(t.Release, PreDelete)
-	}
+	t.ReleaseDelete = t.To != PreparingDelete
 	// Updating keeps what PreparingUpdate has begun.
-	if t.Hold != InPlaceUpdate && t.To != Updating && t.To != PreparingDelete {
-		t.Release = append(t.Release, InPlaceUpdate)
-	}
+	t.ReleaseUpdate = t.Hold != InPlaceUpdate && t.To != Updating && t.To != PreparingDelete
 }

@@ -26,8 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// indexName is the name of the index in the informer, unlikely to be anybody else's.
-const indexName = "workloadkit/controller-uid"
+// Names of the indexes in the informer, unlikely to be anybody else's.
+const (
+	indexName    = "workloadkit/controller-uid"
+	uidIndexName = "workloadkit/uid"
+)
 
 // orphanPrefix marks the index keys of objects without a controller. A UID never begins like this.
 const orphanPrefix = "orphans/"
@@ -55,7 +58,7 @@ func New[T client.Object](ctx context.Context, informers cache.Informers, obj T)
 // For is New for an informer that the caller made, without controller-runtime's cache.
 func For[T client.Object](informer toolscache.SharedIndexInformer) (*Index[T], error) {
 	if _, ok := informer.GetIndexer().GetIndexers()[indexName]; !ok {
-		if err := informer.AddIndexers(toolscache.Indexers{indexName: controllerUID}); err != nil {
+		if err := informer.AddIndexers(toolscache.Indexers{indexName: controllerUID, uidIndexName: ownUID}); err != nil {
 			return nil, fmt.Errorf("adding the owner index: %w", err)
 		}
 	}
@@ -73,15 +76,31 @@ func controllerUID(obj any) ([]string, error) {
 	return []string{orphanPrefix + object.GetNamespace()}, nil
 }
 
+func ownUID(obj any) ([]string, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	return []string{string(object.GetUID())}, nil
+}
+
 // Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects are
 // the cache's.
-func (x *Index[T]) Of(owner types.UID) []T { return x.lookup(string(owner)) }
+func (x *Index[T]) Of(owner types.UID) []T { return x.lookup(indexName, string(owner)) }
 
 // Orphans returns the objects of a namespace that have no controller, for kinds that adopt.
-func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(orphanPrefix + namespace) }
+func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(indexName, orphanPrefix+namespace) }
 
-func (x *Index[T]) lookup(key string) []T {
-	found, err := x.informer.GetIndexer().ByIndex(indexName, key)
+// ByUID returns the object with the UID, for questions about a deletion that a successor of the same name must not answer.
+func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
+	if found := x.lookup(uidIndexName, string(uid)); len(found) > 0 {
+		return found[0], true
+	}
+	return obj, false
+}
+
+func (x *Index[T]) lookup(index, key string) []T {
+	found, err := x.informer.GetIndexer().ByIndex(index, key)
 	if err != nil {
 		// Only an index that does not exist is an error, and New added it.
 		panic(err)

@@ -72,6 +72,8 @@ func TestResolve(t *testing.T) {
 		{"17 digits", intstr.FromString("99.999999999999999%"), 1, partition.Down, 0},
 		{"more digits than 64 bits, up", intstr.FromString("33.33333333333333333333333334%"), 3, partition.Up, 2},
 		{"more digits than 64 bits, down", intstr.FromString("33.33333333333333333333333334%"), 3, partition.Down, 1},
+		{"more digits than 64 bits, largest result", intstr.FromString("99.99999999999999999999%"), math.MaxInt32, partition.Up, math.MaxInt32},
+		{"as many digits as are read", intstr.FromString("0." + strings.Repeat("9", 199) + "%"), 100, partition.Up, 1},
 		{"above 100", intstr.FromString("250%"), 10, partition.Down | partition.Over100, 25},
 		{"above 100 by a little, up", intstr.FromString("100.1%"), 10, partition.Up | partition.Over100, 11},
 		{"largest result", intstr.FromString("100%"), math.MaxInt32, partition.Up, math.MaxInt32},
@@ -122,6 +124,10 @@ func TestResolveRefuses(t *testing.T) {
 		{
 			"128 bits are not enough", intstr.FromString("99999999999999999%"), math.MaxInt, 2,
 			reason.Reason{New: `"99999999999999999%"`, Detail: "too large", Remedy: over100},
+		},
+		{
+			"128 bits are just not enough", intstr.FromString("201%"), math.MaxInt, 2,
+			reason.Reason{New: `"201%"`, Detail: "too large", Remedy: over100},
 		},
 		{
 			"huge", intstr.FromString(strings.Repeat("9", 30) + "%"), 9, 2,

@@ -58,7 +58,7 @@ func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 		switch {
 		case err != nil:
 			problems = append(problems, reason.Reason{
-				Code: InvalidTerm, Path: at + ".matchSelector", New: metav1.FormatLabelSelector(term.Selector), Detail: err.Error(),
+				Code: InvalidTerm, Path: at + ".matchSelector", New: reason.Shorten(term.Selector.String(), 200), Detail: err.Error(),
 				Remedy: "use a valid label selector",
 			})
 		case term.Selector == nil || selector.Empty():

@@ -22,6 +22,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -175,6 +176,9 @@ func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	list := make([]entry, 0, len(raws))
 	for _, raw := range raws {
 		e := entry{raw: raw}
+		if string(raw) == "null" { // no error to encoding/json, but no writer either
+			return nil, unreadable(errors.New("an entry is null"))
+		}
 		if err := json.Unmarshal(raw, &e.Writer); err != nil {
 			return nil, unreadable(err)
 		}

@@ -48,7 +48,8 @@ type Spec struct {
 	MaxSurge int
 	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created (C-15); Unlimited for no limit.
 	ScaleMaxUnavailable int
-	// OneRevision is set when old and new are the same revision: all Pods count as new (C-11).
+	// OneRevision is set when the current revision is the new one: whatever is created is new, whatever the partition
+	// (C-11), and nothing is taken back.
 	OneRevision bool
 	// Rollback lets a partition that grew take Pods back to the old revision (C-48).
 	Rollback bool
@@ -132,12 +133,9 @@ func Plan(s Spec, c Counts) Step {
 
 // diffs says how many Pods too many (positive) or too few each revision has (C-12).
 func diffs(s Spec, c Counts) (oldDiff, newDiff int) {
-	if s.OneRevision {
-		return 0, 0
-	}
 	oldDiff = c.Old.staying() - s.Partition
 	newDiff = c.New.staying() - (s.Replicas - s.Partition)
-	if !s.Rollback {
+	if !s.Rollback || s.OneRevision {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
 	return oldDiff, newDiff

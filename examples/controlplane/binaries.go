@@ -76,10 +76,11 @@ func buildBinaries(ctx context.Context, names []string, opts Options) (map[strin
 		return nil, fmt.Errorf("build binaries: %w", err)
 	}
 	defer unlock()
-	source := filepath.Join(dir, ".source")
-	if err := bundle.Unpack(binariesModule, source); err != nil {
+	source, err := unpackSource(dir)
+	if err != nil {
 		return nil, fmt.Errorf("build binaries: %w", err)
 	}
+	defer func() { _ = os.RemoveAll(source) }()
 	todo := missing(paths, names)
 	for i, name := range todo {
 		label := fmt.Sprintf("building %s (%d/%d)", name, i+1, len(todo))
@@ -89,6 +90,18 @@ func buildBinaries(ctx context.Context, names []string, opts Options) (map[strin
 		}
 	}
 	return paths, nil
+}
+
+// unpackSource puts the module in place, and in it a directory for what the go command leaves behind when it is interrupted.
+func unpackSource(dir string) (string, error) {
+	source := filepath.Join(dir, ".source")
+	if err := os.RemoveAll(source); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(source, "tmp"), 0o755); err != nil {
+		return "", err
+	}
+	return source, bundle.Unpack(binariesModule, source)
 }
 
 func missing(paths map[string]string, names []string) []string {
@@ -143,7 +156,7 @@ func goBuild(ctx context.Context, source, name, path string) error {
 	defer func() { _ = os.Remove(temporary) }()
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags(), "-o", temporary, packageOf(name))
 	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly", "GOTMPDIR="+filepath.Join(source, "tmp"))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := runGroup(ctx, cmd); err != nil {

@@ -25,7 +25,9 @@ const (
 	startTimeout  = 90 * time.Second
 	startAttempts = 3
 	stopGrace     = 5 * time.Second
-	pollInterval  = 25 * time.Millisecond
+	// A watch keeps kube-apiserver from ending.
+	apiServerGrace = 2 * time.Second
+	pollInterval   = 25 * time.Millisecond
 )
 
 // Options say what to start. The zero value of each but Dir is useful.
@@ -162,7 +164,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		if err := c.startAPIServer(ctx); err != nil {
 			return err
 		}
-		for _, name := range []string{"kube-controller-manager", "kube-scheduler", "kwok"} {
+		for _, name := range clients() {
 			if err := c.run(name); err != nil {
 				return err
 			}
@@ -217,32 +219,38 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 
 // RestartAPIServer stops kube-apiserver as StopAPIServer does and starts it again on the same port.
 func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
-	if err := c.StopAPIServer(ctx); err != nil {
-		return err
-	}
+	c.StopAPIServer()
 	return c.StartAPIServer(ctx)
 }
 
-// StopAPIServer ends kube-apiserver: in good order, or by force after a few seconds or when ctx ends. The rest runs on.
-func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
-	c.end("kube-apiserver", grace(ctx))
-	return nil
+// StopAPIServer ends kube-apiserver: in good order, or by force when clients keep it from ending for two seconds. etcd and its
+// data stay. The components that are idle without an API server end too, or else they would be slow to notice its return.
+func (c *ControlPlane) StopAPIServer() {
+	c.endAll(clients())
+	c.end("kube-apiserver", apiServerGrace)
 }
 
-// StartAPIServer starts kube-apiserver again after StopAPIServer and returns when it is ready. The simulated kubelets are
-// restarted too, because kwok gives a Pod up whose update met with a broken connection.
+// StartAPIServer starts kube-apiserver again after StopAPIServer, on the same port, and returns when it is ready and the other
+// components run.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
 	if err := c.startAPIServer(ctx); err != nil {
 		return fmt.Errorf("restart kube-apiserver: %w", err)
 	}
-	c.end("kwok", stopGrace)
-	if err := c.run("kwok"); err != nil {
-		return fmt.Errorf("restart kwok: %w", err)
+	if err := releaseNodes(ctx, c.client); err != nil {
+		return fmt.Errorf("after the restart of kube-apiserver: %w", err)
+	}
+	for _, name := range clients() {
+		if err := c.run(name); err != nil {
+			return fmt.Errorf("after the restart of kube-apiserver: %w", err)
+		}
 	}
 	return nil
 }
+
+// clients are the components that talk to kube-apiserver.
+func clients() []string { return []string{"kube-controller-manager", "kube-scheduler", "kwok"} }
 
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := c.run("kube-apiserver"); err != nil {
@@ -332,13 +340,17 @@ func (c *ControlPlane) end(name string, grace time.Duration) {
 
 // stopAll stops clients before servers, so that no log fills with complaints.
 func (c *ControlPlane) stopAll() {
-	var clients sync.WaitGroup
-	for _, name := range []string{"kwok", "kube-scheduler", "kube-controller-manager"} {
-		clients.Go(func() { c.end(name, stopGrace) })
-	}
-	clients.Wait()
+	c.endAll(clients())
 	c.end("kube-apiserver", stopGrace)
 	c.end("etcd", stopGrace)
+}
+
+func (c *ControlPlane) endAll(names []string) {
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() { c.end(name, stopGrace) })
+	}
+	all.Wait()
 }
 
 func (c *ControlPlane) signalAll(sig syscall.Signal) {
@@ -367,11 +379,4 @@ func (c *ControlPlane) await(ctx context.Context, check func(context.Context) er
 			return fmt.Errorf("%w: %w", cause, err)
 		}
 	}
-}
-
-func grace(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return max(0, min(stopGrace, time.Until(deadline)))
-	}
-	return stopGrace
 }

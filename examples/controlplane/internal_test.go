@@ -1,9 +1,11 @@
 package controlplane
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +69,6 @@ func TestBinaryInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	// Caches of its own, so that the build cannot be done before it is interrupted.
 	if path, err := Binary(ctx, "kubectl", Options{Binaries: dir}); err == nil {
 		t.Skipf("the build was too quick to interrupt: %s", path)
 	}
@@ -80,23 +81,33 @@ func TestBinaryInterrupted(t *testing.T) {
 	}
 }
 
+// A command's own children end with it, even one that ignores the polite signal, as background jobs of a shell do.
 func TestRunGroupStopsGrandchildren(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	mark := filepath.Join(t.TempDir(), "started")
-	// The shell ignores the signal that its child, a stubborn sleep, ignores too.
-	cmd := exec.Command("sh", "-c", `trap "" INT; sleep 600 & echo $! > "$0.tmp"; mv "$0.tmp" "$0"; exit 0`, mark)
-	p, err := spawn(cmd)
+	defer cancel()
+	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-p.done
+	defer func() { _ = out.Close() }()
+	cmd := exec.Command("sh", "-c", "sleep 600 & echo $!; wait")
+	cmd.Stdout = in
+	done := make(chan error, 1)
+	go func() { done <- runGroup(ctx, cmd) }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
 	cancel()
-	data, err := os.ReadFile(mark)
-	if err != nil {
-		t.Fatal(err)
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
-	t.Log(ctx.Err(), strings.TrimSpace(string(data)))
+	_ = in.Close()
+	// The pipe closes when nobody is left to write to it.
+	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("process %s is alive: read: %v", strings.TrimSpace(line), err)
+	}
 }
 
 func TestLock(t *testing.T) {

@@ -59,6 +59,15 @@ func newNode(i int) *corev1.Node {
 	}
 }
 
+// releaseNodes removes the leases of all Nodes: a new kwok manages a Node only once nobody else's lease on it is valid.
+func releaseNodes(ctx context.Context, client kubernetes.Interface) error {
+	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	if err := leases.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("remove the leases of the nodes: %w", err)
+	}
+	return nil
+}
+
 // ready says what a test would stumble over if it began now, or nil.
 func (c *ControlPlane) ready(ctx context.Context) error {
 	if _, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {

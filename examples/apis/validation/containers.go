@@ -31,14 +31,10 @@ func (v *podChecker) containers(spec *corev1.PodSpec, path *field.Path) field.Er
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, v.container(c, at)...)
-		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		// Only containers that run beside each other compete for ports of the node.
-		ports := sets.New[hostPort]()
-		if sidecar {
-			ports = hostPorts
-		}
-		errs = append(errs, v.ports(c, ports, at.Child("ports"))...)
-		if !sidecar {
+		// Init containers run one by one, so only the ports of the same one can clash. The API server sees it the same
+		// way for those that stay.
+		errs = append(errs, v.ports(c, sets.New[hostPort](), at.Child("ports"))...)
+		if c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways {
 			errs = append(errs, noHooks(c, at)...)
 		}
 	}

@@ -142,14 +142,19 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		// That the time is up says less than what was wrong until then.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %v", within, err)
+			t.Fatalf("not within %s: %v", within, last)
 		case <-tick.C:
 		}
 	}

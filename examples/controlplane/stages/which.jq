@@ -1,9 +1,12 @@
 (.metadata.annotations // {}) as $steer
 | (.status.phase == "Failed" or .status.phase == "Succeeded") as $over
 | if .metadata.deletionTimestamp then
-    if $over | not then "stop"
-    elif (.metadata.deletionGracePeriodSeconds // 0) > 0 then "remove"
-    else "none" end
+    (.metadata.deletionGracePeriodSeconds // 0) as $grace
+    | (.metadata.finalizers // [] | length) as $held
+    | if $grace == 0 and $held == 0 then "remove"
+      elif $over | not then "stop"
+      elif $grace > 0 then "remove"
+      else "none" end
   elif $over then "none"
   elif $steer | has("sim.workloadkit.io/fail") then "end"
   elif ($steer | has("sim.workloadkit.io/complete")) and .status.phase == "Running" then "end"

@@ -20,7 +20,7 @@ type ValidateOptions struct {
 	// InPlacePossible says why template changes cannot be made in place, one sentence or path each; nil or empty means
 	// they can. It gets the templates as they are in both objects. Nil stands for [InPlaceObstacles] with
 	// InPlaceResources.
-	InPlacePossible func(old, new *corev1.PodTemplateSpec) []string
+	InPlacePossible func(old, next *corev1.PodTemplateSpec) []string
 	// InPlaceResources lets cpu and memory change in place (V-11, gate InPlaceWorkloadVerticalScaling).
 	InPlaceResources bool
 	// DeletionProtection makes the protection label effective (V-30, gate ResourcesDeletionProtection).

@@ -68,8 +68,8 @@ func validateInPlaceOnly(obj, old *v1beta1.CloneSet, opts ValidateOptions) field
 	}
 	obstacles := opts.InPlacePossible
 	if obstacles == nil {
-		obstacles = func(old, new *corev1.PodTemplateSpec) []string {
-			return InPlaceObstacles(old, new, opts.InPlaceResources)
+		obstacles = func(old, next *corev1.PodTemplateSpec) []string {
+			return InPlaceObstacles(old, next, opts.InPlaceResources)
 		}
 	}
 	var errs field.ErrorList
@@ -82,8 +82,8 @@ func validateInPlaceOnly(obj, old *v1beta1.CloneSet, opts ValidateOptions) field
 // InPlaceObstacles returns what of a template change cannot be made in place, going by the fields alone (U-2, U-3,
 // V-11): labels, annotations and the images of containers may change, and with resources also the amounts of cpu and
 // memory that are set already (U-5). Everything else is an obstacle.
-func InPlaceObstacles(old, new *corev1.PodTemplateSpec, resources bool) []string {
-	before, after := old.Spec.DeepCopy(), new.Spec.DeepCopy()
+func InPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
+	before, after := old.Spec.DeepCopy(), next.Spec.DeepCopy()
 	if len(before.Containers) != len(after.Containers) {
 		return []string{"number of containers"}
 	}

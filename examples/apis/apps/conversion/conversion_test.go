@@ -209,12 +209,16 @@ func TestToV1alpha1(t *testing.T) {
 				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
 				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "0",
 			},
+			wantNote: true, // that the stored object has no such annotations
 		},
 		{
-			name:        "V-41 annotations not in effect are not shown, those without a field stay",
-			annotations: map[string]string{apps.AnnotationImagePreDownloadTimeoutSeconds: "60", apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%"},
-			in:          inPlace(pub.InPlaceUpdateStrategy{}),
-			want:        v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
+			name: "V-41 annotations not in effect are not shown, those without a field stay",
+			annotations: map[string]string{
+				apps.AnnotationImagePreDownloadTimeoutSeconds:      "60",
+				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%",
+			},
+			in:   inPlace(pub.InPlaceUpdateStrategy{}),
+			want: v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.InPlaceIfPossible},
 			wantAnnotations: map[string]string{
 				apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "30%",
 			},
@@ -357,6 +361,22 @@ func TestEditedAnnotationWins(t *testing.T) {
 	want := &pub.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr[int32](61)}
 	if diff := cmp.Diff(want, got.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy); diff != "" {
 		t.Errorf("inPlaceUpdateStrategy (-want +got):\n%s", diff)
+	}
+}
+
+// TestReservedKeys puts each note on the version it does not belong to, where it must not survive.
+func TestReservedKeys(t *testing.T) {
+	const kept = `{"when":["ReCreate"],"fields":[{"path":["spec","scaleStrategy","disablePVCReuse"],"kept":true}]}`
+	alpha := &v1alpha1.CloneSet{}
+	alpha.Annotations = map[string]string{apps.AnnotationV1alpha1Only: kept}
+	alpha.Spec.UpdateStrategy.Type = v1alpha1.ReCreate
+	stored := toBeta(t, alpha)
+	if stored.Annotations != nil {
+		t.Errorf("on v1beta1: %v", stored.Annotations)
+	}
+	stored.Annotations = map[string]string{apps.AnnotationV1beta1Only: kept}
+	if shown := toAlpha(t, stored); shown.Annotations != nil {
+		t.Errorf("on v1alpha1: %v", shown.Annotations)
 	}
 }
 

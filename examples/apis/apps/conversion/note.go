@@ -94,6 +94,9 @@ func (f fields) set(tree map[string]any) error {
 	if err := json.Unmarshal(encoded, &parts); err != nil {
 		return err
 	}
+	// A note cannot bring the reserved keys back.
+	delete(parts.Metadata.Annotations, apps.AnnotationV1alpha1Only)
+	delete(parts.Metadata.Annotations, apps.AnnotationV1beta1Only)
 	*f.labels, *f.annotations = noneIfEmpty(parts.Metadata.Labels), noneIfEmpty(parts.Metadata.Annotations)
 	for name, target := range f.strategies {
 		reflect.ValueOf(target).Elem().SetZero()

@@ -87,7 +87,7 @@ func FuzzV1alpha1RoundTrip(f *testing.F) {
 
 // TestRandomRoundTrips is the part of the fuzzing that every run repeats.
 func TestRandomRoundTrips(t *testing.T) {
-	const rounds, length = 3000, 400
+	const rounds, length = 400, 400
 	random := rand.NewChaCha8([32]byte{1})
 	data := make([]byte, length)
 	for range rounds {
@@ -107,6 +107,8 @@ func FuzzForeignNote(f *testing.F) {
 	f.Add(`{"when":["ReCreate"],"fields":[{"path":["spec","updateStrategy"],"kept":7}]}`)
 	f.Add(`{"when":["RollingUpdate",""],"fields":[{"path":["spec","scaleStrategy"],"shown":{}}]}`)
 	f.Add(`{"fields":[{"path":["metadata","labels"],"shown":{},"kept":[]},{"path":[]}]}`)
+	f.Add(`{"when":["RollingUpdate",""],"fields":[{"path":["metadata","annotations","workloadkit.io/v1alpha1-only"],"kept":"x"}]}`)
+	f.Add(`{"when":[""],"fields":[{"path":["metadata","annotations","workloadkit.io/v1beta1-only"],"kept":"x"}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		alpha, beta := randomAlpha(nil), randomBeta(nil)
 		alpha.Annotations = map[string]string{"workloadkit.io/v1beta1-only": text}

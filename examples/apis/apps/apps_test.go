@@ -1,0 +1,68 @@
+package apps_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+func Example() {
+	gates := apps.ResolveGates(map[apps.Gate]bool{apps.GateKruiseDaemon: false})
+	fmt.Println(gates[apps.GateInPlaceUpdateEnvFromMetadata], gates[apps.GatePodUnavailableBudgetDelete])
+	// Output: false true
+}
+
+func TestResolveGates(t *testing.T) {
+	want := apps.DefaultGates()
+	if diff := cmp.Diff(want, apps.ResolveGates(nil)); diff != "" {
+		t.Errorf("without settings (-want +got):\n%s", diff)
+	}
+	want[apps.GateCloneSetShortHash], want["Other"] = true, true
+	got := apps.ResolveGates(map[apps.Gate]bool{apps.GateCloneSetShortHash: true, "Other": true})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with settings (-want +got):\n%s", diff)
+	}
+	if apps.DefaultGates()[apps.GateCloneSetShortHash] {
+		t.Error("settings leak into the defaults")
+	}
+}
+
+// TestWireFormat pins every string that other programs read: a typo here would be a change of the API.
+func TestWireFormat(t *testing.T) {
+	want := map[string]string{
+		apps.LabelRevision:                                 "controller-revision-hash",
+		apps.LabelPodTemplateHash:                          "pod-template-hash",
+		apps.LabelInstanceID:                               "apps.kruise.io/cloneset-instance-id",
+		apps.LabelSpecifiedDelete:                          "apps.kruise.io/specified-delete",
+		apps.LabelLifecycleState:                           "lifecycle.apps.kruise.io/state",
+		apps.AnnotationLifecycleTimestamp:                  "lifecycle.apps.kruise.io/timestamp",
+		apps.AnnotationInPlaceUpdateState:                  "apps.kruise.io/inplace-update-state",
+		apps.AnnotationInPlaceUpdateGrace:                  "apps.kruise.io/inplace-update-grace",
+		apps.AnnotationInPlaceUpdateStateLegacy:            "inplace-update-state",
+		apps.AnnotationInPlaceUpdateGraceLegacy:            "inplace-update-grace",
+		apps.AnnotationRuntimeContainersMeta:               "apps.kruise.io/runtime-containers-meta",
+		apps.AnnotationPodDeletionCost:                     "controller.kubernetes.io/pod-deletion-cost",
+		apps.LabelRevisionHash:                             "controller.kubernetes.io/hash",
+		apps.LabelPreDownloadCreated:                       "apps.kruise.io/pre-predownload-created",
+		apps.LabelPreDownloadIgnored:                       "apps.kruise.io/image-predownload-ignored",
+		apps.AnnotationClaimTemplateHash:                   "kruise.io/cloneset-volumeclaimtemplate-hash",
+		apps.AnnotationImagePreDownloadParallelism:         "apps.kruise.io/image-predownload-parallelism",
+		apps.AnnotationImagePreDownloadTimeoutSeconds:      "apps.kruise.io/image-predownload-timeout-seconds",
+		apps.AnnotationImagePreDownloadMinUpdatedReadyPods: "apps.kruise.io/image-predownload-min-updated-ready-pods",
+		apps.LabelExcludePreparingDelete:                   "apps.kruise.io/cloneset-scaling-exclude-preparing-delete",
+		apps.LabelDeleteProtection:                         "policy.kruise.io/delete-protection",
+		apps.LabelUnavailablePrefix:                        "unavailable-pod.kruise.io/",
+		apps.ConditionInPlaceUpdateReady:                   "InPlaceUpdateReady",
+		apps.ConditionKruisePodReady:                       "KruisePodReady",
+		apps.EnvContainerPriority:                          "KRUISE_CONTAINER_PRIORITY",
+		apps.EnvContainerBarrier:                           "KRUISE_CONTAINER_BARRIER",
+	}
+	for got, want := range want {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/claim"
+	claimapply "github.com/workloadkit/workloadkit/claim/apply"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/ownerindex"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
+)
+
+// kind is the controller's kind, in the version it writes into owner references (C-7).
+func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
+
+// Options of the controller. The zero value is usable.
+type Options struct {
+	// Gates are the feature gates; nil stands for the defaults.
+	Gates map[apps.Gate]bool
+	// ExcludePreparingDelete is the global form of the field of that name (C-30).
+	ExcludePreparingDelete bool
+	// ResizeInSpec is set for API servers without pods/resize (U-12).
+	ResizeInSpec bool
+	// Workers is how many CloneSets are reconciled side by side; 0 means 3.
+	Workers int
+	// PodWorkers is how many Pods are finished side by side; 0 means 16.
+	PodWorkers int
+	// Calls is how many Pods of one CloneSet are written to side by side; 0 means 16.
+	Calls int
+	// Clock defaults to the real clock.
+	Clock clock.PassiveClock
+	// NewID returns a random instance id; nil means five characters of the alphabet that forms no words (C-7).
+	NewID func() string
+	// Metrics may be nil.
+	Metrics *Metrics
+}
+
+// Stores the tracker is made with.
+func podStore() expectations.Store {
+	return expectations.Store{GroupResource: schema.GroupResource{Resource: "pods"}}
+}
+
+func revisionStore() expectations.Store {
+	return expectations.Store{GroupResource: schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}}
+}
+
+func claimStore() expectations.Store {
+	return expectations.Store{GroupResource: schema.GroupResource{Resource: "persistentvolumeclaims"}}
+}
+
+// Reconciler reconciles CloneSets. Make it with New.
+type Reconciler struct {
+	options Options
+	client  client.Client
+	live    client.Reader
+	events  record.EventRecorder
+
+	pods      *ownerindex.Index[*corev1.Pod]
+	revisions *ownerindex.Index[*appsv1.ControllerRevision]
+	claims    *ownerindex.Index[*corev1.PersistentVolumeClaim]
+
+	tracker *expectations.Tracker
+	inPlace inplaceupdate.Config
+	planner *inplaceupdate.Planner
+	decoder *revision.Decoder
+	// busy holds the UIDs of Pods between the two writes that start an update, so that finishing does not open the gate
+	// which starting has just closed.
+	busy sync.Map
+}
+
+// Reconcile brings one CloneSet a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cs v1beta1.CloneSet
+	if err := r.client.Get(ctx, req.NamespacedName, &cs); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	pending, err := r.tracker.Check(cs.UID, r.isLive)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("CloneSet %s: comparing the cache with own writes: %w", req, err)
+	}
+	if pending != nil {
+		return r.await(ctx, &cs, pending)
+	}
+	return r.reconcile(ctx, &cs)
+}
+
+// reconcile decides and acts on a view that holds all own writes.
+func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.Result, error) {
+	v := &view{cs: cs, now: r.options.Clock.Now()}
+	var err error
+	if v.settings, err = resolve(cs, r.options); err != nil {
+		return r.refuse(ctx, cs, err)
+	}
+	owned := r.pods.Of(cs.UID)
+	if cs.DeletionTimestamp == nil {
+		if owned, err = r.release(ctx, v, owned); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	v.setPods(owned)
+	v.claims = r.claims.Of(cs.UID)
+	collisions, err := r.ensureRevision(ctx, v)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	out := outcome{collisions: collisions}
+	if cs.DeletionTimestamp == nil {
+		out.acted, out.scaleErr = r.scale(ctx, v)
+		if !out.acted {
+			out.acted, out.updateErr = r.updatePods(ctx, v)
+		}
+	}
+	return r.report(ctx, v, out)
+}
+
+// outcome is what a pass has done, for the report.
+type outcome struct {
+	acted               bool
+	scaleErr, updateErr error
+	collisions          *int32
+}
+
+func (r *Reconciler) isLive(store expectations.Store, uid types.UID) bool {
+	switch store {
+	case podStore():
+		pod, ok := r.pods.ByUID(uid)
+		return ok && pod.DeletionTimestamp == nil
+	case claimStore():
+		pvc, ok := r.claims.ByUID(uid)
+		return ok && pvc.DeletionTimestamp == nil
+	default:
+		rev, ok := r.revisions.ByUID(uid)
+		return ok && rev.DeletionTimestamp == nil
+	}
+}
+
+// await lets the cache catch up. A wait that is too long is answered with one live read of the Pods.
+func (r *Reconciler) await(ctx context.Context, cs *v1beta1.CloneSet, pending *expectations.Pending) (ctrl.Result, error) {
+	logr.FromContextOrDiscard(ctx).V(4).Info("waiting for the cache", "awaited", pending.Awaited)
+	if pending.Late && r.options.Gates[apps.GateForceDeleteTimeoutExpectation] {
+		r.tracker.Forget(cs.UID)
+		return ctrl.Result{RequeueAfter: 10 * time.Second}, nil
+	}
+	if pending.LiveRead {
+		if err := r.confirm(ctx, cs); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
+}
+
+// confirm compares the owner's Pods in the cache with those on the API server and ends the wait when they agree.
+func (r *Reconciler) confirm(ctx context.Context, cs *v1beta1.CloneSet) error {
+	var list metav1.PartialObjectMetadataList
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := r.live.List(ctx, &list, client.InNamespace(cs.Namespace)); err != nil {
+		return fmt.Errorf("CloneSet %s/%s: reading its Pods live: %w", cs.Namespace, cs.Name, err)
+	}
+	versions := map[types.UID]string{}
+	for i := range list.Items {
+		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref != nil && ref.UID == cs.UID {
+			versions[list.Items[i].UID] = list.Items[i].ResourceVersion
+		}
+	}
+	cached := r.pods.Of(cs.UID)
+	for _, pod := range cached {
+		if versions[pod.UID] != pod.ResourceVersion {
+			return nil // the cache is behind; there is nothing to confirm
+		}
+	}
+	if len(cached) != len(versions) {
+		return nil
+	}
+	return r.tracker.Confirm(cs.UID, podStore(), list.ResourceVersion)
+}
+
+// release lets go of Pods that the selector no longer matches (C-4) and returns the others.
+func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) ([]*corev1.Pod, error) {
+	owner := claim.Owner{UID: v.cs.UID, Namespace: v.cs.Namespace, Selector: v.selector}
+	decision, err := claim.Split(owner, "Pod", owned, claim.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
+	}
+	if len(decision.Release) == 0 {
+		return decision.Owned, nil
+	}
+	objects := make([]metav1.Object, len(decision.Release))
+	for i, pod := range decision.Release {
+		objects[i] = pod
+	}
+	claimed, err := claimapply.Release(ctx, r.client, claimapply.Owner{
+		Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
+	}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
+	for _, pod := range claimed {
+		if trackErr := r.tracker.Wrote(v.cs.UID, podStore(), pod.ResourceVersion); trackErr != nil {
+			return nil, trackErr
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)
+	}
+	return decision.Owned, nil
+}
+
+// ensureRevision finds or writes the revision of today's template and sets the view's revisions.
+func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *int32, err error) {
+	cs := v.cs
+	v.revisions = r.revisions.Of(cs.UID)
+	for _, orphan := range r.revisions.Orphans(cs.Namespace) { // used, not adopted
+		if v.selector.Matches(labelSet(orphan.Labels)) {
+			v.revisions = append(v.revisions, orphan)
+		}
+	}
+	collisions = cs.Status.CollisionCount
+	if collisions == nil {
+		collisions = new(int32) // OpenKruise hashes with a count of zero from the start
+	}
+	owner := revisionOwner(cs)
+	decision, err := revision.Decide(owner, r.revisionKeys(), &cs.Spec.Template, collisions, v.revisions, r.decoder)
+	if err != nil {
+		return nil, err
+	}
+	if cs.DeletionTimestamp != nil && decision.Action != revision.Keep {
+		v.setRevisions(r.currentRevision(v, decision.Revision), decision.Revision)
+		return collisions, nil
+	}
+	if decision.Action == revision.Create {
+		r.stampClaimTemplates(decision.Revision, cs)
+	}
+	update, collisions, err := revisionapply.Ensure(ctx, r.client, r.live, owner, r.revisionKeys(), decision, collisions)
+	if err != nil {
+		return nil, fmt.Errorf("CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+	}
+	if decision.Action != revision.Keep {
+		v.revisions = append(v.revisions, update)
+		if err := r.tracker.Wrote(cs.UID, revisionStore(), update.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	v.setRevisions(r.currentRevision(v, update), update)
+	return collisions, nil
+}
+
+// currentRevision is the one that is being replaced; without a record of it, the update revision.
+func (r *Reconciler) currentRevision(v *view, update *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	name := v.cs.Status.CurrentRevision
+	if name == update.Name {
+		return update
+	}
+	for _, rev := range v.revisions {
+		if rev.Name == name {
+			return rev
+		}
+	}
+	return update
+}
+
+// refuse reports a spec that cannot be used. No Pod is touched; the next change of the spec wakes the controller (DESIGN 7).
+func (r *Reconciler) refuse(ctx context.Context, cs *v1beta1.CloneSet, cause error) (ctrl.Result, error) {
+	list := reason.From(cause)
+	if list == nil {
+		return ctrl.Result{}, cause
+	}
+	return ctrl.Result{}, r.reportRefusal(ctx, cs, list)
+}
+
+// retryable keeps only errors worth trying again: a reason alone waits for the input to change.
+func retryable(errs ...error) error {
+	var out []error
+	for _, err := range errs {
+		if err != nil && !isVerdict(err) {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// verdict is an error that trying again does not mend: the controller reports it and waits for a change.
+type verdict struct{ error }
+
+func (v verdict) Unwrap() error { return v.error }
+
+func isVerdict(err error) bool {
+	var v verdict
+	return errors.As(err, &v)
+}

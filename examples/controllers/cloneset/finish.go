@@ -1,0 +1,140 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podpatch"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+const (
+	// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for
+	// them. Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
+	settleTime = 3 * time.Second
+	// busyRetry is when to look again at a Pod whose update is being started. Its own events come sooner unless the start
+	// failed in the middle.
+	busyRetry = 2 * time.Second
+)
+
+// Finisher takes single Pods of CloneSets through what needs no budget. It shares caches with the Reconciler it was made
+// with and never waits for it.
+type Finisher struct{ *Reconciler }
+
+// Reconcile looks at one Pod. All writes demand the Pod as it was decided on: a conflict means that something newer is on
+// its way, and its event will bring the Pod back here (U-11).
+func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod, ok := f.pods.Get(req.Namespace, req.Name)
+	if !ok || !podstate.IsActive(pod) {
+		return ctrl.Result{}, nil
+	}
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != kind().Kind {
+		return ctrl.Result{}, nil
+	}
+	if _, busy := f.busy.Load(pod.UID); busy {
+		return ctrl.Result{RequeueAfter: busyRetry}, nil
+	}
+	var cs v1beta1.CloneSet
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: ref.Name}, &cs); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if cs.UID != ref.UID {
+		return ctrl.Result{}, nil
+	}
+	changes, again, err := f.decide(pod, &cs, metav1.NewTime(f.options.Clock.Now()))
+	if err != nil {
+		// Unreadable annotations: the owner reports them; the Pod is left alone until they are mended (U-27).
+		f.events.Event(&cs, corev1.EventTypeWarning, apps.EventFailedUpdate, err.Error())
+		return ctrl.Result{}, nil
+	}
+	return f.send(ctx, pod, changes, again)
+}
+
+func (f *Finisher) send(ctx context.Context, pod *corev1.Pod, changes []podpatch.Change, again time.Duration) (ctrl.Result, error) {
+	patches, err := podpatch.Merge(pod, metav1.NewTime(f.options.Clock.Now()), changes...)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = podapply.Apply(ctx, f.client, patches)
+	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
+		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// decide is the pure half: what to write for a Pod now, and when to look again.
+func (f *Finisher) decide(pod *corev1.Pod, cs *v1beta1.CloneSet, now metav1.Time) (changes []podpatch.Change, again time.Duration, err error) {
+	step, err := f.inPlace.Next(pod, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	if isNew(pod) {
+		if wait := settling(pod, now.Time); wait != 0 {
+			return nil, max(wait, 0), nil
+		}
+	}
+	machine := kruise.Lifecycle(cs.Spec.Lifecycle)
+	facts := machine.Facts(pod)
+	facts.Unscheduled = !podstate.IsScheduled(pod)
+	facts.Complete = step.Complete
+	t := lifecycle.Next(facts)
+	if t.Act == lifecycle.DeletePod {
+		return nil, 0, nil // the owner deletes, within its budget
+	}
+	moves, err := transition(machine, pod, t, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	changes = append(moves, step.Change, podreadiness.Initialize(pod, apps.ConditionKruisePodReady), shortHash(pod))
+	for i := range changes {
+		if !changes[i].IsEmpty() {
+			changes[i].ResourceVersion = pod.ResourceVersion
+		}
+	}
+	return changes, step.RequeueAfter, nil
+}
+
+// isNew reports whether the Pod waits for its first conditions.
+func isNew(pod *corev1.Pod) bool {
+	return podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) && podstate.Condition(pod, apps.ConditionInPlaceUpdateReady) == nil
+}
+
+// settling returns how long to wait before a new Pod's gates are opened: zero for not at all, negative for until an event
+// brings the Pod back.
+func settling(pod *corev1.Pod, now time.Time) time.Duration {
+	scheduled := podstate.Condition(pod, corev1.PodScheduled)
+	switch {
+	case !podstate.IsScheduled(pod):
+		return -1
+	case podstate.IsTrue(pod, corev1.ContainersReady), scheduled == nil:
+		return 0
+	default:
+		return max(scheduled.LastTransitionTime.Add(settleTime).Sub(now), 0)
+	}
+}
+
+// shortHash adds the label that older controllers did not write (C-40).
+func shortHash(pod *corev1.Pod) podpatch.Change {
+	label := pod.Labels[apps.LabelRevision]
+	if label == "" || pod.Labels[apps.LabelPodTemplateHash] != "" {
+		return podpatch.Change{}
+	}
+	hash := podstate.ShortRevision(label)
+	return podpatch.Change{Labels: map[string]*string{apps.LabelPodTemplateHash: &hash}}
+}

@@ -1,0 +1,184 @@
+package cloneset
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// ClaimTemplatesChanged means that the claim templates differ between two revisions and the gate
+// RecreatePodWhenChangeVCTInCloneSetGate wants Pods recreated for that (U-6).
+const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
+
+func labelSet(m map[string]string) labels.Set { return m }
+
+func ownerReference(cs *v1beta1.CloneSet) metav1.OwnerReference {
+	return *metav1.NewControllerRef(cs, kind())
+}
+
+func revisionOwner(cs *v1beta1.CloneSet) revision.Owner {
+	return revision.Owner{Namespace: cs.Namespace, Name: cs.Name, Reference: ownerReference(cs), Annotations: cs.Annotations}
+}
+
+func (r *Reconciler) revisionKeys() revision.Keys { return kruise.RevisionKeys() }
+
+// revisionLabels are the labels of a Pod at a revision (C-60, R-7): the full name, or the hash alone where the gate asks
+// for it.
+func (r *Reconciler) revisionLabels(name string) map[string]string {
+	full := name
+	if r.options.Gates[apps.GateCloneSetShortHash] {
+		full = podstate.ShortRevision(name)
+	}
+	return map[string]string{apps.LabelRevision: full, apps.LabelPodTemplateHash: podstate.ShortRevision(name)}
+}
+
+// newPod builds the Pod with an instance id from a template (C-7, C-9, L-8, U-29). The template is not modified.
+func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
+	t := template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.cs.Namespace, Name: v.cs.Name + "-" + id, GenerateName: v.cs.Name + "-",
+			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{ownerReference(v.cs)},
+		},
+		Spec: t.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	maps.Copy(pod.Labels, r.revisionLabels(rev.Name))
+	pod.Labels[apps.LabelInstanceID] = id
+	if !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady})
+	}
+	v.machine.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(v.now))
+	for i := range v.cs.Spec.VolumeClaimTemplates {
+		name := v.cs.Spec.VolumeClaimTemplates[i].Name
+		setVolume(pod, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(v.cs, name, id)},
+		}})
+	}
+	return pod
+}
+
+func setVolume(pod *corev1.Pod, volume corev1.Volume) {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Name == volume.Name {
+			pod.Spec.Volumes[i] = volume
+			return
+		}
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+}
+
+func claimName(cs *v1beta1.CloneSet, template, id string) string {
+	return template + "-" + cs.Name + "-" + id
+}
+
+// newClaims builds the claims of an instance that do not exist yet (C-8, C-9).
+func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.PersistentVolumeClaim {
+	var claims []*corev1.PersistentVolumeClaim
+	for i := range v.cs.Spec.VolumeClaimTemplates {
+		claim := v.cs.Spec.VolumeClaimTemplates[i].DeepCopy()
+		claim.Name = claimName(v.cs, claim.Name, id)
+		if existing.Has(claim.Name) {
+			continue
+		}
+		claim.Namespace = v.cs.Namespace
+		claim.Status = corev1.PersistentVolumeClaimStatus{}
+		claim.OwnerReferences = []metav1.OwnerReference{ownerReference(v.cs)}
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		maps.Copy(claim.Labels, v.cs.Spec.Selector.MatchLabels)
+		claim.Labels[apps.LabelInstanceID] = id
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// instanceIDs returns n ids for new Pods: with reuse first those of claims that lost their Pod (C-36), then new ones that
+// neither a Pod nor a claim has.
+func (r *Reconciler) instanceIDs(v *view, n int) []string {
+	taken := sets.New[string]()
+	for i := range v.members {
+		taken.Insert(v.members[i].pod.Labels[apps.LabelInstanceID])
+	}
+	for _, pod := range v.inactive {
+		taken.Insert(pod.Labels[apps.LabelInstanceID])
+	}
+	var ids []string
+	known := sets.New[string]()
+	for _, claim := range v.claims {
+		id := claim.Labels[apps.LabelInstanceID]
+		if id == "" || taken.Has(id) || known.Has(id) {
+			continue
+		}
+		known.Insert(id)
+		if v.cs.Spec.ScaleStrategy.EnablePVCReuse && claim.DeletionTimestamp == nil {
+			ids = append(ids, id)
+		}
+	}
+	sortStrings(ids)
+	ids = ids[:min(len(ids), n)]
+	taken = taken.Union(known)
+	for len(ids) < n {
+		if id := r.options.NewID(); !taken.Has(id) {
+			taken.Insert(id)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// stampClaimTemplates writes the hash of the claim templates on a revision that is about to be created (C-64, U-6).
+func (r *Reconciler) stampClaimTemplates(rev *appsv1.ControllerRevision, cs *v1beta1.CloneSet) {
+	rev.Annotations[apps.AnnotationClaimTemplateHash] = claimTemplateHash(cs.Spec.VolumeClaimTemplates)
+}
+
+func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
+	if len(templates) == 0 {
+		return ""
+	}
+	h := fnv.New32a()
+	for i := range templates {
+		raw, err := json.Marshal(templates[i].Spec)
+		if err != nil {
+			raw = fmt.Append(nil, err) // cannot happen for a decoded API type
+		}
+		_, _ = fmt.Fprintf(h, "%s=%s;", templates[i].Name, raw)
+	}
+	return strconv.FormatUint(uint64(h.Sum32()), 10)
+}
+
+// claimTemplatesBlock is what the planner asks beside the templates (U-6). Only hashes of this kit's own recipe are
+// compared: OpenKruise's recipe is not known, and a difference between the two would prove nothing.
+func claimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
+	if from.Annotations[kruise.AnnotationHashVersion] == "" || to.Annotations[kruise.AnnotationHashVersion] == "" {
+		return nil
+	}
+	was, known := from.Annotations[apps.AnnotationClaimTemplateHash]
+	is, alsoKnown := to.Annotations[apps.AnnotationClaimTemplateHash]
+	if !known || !alsoKnown || was == is {
+		return nil
+	}
+	return reason.List{{
+		Code: ClaimTemplatesChanged, Path: "spec.volumeClaimTemplates", Old: was, New: is, Remedy: "recreate the Pod, or switch the gate off",
+	}}
+}

@@ -1,0 +1,256 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
+)
+
+// ConditionInvalid is True while the spec holds values that cannot be used; its reason is the first code and its message
+// names paths and values. No Pod is touched meanwhile.
+const ConditionInvalid v1beta1.CloneSetConditionType = "InvalidSpec"
+
+// report writes status and history and says when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Result, error) {
+	status, wake := nextStatus(v, out)
+	truncateErr := r.truncate(ctx, v, status)
+	err := r.writeStatus(ctx, v.cs, status)
+	if err == nil && !out.acted {
+		err = r.dropNames(ctx, v)
+	}
+	if v.wake > 0 && (wake == 0 || v.wake < wake) {
+		wake = v.wake
+	}
+	return ctrl.Result{RequeueAfter: wake}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
+}
+
+// nextStatus computes the status (C-49 to C-53). wake is when the progress deadline ends.
+func nextStatus(v *view, out outcome) (status v1beta1.CloneSetStatus, wake time.Duration) {
+	status = v1beta1.CloneSetStatus{
+		ObservedGeneration:      v.cs.Generation,
+		Replicas:                int32(len(v.members)),
+		UpdateRevision:          v.update.Name,
+		CurrentRevision:         v.current.Name,
+		CollisionCount:          out.collisions,
+		LabelSelector:           v.selector.String(),
+		ExpectedUpdatedReplicas: int32(v.rollout.Replicas - v.rollout.Partition),
+		Conditions:              slices.Clone(v.cs.Status.Conditions),
+	}
+	for i := range v.members {
+		m := &v.members[i]
+		count(&status.ReadyReplicas, m.ready)
+		count(&status.AvailableReplicas, m.available)
+		count(&status.UpdatedReplicas, m.updated)
+		count(&status.UpdatedReadyReplicas, m.updated && m.ready)
+		count(&status.UpdatedAvailableReplicas, m.updated && m.available)
+	}
+	if status.UpdatedReplicas == status.Replicas && int(status.Replicas) == v.rollout.Replicas {
+		status.CurrentRevision = status.UpdateRevision
+	}
+	now := metav1.NewTime(v.now)
+	setFailure(&status, apps.ConditionFailedScale, out.scaleErr, now)
+	setFailure(&status, apps.ConditionFailedUpdate, out.updateErr, now)
+	dropCondition(&status, ConditionInvalid)
+	wake = setProgress(v, &status, now)
+	return status, wake
+}
+
+func count(n *int32, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
+// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error (C-53 does
+// better than upstream, which never clears it).
+func setFailure(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error, now metav1.Time) {
+	if err == nil {
+		dropCondition(status, t)
+		return
+	}
+	why := ""
+	message := err.Error()
+	if list := reason.From(err); len(list) > 0 {
+		why, message = string(list[0].Code), list.Summary(reasonsInEvent)
+	}
+	setCondition(status, v1beta1.CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: why, Message: reason.Shorten(message, 1024)}, now)
+}
+
+func dropCondition(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) {
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1beta1.CloneSetCondition) bool { return c.Type == t })
+}
+
+// setCondition replaces a condition where status or reason change, and refreshes its message otherwise (C-51).
+func setCondition(status *v1beta1.CloneSetStatus, c v1beta1.CloneSetCondition, now metav1.Time) {
+	c.LastUpdateTime, c.LastTransitionTime = now, now
+	for i := range status.Conditions {
+		old := &status.Conditions[i]
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == c.Reason {
+				c.LastUpdateTime = old.LastUpdateTime
+			}
+		}
+		*old = c
+		return
+	}
+	status.Conditions = append(status.Conditions, c)
+}
+
+func condition(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) *v1beta1.CloneSetCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == t {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// setProgress keeps the Progressing condition (C-50). Unlike upstream (C-52) a new update revision and every Pod that
+// becomes available at it start the clock again, and an exceeded deadline does not outlast them.
+func setProgress(v *view, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
+	deadline := v.cs.Spec.ProgressDeadlineSeconds
+	if deadline == nil || *deadline == math.MaxInt32 {
+		dropCondition(status, apps.ConditionProgressing)
+		return 0
+	}
+	c := v1beta1.CloneSetCondition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue}
+	old := condition(&v.cs.Status, apps.ConditionProgressing)
+	progressed := status.UpdateRevision != v.cs.Status.UpdateRevision || status.UpdatedAvailableReplicas > v.cs.Status.UpdatedAvailableReplicas
+	switch {
+	case status.CurrentRevision == status.UpdateRevision && status.Replicas == status.UpdatedReplicas &&
+		status.Replicas == status.UpdatedAvailableReplicas && int(status.Replicas) == v.rollout.Replicas:
+		c.Reason, c.Message = apps.ReasonProgressAvailable, "all Pods are at revision "+status.UpdateRevision+" and available"
+	case v.paused:
+		c.Reason, c.Message = apps.ReasonProgressPaused, "the rollout is paused"
+	case status.ExpectedUpdatedReplicas < status.Replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
+	default:
+		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
+		wake = deadlineWake(v, &c, old, time.Duration(*deadline)*time.Second, progressed, now)
+	}
+	setCondition(status, c, now)
+	if set := condition(status, apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {
+		set.LastUpdateTime = now
+	}
+	return wake
+}
+
+// deadlineWake turns the condition into the exceeded one where the clock has run out, and otherwise says when it will.
+func deadlineWake(v *view, c, old *v1beta1.CloneSetCondition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
+	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
+		return deadline + time.Second
+	}
+	left := old.LastUpdateTime.Add(deadline).Sub(now.Time)
+	if left > 0 && old.Reason == apps.ReasonProgressUpdated {
+		return left + time.Second
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, apps.ReasonProgressDeadlineExceeded
+	c.Message = "revision " + v.update.Name + " has made no progress within the deadline"
+	return 0
+}
+
+// reportRefusal says what is wrong with the spec and leaves everything else as it is.
+func (r *Reconciler) reportRefusal(ctx context.Context, cs *v1beta1.CloneSet, why reason.List) error {
+	status := *cs.Status.DeepCopy()
+	status.ObservedGeneration = cs.Generation
+	message := reason.Shorten(why.Summary(reasonsInEvent), 1024)
+	setCondition(&status, v1beta1.CloneSetCondition{
+		Type: ConditionInvalid, Status: corev1.ConditionTrue, Reason: string(why[0].Code), Message: message,
+	}, metav1.NewTime(r.options.Clock.Now()))
+	if !equality.Semantic.DeepEqual(cs.Status, status) {
+		r.events.Event(cs, corev1.EventTypeWarning, apps.EventFailedUpdate, message)
+	}
+	return r.writeStatus(ctx, cs, status)
+}
+
+// writeStatus patches the status where it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) error {
+	if equality.Semantic.DeepEqual(cs.Status, status) {
+		return nil
+	}
+	next := cs.DeepCopy()
+	next.Status = status
+	if err := r.client.Status().Patch(ctx, next, client.MergeFrom(cs)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+	}
+	return nil
+}
+
+// dropNames removes names from podsToDelete that are no active Pods any more (C-55).
+func (r *Reconciler) dropNames(ctx context.Context, v *view) error {
+	names := v.cs.Spec.ScaleStrategy.PodsToDelete
+	if len(names) == 0 {
+		return nil
+	}
+	keep := make([]string, 0, len(names))
+	for _, name := range names {
+		if i := slices.IndexFunc(v.members, func(m member) bool { return m.pod.Name == name }); i >= 0 {
+			keep = append(keep, name)
+		}
+	}
+	if len(keep) == len(names) {
+		return nil
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": v.cs.UID, "resourceVersion": v.cs.ResourceVersion},
+		"spec":     map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding podsToDelete of CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
+	}
+	changed := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: v.cs.Namespace, Name: v.cs.Name}}
+	if err := r.client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing names from podsToDelete of CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
+	}
+	return nil
+}
+
+// truncate deletes revisions that nobody needs. It does not depend on the rest of the pass having succeeded.
+func (r *Reconciler) truncate(ctx context.Context, v *view, status v1beta1.CloneSetStatus) error {
+	if len(v.revisions) <= v.historyLimit+1 {
+		return nil
+	}
+	owned := slices.DeleteFunc(slices.Clone(v.revisions), func(rev *appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(rev, v.cs)
+	})
+	protected := func(rev *appsv1.ControllerRevision) bool {
+		return rev.Name == status.UpdateRevision || rev.Name == status.CurrentRevision || rev.Name == v.current.Name
+	}
+	inUse := func(rev *appsv1.ControllerRevision) bool {
+		return slices.ContainsFunc(v.members, func(m member) bool {
+			return podstate.SameRevision(m.pod.Labels[apps.LabelRevision], rev.Name)
+		})
+	}
+	excess := revision.Truncate(owned, v.historyLimit, revision.CountUnused, protected, inUse)
+	if err := revisionapply.Delete(ctx, r.client, excess); err != nil {
+		return fmt.Errorf("truncating the history of CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
+	}
+	for _, rev := range excess {
+		if err := r.tracker.Deleted(v.cs.UID, revisionStore(), rev.UID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package cloneset
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/claim"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// settings are a CloneSet's spec with every default filled in and every percentage and selector resolved.
+type settings struct {
+	selector labels.Selector
+	rollout  rollout.Spec
+	machine  lifecycle.Machine
+	priority podorder.Priority
+	scatter  podorder.Scatter
+
+	policy       v1beta1.CloneSetPodUpdatePolicy
+	updates      bool // neither paused nor OnDelete
+	paused       bool
+	onDelete     bool
+	graceSeconds int32
+	minReady     time.Duration
+	historyLimit int
+	excludeDying bool
+}
+
+const defaultMaxUnavailable = "20%"
+
+// resolve reads the spec. It returns every value that cannot be used, as a reason.List.
+func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
+	s := &settings{
+		machine:      kruise.Lifecycle(cs.Spec.Lifecycle),
+		policy:       v1beta1.ReCreate,
+		onDelete:     cs.Spec.UpdateStrategy.Type == v1beta1.OnDelete,
+		minReady:     time.Duration(max(cs.Spec.MinReadySeconds, 0)) * time.Second,
+		historyLimit: int(ptr.Deref(cs.Spec.RevisionHistoryLimit, 10)),
+		excludeDying: cs.Spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
+	}
+	var problems reason.List
+	failed := func(err error) {
+		if list := reason.From(err); list != nil {
+			problems = append(problems, list...)
+		} else if err != nil {
+			problems = append(problems, reason.Reason{Code: partition.InvalidValue, Detail: err.Error()})
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(cs.Spec.Selector)
+	switch {
+	case err != nil:
+		failed(reason.Reason{Code: claim.InvalidSelector, Path: "spec.selector", Detail: err.Error()})
+	case cs.Spec.Selector == nil || selector.Empty():
+		failed(reason.Reason{Code: claim.InvalidSelector, Path: "spec.selector", New: "empty", Remedy: "select the labels of the template"})
+	case !selector.Matches(labels.Set(cs.Spec.Template.Labels)):
+		failed(reason.Reason{
+			Code: claim.InvalidSelector, Path: "spec.template.metadata.labels", New: labels.Set(cs.Spec.Template.Labels).String(),
+			Detail: "not selected by " + selector.String(), Remedy: "give the template the labels of spec.selector",
+		})
+	}
+	s.selector = selector
+	replicas := ptr.Deref(cs.Spec.Replicas, 1)
+	if replicas < 0 {
+		failed(reason.Reason{Code: partition.InvalidValue, Path: "spec.replicas", New: strconv.Itoa(int(replicas)), Remedy: "use 0 or more"})
+	}
+	s.rollout = rollout.Spec{
+		Replicas: int(replicas), ScaleMaxUnavailable: rollout.Unlimited,
+		Rollback: options.Gates[apps.GateCloneSetPartitionRollback], ExcludePreDeleting: s.excludeDying,
+	}
+	if limit := cs.Spec.ScaleStrategy.MaxUnavailable; limit != nil {
+		n, err := partition.Resolve("spec.scaleStrategy.maxUnavailable", limit, int(replicas), partition.Up|partition.Over100)
+		failed(err)
+		s.rollout.ScaleMaxUnavailable = n
+	}
+	failed(s.resolveUpdate(cs, &replicas))
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	s.updates = !s.paused && !s.onDelete
+	return s, nil
+}
+
+// resolveUpdate reads the update strategy. Without rollingUpdate its defaults apply; OnDelete has a budget as well, for
+// specified deletes (C-21).
+func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
+	const path = "spec.updateStrategy.rollingUpdate"
+	ru := cs.Spec.UpdateStrategy.RollingUpdate
+	if ru == nil {
+		ru = &v1beta1.RollingUpdateCloneSet{}
+	}
+	if ru.PodUpdatePolicy != "" {
+		s.policy = ru.PodUpdatePolicy
+	}
+	var problems reason.List
+	failed := func(err error) { problems = append(problems, reason.From(err)...) }
+	switch s.policy {
+	case v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly:
+	default:
+		failed(reason.Reason{
+			Code: partition.InvalidValue, Path: path + ".podUpdatePolicy", New: string(s.policy),
+			Remedy: "use ReCreate, InPlaceIfPossible or InPlaceOnly",
+		})
+	}
+	s.paused = ru.Paused
+	if in := ru.InPlaceUpdateStrategy; in != nil {
+		s.graceSeconds = in.GracePeriodSeconds
+	}
+	var err error
+	s.rollout.Partition, err = partition.Kept(path+".partition", ru.Partition, replicas)
+	failed(err)
+	round := partition.Up
+	if ru.MaxSurge != nil {
+		surge, err := partition.Resolve(path+".maxSurge", ru.MaxSurge, int(*replicas), partition.Up|partition.Over100)
+		failed(err)
+		if !s.paused {
+			s.rollout.MaxSurge = surge
+		}
+	}
+	if s.rollout.MaxSurge > 0 {
+		round = partition.Down
+	}
+	unavailable := ru.MaxUnavailable
+	if unavailable == nil {
+		unavailable = ptr.To(intstr.FromString(defaultMaxUnavailable))
+	}
+	s.rollout.MaxUnavailable, err = partition.Resolve(path+".maxUnavailable", unavailable, int(*replicas), round|partition.Over100)
+	failed(err)
+	failed(s.compileOrder(path, ru.PriorityStrategy, ru.ScatterStrategy))
+	return problems.Err()
+}
+
+func (s *settings) compileOrder(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) error {
+	var problems reason.List
+	var err error
+	switch {
+	case priority == nil:
+	case len(priority.WeightPriority) > 0:
+		terms := make([]podorder.WeightTerm, len(priority.WeightPriority))
+		for i := range priority.WeightPriority {
+			terms[i] = podorder.WeightTerm{Selector: &priority.WeightPriority[i].MatchSelector, Weight: priority.WeightPriority[i].Weight}
+		}
+		s.priority, err = podorder.CompileWeights(path+".priorityStrategy.weightPriority", terms)
+	case len(priority.OrderPriority) > 0:
+		terms := make([]podorder.OrderTerm, len(priority.OrderPriority))
+		for i := range priority.OrderPriority {
+			terms[i] = podorder.OrderTerm{Key: priority.OrderPriority[i].OrderedKey}
+		}
+		s.priority, err = podorder.CompileOrder(path+".priorityStrategy.orderPriority", terms)
+	}
+	problems = append(problems, reason.From(err)...)
+	terms := make([]podorder.ScatterTerm, len(scatter))
+	for i := range scatter {
+		terms[i] = podorder.ScatterTerm{Key: scatter[i].Key, Value: scatter[i].Value}
+	}
+	s.scatter, err = podorder.CompileScatter(path+".scatterStrategy", terms)
+	problems = append(problems, reason.From(err)...)
+	return problems.Err()
+}

@@ -1,0 +1,237 @@
+package cloneset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/podpatch"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// reasonsInEvent is how many reasons an event or condition names.
+const reasonsInEvent = 5
+
+// updatePods takes Pods to the revision they should have, within the budget.
+func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err error) {
+	acted, err = r.settle(ctx, v)
+	if acted || err != nil || !v.updates {
+		return acted, err
+	}
+	step := v.step(r.planner, false)
+	if step.Update == 0 {
+		return false, nil
+	}
+	target := v.update
+	if step.Update < 0 {
+		target = v.current
+	}
+	chosen := r.chooseUpdates(v, step)
+	return r.each(ctx, v, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		return r.updatePod(ctx, v, pod, target)
+	})
+}
+
+// settle takes Pods out of PreparingUpdate that are where they should be: after a rollback, or kept by a partition (L-6).
+func (r *Reconciler) settle(ctx context.Context, v *view) (acted bool, err error) {
+	settled := v.pods(func(m *member) bool { return m.state == lifecycle.PreparingUpdate && m.updated })
+	return r.each(ctx, v, settled, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		facts := v.machine.Facts(pod)
+		facts.Settled, facts.Complete = true, true
+		return r.transit(ctx, v, pod, lifecycle.Next(facts))
+	})
+}
+
+// chooseUpdates orders the candidates (C-41, C-42), cuts them to the step's number and walks them within the budget (C-43).
+func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
+	back := step.Update < 0
+	unavailable, atTarget := 0, 0
+	for i := range v.members {
+		m := &v.members[i]
+		if m.dying || (!m.specified && !m.available) {
+			unavailable++
+			if m.updated != back {
+				atTarget++
+			}
+		}
+	}
+	waiting := v.pods(func(m *member) bool {
+		return m.updated == back && !m.dying && !m.specified && !r.inPlace.InGracePeriod(m.pod)
+	})
+	podorder.SortForUpdate(waiting)
+	v.priority.Sort(waiting)
+	v.scatter.Apply(waiting, v.pods(func(*member) bool { return true }))
+	podorder.Front(waiting, func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate })
+	waiting = waiting[:min(len(waiting), max(step.Update, -step.Update))]
+
+	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, unavailable)
+	for i, pod := range waiting {
+		if !budget.Admit(v.member(pod).available) {
+			return waiting[:i]
+		}
+	}
+	return waiting
+}
+
+// updatePod takes one Pod to the target in place, or recreates it where the policy allows and the change demands it.
+func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, target *appsv1.ControllerRevision) (acted bool, err error) {
+	if v.policy == v1beta1.ReCreate {
+		return r.recreate(ctx, v, pod, nil)
+	}
+	plan := r.planner.Plan(v.revisionOf(pod), target)
+	if plan.Possible() {
+		acted, err = r.startInPlace(ctx, v, pod, plan, target)
+		if !errors.Is(err, podapply.Refused) {
+			return acted, err
+		}
+		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
+		if v.policy == v1beta1.InPlaceOnly {
+			return acted, verdict{err}
+		}
+		return r.recreate(ctx, v, pod, reason.From(err))
+	}
+	if v.policy == v1beta1.InPlaceOnly {
+		err := verdict{fmt.Errorf("Pod %s cannot be updated in place: %w", pod.Name, plan.Blocking)}
+		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace,
+			"Pod %s cannot be updated in place: %s", pod.Name, plan.Blocking.Summary(reasonsInEvent))
+		return false, err
+	}
+	return r.recreate(ctx, v, pod, plan.Blocking)
+}
+
+// recreate deletes the Pod within the budget that chose it; the next pass creates its successor. A Pod that a hook holds is
+// marked as specified for deletion, as OpenKruise does, so that nobody takes the deletion for one to cancel (L-14).
+func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why reason.List) (acted bool, err error) {
+	mark := "true"
+	acted, err = r.deletePod(ctx, v, pod, &podpatch.Change{Labels: map[string]*string{apps.LabelSpecifiedDelete: &mark}})
+	if err != nil {
+		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodReCreate, "failed to recreate Pod %s: %v", pod.Name, err)
+		return acted, err
+	}
+	if acted {
+		text := "recreating Pod " + pod.Name + " for revision " + v.update.Name
+		if len(why) > 0 {
+			text += ", not in place: " + why.Summary(reasonsInEvent)
+			r.log(ctx).Info("Pod is recreated, not updated in place", "pod", pod.Name, "reasons", why.String())
+		}
+		r.events.Event(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulUpdatePodReCreate, text)
+		r.options.Metrics.recreated(why)
+	}
+	return acted, nil
+}
+
+// startInPlace moves the Pod towards its update: into PreparingUpdate while a hook holds it, otherwise gate, spec, revision
+// and state in one go (L-3, U-8, U-9).
+func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod, plan *inplaceupdate.Plan, target *appsv1.ControllerRevision) (acted bool, err error) {
+	facts := v.machine.Facts(pod)
+	facts.Intent = lifecycle.Update
+	t := lifecycle.Next(facts)
+	if t.Act != lifecycle.StartUpdate {
+		return r.transit(ctx, v, pod, t)
+	}
+	now := metav1.NewTime(v.now)
+	name := r.revisionLabels(target.Name)
+	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{Revision: target.Name, GraceSeconds: v.graceSeconds}, now)
+	if err != nil {
+		return false, verdict{err}
+	}
+	relabel := podpatch.Change{Labels: map[string]*string{}}
+	for key, value := range name {
+		relabel.Labels[key] = &value
+	}
+	changes := []podpatch.Change{change, relabel}
+	if !plan.Immediate() || v.machine.Hooks.InPlaceUpdate != nil {
+		changes = append(changes, v.machine.Change(pod, t, now))
+	}
+	r.busy.Store(pod.UID, struct{}{})
+	defer r.busy.Delete(pod.UID)
+	acted, err = r.write(ctx, v, pod, changes...)
+	if err != nil {
+		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to update Pod %s in place: %v", pod.Name, err)
+		return acted, err
+	}
+	r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulUpdatePodInPlace, "updating Pod %s in place to revision %s", pod.Name, target.Name)
+	r.options.Metrics.updatedInPlace()
+	return true, nil
+}
+
+// transit writes a lifecycle transition with the readiness writers it demands, and whatever else is given.
+func (r *Reconciler) transit(ctx context.Context, v *view, pod *corev1.Pod, t lifecycle.Transition, more ...podpatch.Change) (acted bool, err error) {
+	changes, err := transition(v.machine, pod, t, metav1.NewTime(v.now))
+	if err != nil {
+		return false, verdict{err}
+	}
+	return r.write(ctx, v, pod, append(changes, more...)...)
+}
+
+// transition turns a lifecycle transition into changes (L-11, L-12).
+func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time) ([]podpatch.Change, error) {
+	var hold, release []podreadiness.Writer
+	if t.Hold != "" {
+		hold = append(hold, kruise.Writer(t.Hold))
+	}
+	if t.ReleaseDelete {
+		release = append(release, kruise.Writer(lifecycle.PreDelete))
+	}
+	if t.ReleaseUpdate {
+		release = append(release, kruise.Writer(lifecycle.InPlaceUpdate))
+	}
+	readiness, err := podreadiness.Edit(pod, apps.ConditionKruisePodReady, hold, release)
+	if err != nil {
+		return nil, err
+	}
+	return []podpatch.Change{m.Change(pod, t, now), readiness}, nil
+}
+
+// write merges the changes and sends them. It reports whether anything was written, and has the cache awaited then.
+func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, changes ...podpatch.Change) (acted bool, err error) {
+	patches, err := podpatch.Merge(pod, metav1.NewTime(r.options.Clock.Now()), changes...)
+	if err != nil {
+		return false, verdict{err}
+	}
+	result, err := podapply.Apply(ctx, r.client, patches)
+	if result.Sent > 0 {
+		if trackErr := r.tracker.Wrote(v.cs.UID, podStore(), result.ResourceVersion); trackErr != nil {
+			return true, errors.Join(err, trackErr)
+		}
+	}
+	return result.Sent > 0, err
+}
+
+// each works on several Pods side by side. One Pod's failure does not keep the others from being worked on; a Pod that is
+// gone by now is no failure.
+func (r *Reconciler) each(ctx context.Context, v *view, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) (acted bool, err error) {
+	if len(pods) == 0 {
+		return false, nil
+	}
+	var mu sync.Mutex
+	var errs []error
+	workqueue.ParallelizeUntil(ctx, min(r.options.Calls, len(pods)), len(pods), func(i int) {
+		did, err := do(ctx, pods[i])
+		mu.Lock()
+		defer mu.Unlock()
+		acted = acted || did
+		if err != nil && !errors.Is(err, podapply.Replaced) {
+			errs = append(errs, err)
+		}
+	})
+	if len(errs) == 0 {
+		return acted, ctx.Err()
+	}
+	return acted, fmt.Errorf("CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, errors.Join(errs...))
+}

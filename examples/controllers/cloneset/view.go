@@ -1,0 +1,174 @@
+package cloneset
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// member is one active Pod and what the owner needs to know of it.
+type member struct {
+	pod       *corev1.Pod
+	state     lifecycle.State
+	updated   bool // at the update revision
+	dying     bool // in PreparingDelete
+	specified bool // asked to be deleted, and not dying
+	ready     bool // C-49
+	available bool
+}
+
+// view is one CloneSet and everything it owns, as the cache shows it. Objects in it are the cache's: read only.
+type view struct {
+	cs  *v1beta1.CloneSet
+	now time.Time
+	*settings
+
+	members  []member      // active Pods, by name
+	inactive []*corev1.Pod // ended or terminating ones
+	claims   []*corev1.PersistentVolumeClaim
+
+	revisions       []*appsv1.ControllerRevision
+	current, update *appsv1.ControllerRevision
+
+	// wake is when the earliest Pod becomes available by the passing of time; zero for never.
+	wake time.Duration
+}
+
+// setPods sorts Pods by name, so that equal views give equal decisions, and reads each once. O(n log n), one allocation
+// per slice.
+func (v *view) setPods(pods []*corev1.Pod) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	var named sets.Set[string]
+	if len(v.cs.Spec.ScaleStrategy.PodsToDelete) > 0 {
+		named = sets.New(v.cs.Spec.ScaleStrategy.PodsToDelete...)
+	}
+	v.members = make([]member, 0, len(pods))
+	for _, pod := range pods {
+		if !podstate.IsActive(pod) {
+			v.inactive = append(v.inactive, pod)
+			continue
+		}
+		v.members = append(v.members, v.read(pod, named))
+	}
+}
+
+func (v *view) read(pod *corev1.Pod, named sets.Set[string]) member {
+	m := member{pod: pod, state: lifecycle.State(pod.Labels[apps.LabelLifecycleState])}
+	m.dying = m.state == lifecycle.PreparingDelete
+	_, labelled := pod.Labels[apps.LabelSpecifiedDelete]
+	m.specified = !m.dying && (labelled || named.Has(pod.Name))
+	m.ready = podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady)
+	if m.ready && m.state.Available() {
+		ok, wait := podstate.Available(pod, v.minReady, v.now)
+		m.available = ok
+		if wait > 0 && (v.wake == 0 || wait < v.wake) {
+			v.wake = wait
+		}
+	}
+	return m
+}
+
+// setRevisions marks which Pods are at the update revision. preparingCounts takes Pods in PreparingUpdate for updated
+// ones in the scale phase (gate PreparingUpdateAsUpdate).
+func (v *view) setRevisions(current, update *appsv1.ControllerRevision) {
+	v.current, v.update = current, update
+	for i := range v.members {
+		m := &v.members[i]
+		m.updated = podstate.SameRevision(m.pod.Labels[apps.LabelRevision], update.Name)
+	}
+}
+
+// counts sums the members up for package rollout.
+func (v *view) counts(preparingCounts bool) rollout.Counts {
+	var c rollout.Counts
+	for i := range v.members {
+		m := &v.members[i]
+		group := &c.Old
+		if m.updated || (preparingCounts && m.state == lifecycle.PreparingUpdate) {
+			group = &c.New
+		}
+		group.Total++
+		switch {
+		case m.dying:
+			group.PreDeleting++
+		case m.specified:
+			group.Specified++
+		case !m.available:
+			group.Unavailable++
+		}
+	}
+	return c
+}
+
+// oneRevision reports whether no rollout is under way (C-11).
+func (v *view) oneRevision() bool { return v.current == v.update }
+
+// revisionOf returns the revision that a Pod was made from, nil when it is not in the history (C-47).
+func (v *view) revisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
+	label := pod.Labels[apps.LabelRevision]
+	for _, rev := range v.revisions {
+		if podstate.SameRevision(label, rev.Name) {
+			return rev
+		}
+	}
+	return nil
+}
+
+// whollyInPlace reports whether every Pod that is not at the update revision can be taken there in place.
+func (v *view) whollyInPlace(planner *inplaceupdate.Planner) bool {
+	if v.policy == v1beta1.ReCreate {
+		return false
+	}
+	var checked *appsv1.ControllerRevision
+	for i := range v.members {
+		m := &v.members[i]
+		if m.updated || m.dying || m.specified {
+			continue
+		}
+		rev := v.revisionOf(m.pod)
+		if rev != nil && rev == checked {
+			continue
+		}
+		if !planner.Plan(rev, v.update).Possible() {
+			return false
+		}
+		checked = rev
+	}
+	return true
+}
+
+// step asks what to do next.
+func (v *view) step(planner *inplaceupdate.Planner, preparingCounts bool) rollout.Step {
+	spec := v.rollout
+	spec.OneRevision = v.oneRevision()
+	spec.InPlace = spec.MaxSurge > 0 && v.whollyInPlace(planner)
+	return rollout.Plan(spec, v.counts(preparingCounts))
+}
+
+// pods returns the Pods of the members that pass the test, in the members' order.
+func (v *view) pods(test func(*member) bool) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range v.members {
+		if test(&v.members[i]) {
+			out = append(out, v.members[i].pod)
+		}
+	}
+	return out
+}
+
+// member returns the member of a Pod.
+func (v *view) member(pod *corev1.Pod) *member {
+	i, _ := slices.BinarySearchFunc(v.members, pod.Name, func(m member, name string) int { return strings.Compare(m.pod.Name, name) })
+	return &v.members[i]
+}

@@ -1,0 +1,295 @@
+package podreadiness_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const gate corev1.PodConditionType = "example.com/Ready"
+
+var (
+	drain  = podreadiness.Writer{UserAgent: "Lifecycle", Key: "preDeleteHook"}
+	update = podreadiness.Writer{UserAgent: "Lifecycle", Key: "preUpdateHook"}
+	other  = podreadiness.Writer{UserAgent: "Agent", Key: "z"}
+)
+
+const (
+	drainOnly   = `[{"userAgent":"Lifecycle","key":"preDeleteHook"}]`
+	drainUpdate = `[{"userAgent":"Lifecycle","key":"preDeleteHook"},{"userAgent":"Lifecycle","key":"preUpdateHook"}]`
+	otherDrain  = `[{"userAgent":"Agent","key":"z"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`
+)
+
+// newPod has the gate; its condition is as given, absent with nil.
+func newPod(condition *corev1.PodCondition) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u1", ResourceVersion: "7"},
+		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "other"}, {ConditionType: gate}}},
+	}
+	if condition != nil {
+		condition.Type = gate
+		pod.Status.Conditions = []corev1.PodCondition{{Type: "other", Message: "{"}, *condition}
+	}
+	return pod
+}
+
+func is(status corev1.ConditionStatus, message string) *corev1.PodCondition {
+	return &corev1.PodCondition{Status: status, Message: message}
+}
+
+func Example() {
+	pod := newPod(is(corev1.ConditionFalse, `[{"userAgent":"Agent","key":"z"}]`))
+	change, err := podreadiness.Hold(pod, gate, podreadiness.Writer{UserAgent: "Lifecycle", Key: "preDeleteHook"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(change.Conditions[0].Status, change.Conditions[0].Message)
+	fmt.Println("only if the Pod is still at", change.ResourceVersion)
+	// Output:
+	// False [{"userAgent":"Agent","key":"z"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]
+	// only if the Pod is still at 7
+}
+
+func TestEdit(t *testing.T) {
+	type writers = []podreadiness.Writer
+	for _, tc := range []struct {
+		name          string
+		have          *corev1.PodCondition
+		hold, release writers
+		want          *corev1.PodCondition // nil: no change
+	}{
+		{"U-31 no condition: it gets a status", nil, writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 first writer", is("True", ""), writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 first writer after others have left", is("True", "[]"), writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 sorted by user agent", is("False", drainOnly), writers{other}, nil, is("False", otherDrain)},
+		{"U-31 sorted by key", is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`), writers{drain}, nil, is("False", drainUpdate)},
+		{"U-31 held already", is("False", drainOnly), writers{drain}, nil, nil},
+		{"U-31 held already, status unknown", is("Unknown", drainOnly), writers{drain}, nil, nil},
+		{"U-31 held already, but somebody opened the gate", is("True", drainOnly), writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 the last one leaves", is("False", drainOnly), nil, writers{drain}, is("True", "[]")},
+		{"U-31 one of two leaves", is("False", otherDrain), nil, writers{other}, is("False", drainOnly)},
+		{"U-31 not held", is("False", drainOnly), nil, writers{other}, nil},
+		{"U-31 another key of the same party", is("False", drainOnly), nil, writers{update}, nil},
+		{"U-31 nothing to leave", is("True", ""), nil, writers{drain}, nil},
+		{"U-31 leaving without a condition", nil, nil, writers{drain}, nil},
+		{"closed by hand without a writer is not ours to open", is("False", ""), nil, writers{drain}, nil},
+		{"one in, one out", is("False", drainOnly), writers{update}, writers{drain}, is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)},
+		{"in and out is in", is("True", "[]"), writers{drain}, writers{drain}, is("False", drainOnly)},
+		{"twice the same", is("True", ""), writers{drain, drain}, nil, is("False", drainOnly)},
+		{"U-31 [BUG] no status, held: repaired", is("", drainOnly), writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 [BUG] no status, another leaves: repaired", is("", drainOnly), nil, writers{other}, is("False", drainOnly)},
+		{"U-31 [BUG] no status, nobody: repaired", is("", ""), nil, writers{other}, is("True", "[]")},
+		{
+			"reason is kept", &corev1.PodCondition{Status: "True", Reason: "R"}, writers{drain}, nil,
+			&corev1.PodCondition{Status: "False", Reason: "R", Message: drainOnly},
+		},
+		{
+			"fields of others are kept", is("False", `[ {"userAgent":"Agent","key":"z","since":"noon"} ]`), writers{drain}, nil,
+			is("False", `[{"userAgent":"Agent","key":"z","since":"noon"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`),
+		},
+		{
+			"an entry that occurs twice leaves as a whole",
+			is("False", `[{"userAgent":"Agent","key":"z"},{"userAgent":"Agent","key":"z"}]`), nil, writers{other}, is("True", "[]"),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(tc.have)
+			before := pod.DeepCopy()
+			got, err := podreadiness.Edit(pod, gate, tc.hold, tc.release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want podpatch.Change
+			if tc.want != nil {
+				tc.want.Type = gate
+				want = podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{*tc.want}}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("change (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, pod); diff != "" {
+				t.Errorf("the Pod was modified:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoGate(t *testing.T) {
+	pod := newPod(is("False", drainOnly))
+	pod.Spec.ReadinessGates = nil
+	for name, edit := range map[string]func(*corev1.Pod, corev1.PodConditionType, podreadiness.Writer) (podpatch.Change, error){
+		"U-31 hold": podreadiness.Hold, "U-31 release": podreadiness.Release,
+	} {
+		if change, err := edit(pod, gate, drain); err != nil || !change.IsEmpty() {
+			t.Errorf("%s without the gate = %+v, %v", name, change, err)
+		}
+	}
+}
+
+func TestUnreadableMessageIsLeftAlone(t *testing.T) {
+	for _, message := range []string{"drained by hand", "{", `{"userAgent":"a"}`, `["a"]`, `[{"userAgent":1}]`, "[null]", `[{}`, `5`} {
+		t.Run(message, func(t *testing.T) {
+			pod := newPod(is("False", message))
+			change, err := podreadiness.Hold(pod, gate, drain)
+			if !change.IsEmpty() || !errors.Is(err, podreadiness.UnreadableMessage) {
+				t.Fatalf("Hold = %+v, %v; want UnreadableMessage and no change", change, err)
+			}
+			why := reason.From(err)[0]
+			if why.New != message || why.Path != "status.conditions[example.com/Ready].message" || why.Object.UID != "u1" || why.Remedy == "" {
+				t.Errorf("reason = %+v", why)
+			}
+			if change, err := podreadiness.Release(pod, gate, drain); err == nil || !change.IsEmpty() {
+				t.Errorf("Release = %+v, %v", change, err)
+			}
+			if holders, err := podreadiness.Holders(pod, gate); err == nil || holders != nil {
+				t.Errorf("Holders = %v, %v", holders, err)
+			}
+		})
+	}
+}
+
+func TestHolders(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		have *corev1.PodCondition
+		want []podreadiness.Writer
+	}{
+		{"no condition", nil, nil},
+		{"no message", is("True", ""), nil},
+		{"nobody", is("True", "[]"), nil},
+		{"null", is("True", "null"), nil},
+		{"sorted", is("False", `[{"userAgent":"Lifecycle","key":"preDeleteHook"},{"key":"z","userAgent":"Agent"}]`), []podreadiness.Writer{other, drain}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := podreadiness.Holders(newPod(tc.have), gate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Holders (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInitialize(t *testing.T) {
+	pod := newPod(nil)
+	got := podreadiness.Initialize(pod, gate, "other", "not listed", gate)
+	want := podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{
+		{Type: gate, Status: corev1.ConditionTrue}, {Type: "other", Status: corev1.ConditionTrue},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("U-26 U-30 (-want +got):\n%s", diff)
+	}
+	if got := podreadiness.Initialize(newPod(is("False", drainOnly)), gate); !got.IsEmpty() {
+		t.Errorf("a gate that is held is opened: %+v", got)
+	}
+	now := metav1.Now()
+	pod.DeletionTimestamp = &now
+	if got := podreadiness.Initialize(pod, gate); !got.IsEmpty() {
+		t.Errorf("U-30 a terminating Pod is initialised: %+v", got)
+	}
+}
+
+// FuzzWriters lets many writers come and go and holds the gate against a set: closed exactly while somebody holds it.
+func FuzzWriters(f *testing.F) {
+	f.Add([]byte{1, 2, 129, 3, 130, 131})
+	f.Add([]byte{1, 1, 129, 129})
+	f.Fuzz(func(t *testing.T, schedule []byte) {
+		pod := newPod(nil)
+		held := map[podreadiness.Writer]bool{}
+		for _, b := range schedule {
+			writer := podreadiness.Writer{UserAgent: fmt.Sprintf("<%d>", b&3), Key: fmt.Sprintf("k\"%d", b>>2&3)}
+			edit := podreadiness.Hold
+			if held[writer] = b < 128; b >= 128 {
+				delete(held, writer)
+				edit = podreadiness.Release
+			}
+			change, err := edit(pod, gate, writer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(change.Conditions) == 1 {
+				pod.Status.Conditions = change.Conditions
+			}
+			holders, err := podreadiness.Holders(pod, gate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(holders) != len(held) || slices.ContainsFunc(holders, func(w podreadiness.Writer) bool { return !held[w] }) {
+				t.Fatalf("holders %v, want %v", holders, held)
+			}
+			if len(pod.Status.Conditions) == 1 {
+				closed := pod.Status.Conditions[0].Status != corev1.ConditionTrue
+				if closed != (len(held) > 0) {
+					t.Fatalf("status %q with %d holders", pod.Status.Conditions[0].Status, len(held))
+				}
+			}
+		}
+	})
+}
+
+// FuzzMessage feeds junk: whatever is accepted must survive a writer that comes and goes.
+func FuzzMessage(f *testing.F) {
+	for _, s := range []string{"", "[]", drainOnly, otherDrain, "null", "[null]", "{", `[{"userAgent":"a","x":[1,2]}]`, `[{"KEY":"b"}]`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		pod := newPod(is("False", message))
+		before, err := podreadiness.Holders(pod, gate)
+		if err != nil {
+			return
+		}
+		visitor := podreadiness.Writer{UserAgent: "visitor", Key: "v"}
+		if slices.Contains(before, visitor) {
+			return
+		}
+		for _, edit := range []func(*corev1.Pod, corev1.PodConditionType, podreadiness.Writer) (podpatch.Change, error){
+			podreadiness.Hold, podreadiness.Release,
+		} {
+			change, err := edit(pod, gate, visitor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change.Conditions[0].Status == "" || !json.Valid([]byte(change.Conditions[0].Message)) || strings.Contains(change.Conditions[0].Message, "\n") {
+				t.Fatalf("wrote %+v", change.Conditions[0])
+			}
+			pod.Status.Conditions = change.Conditions
+		}
+		after, err := podreadiness.Holders(pod, gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("holders changed by a visitor (-before +after):\n%s", diff)
+		}
+	})
+}
+
+func BenchmarkEditUnchanged(b *testing.B) {
+	pod := newPod(is("False", otherDrain))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = podreadiness.Hold(pod, gate, drain)
+	}
+}
+
+func BenchmarkHold(b *testing.B) {
+	pod := newPod(is("True", ""))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = podreadiness.Hold(pod, gate, drain)
+	}
+}
