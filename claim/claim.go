@@ -75,8 +75,7 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 		matches := owner.Selector.Matches(labels.Set(object.GetLabels())) && (options.Match == nil || options.Match(object))
 		switch {
 		case controller == nil:
-			if matches && options.Adopt && !owner.Deleting && object.GetDeletionTimestamp() == nil &&
-				object.GetNamespace() == owner.Namespace {
+			if matches && options.Adopt && owner.mayAdopt(object) {
 				d.Adopt = append(d.Adopt, object)
 				d.explain(Orphaned, kind, object, nil)
 			}
@@ -92,6 +91,11 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 		}
 	}
 	return d, nil
+}
+
+// mayAdopt is false for what is about to disappear, on either side, and across namespaces.
+func (o *Owner) mayAdopt(object metav1.Object) bool {
+	return !o.Deleting && object.GetDeletionTimestamp() == nil && object.GetNamespace() == o.Namespace
 }
 
 func (d *Decision[T]) explain(code reason.Code, kind string, object T, controller *metav1.OwnerReference) {

@@ -227,7 +227,9 @@ func TestTimeAloneNeverPasses(t *testing.T) {
 }
 
 func TestReasons(t *testing.T) {
-	await := func(uids ...types.UID) []expectations.Awaited { return []expectations.Awaited{{Store: pods, UIDs: uids, Since: t0}} }
+	await := func(uids ...types.UID) []expectations.Awaited {
+		return []expectations.Awaited{{Store: pods, UIDs: uids, Since: t0}}
+	}
 	floor := []expectations.Awaited{{Store: pods, Want: "9", Seen: "8", Barrier: true, Since: t0}}
 	for _, tc := range []struct {
 		name string

@@ -36,15 +36,17 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	facts := make([]facts, len(pods))
 	for i, pod := range pods {
 		facts[i] = factsOf(pod)
-		facts[i].available = available(pod)
+		if available(pod) {
+			facts[i].stage |= stageAvailable
+		}
 		facts[i].cost = deletionCost(pod)
 	}
-	compare := func(a, b int32) int { return facts[a].compareForDeletion(&facts[b]) }
+	compare := func(a, b int32) int { return facts[a].compare(&facts[b]) }
 
 	// Sorting once without ranks sorts within each node, too.
 	unranked := sorted(len(pods), compare)
 	for i, position := range fromEnd(unranked, func(i int32) (string, bool) {
-		return pods[i].Spec.NodeName, facts[i].assigned
+		return pods[i].Spec.NodeName, podstate.IsScheduled(pods[i])
 	}).positions {
 		facts[i].rank = math.Max(float64(position-1), 0) // the last Pod of a node has rank 0
 	}
@@ -112,7 +114,7 @@ func fromEnd(order []int32, domainOf func(i int32) (string, bool)) places {
 }
 
 // deletionCost reads the annotation as the API server validates it: no plus sign, no leading zeros.
-func deletionCost(pod *corev1.Pod) int64 {
+func deletionCost(pod *corev1.Pod) int32 {
 	value, ok := pod.Annotations[corev1.PodDeletionCost]
 	if !ok || value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {
 		return 0
@@ -121,5 +123,5 @@ func deletionCost(pod *corev1.Pod) int64 {
 	if err != nil {
 		return 0
 	}
-	return cost
+	return int32(cost)
 }

@@ -36,7 +36,7 @@ func SortForUpdate(pods []*corev1.Pod) {
 	for i, pod := range pods {
 		facts[i] = factsOf(pod)
 	}
-	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compareForUpdate(&facts[b]) }))
+	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compare(&facts[b]) }))
 }
 
 // Front moves the Pods for which first is true to the front, keeping the order among them and among the others (the last
@@ -55,30 +55,39 @@ func Front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
 	copy(pods[n:], rest)
 }
 
-// facts is what the orders compare, read once per Pod.
+// facts is what the orders compare, read once per Pod. What only deletion looks at is zero for updates, and so decides
+// nothing there.
 type facts struct {
-	assigned, available, ready bool
-	phase                      int8
-	restarts                   int32
-	readySince, created        int64
-	cost                       int64
-	rank                       float64
+	stage      uint8 // what a Pod has achieved, the most telling first: assigned, phase, available, ready
+	restarts   int32
+	cost       int32
+	rank       float64
+	readySince int64
+	created    int64
 }
 
+// The bits of facts.stage; the phase has two.
+const (
+	stageReady     = 1 << 0
+	stageAvailable = 1 << 1
+	stageUnknown   = 1 << 2
+	stageRunning   = 2 << 2
+	stageAssigned  = 1 << 4
+)
+
 func factsOf(pod *corev1.Pod) facts {
-	f := facts{
-		assigned: podstate.IsScheduled(pod),
-		ready:    podstate.IsReady(pod),
-		restarts: podstate.MaxRestarts(pod),
-		created:  instant(pod.CreationTimestamp.Time),
+	f := facts{restarts: podstate.MaxRestarts(pod), created: instant(pod.CreationTimestamp.Time)}
+	if podstate.IsScheduled(pod) {
+		f.stage |= stageAssigned
 	}
 	switch pod.Status.Phase {
 	case corev1.PodUnknown:
-		f.phase = 1
+		f.stage |= stageUnknown
 	case corev1.PodRunning:
-		f.phase = 2
+		f.stage |= stageRunning
 	}
-	if f.ready {
+	if podstate.IsReady(pod) {
+		f.stage |= stageReady
 		f.readySince = instant(podstate.ReadySince(pod).Time)
 	}
 	return f
@@ -92,44 +101,22 @@ func instant(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func (f *facts) compareForUpdate(g *facts) int {
-	return cmp.Or(
-		falseFirst(f.assigned, g.assigned),
-		cmp.Compare(f.phase, g.phase),
-		falseFirst(f.ready, g.ready),
-		f.compareAge(g),
-	)
-}
-
-func (f *facts) compareForDeletion(g *facts) int {
-	return cmp.Or(
-		falseFirst(f.assigned, g.assigned),
-		cmp.Compare(f.phase, g.phase),
-		falseFirst(f.available, g.available),
-		falseFirst(f.ready, g.ready),
-		cmp.Compare(f.cost, g.cost),
-		cmp.Compare(g.rank, f.rank),
-		f.compareAge(g),
-	)
-}
-
-// compareAge puts ready more recently, more restarts and newer first.
-func (f *facts) compareAge(g *facts) int {
-	return cmp.Or(
-		cmp.Compare(g.readySince, f.readySince),
-		cmp.Compare(g.restarts, f.restarts),
-		cmp.Compare(g.created, f.created),
-	)
-}
-
-func falseFirst(a, b bool) int {
+// compare puts first what comes first in C-23 and C-42: the lower stage and cost; then the higher rank, the later
+// readiness, more restarts and the later creation.
+func (f *facts) compare(g *facts) int {
 	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+	case f.stage != g.stage:
+		return cmp.Compare(f.stage, g.stage)
+	case f.cost != g.cost:
+		return cmp.Compare(f.cost, g.cost)
+	case f.rank != g.rank:
+		return cmp.Compare(g.rank, f.rank)
+	case f.readySince != g.readySince:
+		return cmp.Compare(g.readySince, f.readySince)
+	case f.restarts != g.restarts:
+		return cmp.Compare(g.restarts, f.restarts)
 	}
-	return 1
+	return cmp.Compare(g.created, f.created)
 }
 
 // sorted returns the numbers 0 to n-1 in a stable order.
@@ -138,7 +125,12 @@ func sorted(n int, compare func(a, b int32) int) []int32 {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(compare(a, b), cmp.Compare(a, b)) })
+	slices.SortFunc(order, func(a, b int32) int {
+		if c := compare(a, b); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
 	return order
 }
 

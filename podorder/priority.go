@@ -114,7 +114,10 @@ func (p Priority) Sort(pods []*corev1.Pod) {
 		}
 	}
 	arrange(pods, sorted(len(pods), func(a, b int32) int {
-		return cmp.Or(cmp.Compare(of[a].level, of[b].level), cmp.Compare(of[b].number, of[a].number))
+		if of[a].level != of[b].level {
+			return cmp.Compare(of[a].level, of[b].level)
+		}
+		return cmp.Compare(of[b].number, of[a].number)
 	}))
 }
 

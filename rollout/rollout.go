@@ -2,7 +2,7 @@
 // it from doing more.
 //
 // [Plan] is arithmetic over counts. It knows nothing of Pods, clients or time: resolve percentages with package partition,
-// count Pods with [Count], order candidates with package podorder, then ask for the next step, act, and ask again when the
+// count Pods into [Counts], order candidates with package podorder, then ask for the next step, act, and ask again when the
 // cluster has changed. Every call is decided from scratch, so a crash between two steps costs nothing.
 //
 // What holds at every step, and is fuzzed over whole rollouts:
@@ -59,13 +59,16 @@ type Spec struct {
 	ExcludePreDeleting bool
 }
 
-// Group counts the active Pods of one revision. Each Pod is in Total and in at most one of the others.
+// Group counts the active Pods of one revision. Each Pod is in Total and in at most one of PreDeleting, Specified and
+// Unavailable.
 type Group struct {
 	Total int
 	// PreDeleting Pods are to be deleted and wait for a hook.
 	PreDeleting int
 	// Specified Pods are asked to be deleted by name or label and not PreDeleting.
 	Specified int
+	// SpecifiedUnavailable is how many of the Specified ones are not available.
+	SpecifiedUnavailable int
 	// Unavailable Pods are neither of those and not available.
 	Unavailable int
 }
@@ -79,16 +82,21 @@ type Counts struct{ Old, New Group }
 func (c Counts) Total() int { return c.Old.Total + c.New.Total }
 
 // Unavailable is the number of Pods that are not available or on their way out by a hook. Pods that are asked to be
-// deleted are not among them as long as they serve.
+// deleted are not among them (C-17 lets them count once they are gone).
 func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
+}
+
+func (c Counts) specifiedUnavailable() int {
+	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
 // Step is what to do now. Numbers are never negative but Update.
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision (C-10).
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision (C-16).
+	// Delete Pods that nobody named, DeleteOld of them from the old revision (C-16). It is for the caller to wait while any
+	// Pod is Specified or PreDeleting (C-18).
 	Delete, DeleteOld int
 	// DeleteReady is how many Pods may be deleted that are ready; others are deleted freely (C-17).
 	DeleteReady int
@@ -125,8 +133,10 @@ func Plan(s Spec, c Counts) Step {
 		step.Delete = extra
 		step.DeleteOld = min(max(old-c.Old.Specified-wantOld, 0), extra)
 	}
-	// Beyond Replicas a ready Pod can go without loss; what is unavailable already has used the budget up.
-	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable(), 0)
+	// Beyond Replicas a ready Pod can go without loss; what is unavailable already has used the budget up, also where it is
+	// to be deleted itself.
+	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable()-c.specifiedUnavailable(), 0)
+	explainDelete(c, &step)
 	planUpdate(s, c, oldDiff, newDiff, &step)
 	return step
 }
@@ -141,6 +151,20 @@ func diffs(s Spec, c Counts) (oldDiff, newDiff int) {
 	return oldDiff, newDiff
 }
 
+// exchange says how many Pods are to go from old to new, negative for back: as many as one revision has too many and the
+// other too few. Where both have too few or too many Pods it is for creation or scale-in to end that, and an update would
+// only move the lack from one revision to the other (the letter of C-19 would, with a rollback, for ever).
+func exchange(oldDiff, newDiff int) int {
+	switch {
+	case oldDiff > 0 && newDiff < 0:
+		return min(oldDiff, -newDiff)
+	case oldDiff < 0 && newDiff > 0:
+		return -min(-oldDiff, newDiff)
+	default:
+		return 0
+	}
+}
+
 // surge says how many Pods beyond Replicas are useful now: to stand in for ready Pods that are asked to be deleted, or for
 // Pods that are recreated, whichever is more (C-13).
 func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
@@ -152,12 +176,10 @@ func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
 	useOld = max(use-c.New.Specified, 0)
 
 	if !s.InPlace || s.MaxUnavailable <= 0 {
-		forUpdate, forUpdateOld := 0, 0
-		if (oldDiff > 0 && newDiff < 0) || (oldDiff < 0 && newDiff > 0) {
-			forUpdate = min(abs(oldDiff), abs(newDiff))
-			if oldDiff < 0 {
-				forUpdateOld = forUpdate
-			}
+		forUpdate := abs(exchange(oldDiff, newDiff))
+		forUpdateOld := 0
+		if oldDiff < 0 {
+			forUpdateOld = forUpdate
 		}
 		if forUpdate > use {
 			use, useOld = forUpdate, forUpdateOld
@@ -182,12 +204,26 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	return create
 }
 
-func planUpdate(s Spec, c Counts, oldDiff, newDiff int, step *Step) {
-	step.Update = oldDiff
-	if abs(oldDiff) > abs(newDiff) {
-		step.Update = -newDiff
+// explainDelete says when the budget has no room for all Pods that are to be deleted. Scale-in waits for specified Pods
+// and for hooks (C-18), and takes unavailable Pods first (C-23).
+func explainDelete(c Counts, step *Step) {
+	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
+	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {
+		available = max(step.DeleteOld-c.Old.Unavailable, 0) + max(step.Delete-step.DeleteOld-c.New.Unavailable, 0)
 	}
-	step.UpdateUnavailable = s.MaxUnavailable + c.Total() - s.Replicas
+	if available <= step.DeleteReady {
+		return
+	}
+	step.Limits = append(step.Limits, reason.Reason{
+		Code: DeleteLimited, Path: "maxUnavailable",
+		Detail: fmt.Sprintf("%d available Pods are to be deleted, %d may be", available, step.DeleteReady),
+		Remedy: "wait for Pods to become available, or raise the limit",
+	})
+}
+
+func planUpdate(s Spec, c Counts, oldDiff, newDiff int, step *Step) {
+	step.Update = exchange(oldDiff, newDiff)
+	step.UpdateUnavailable = max(s.MaxUnavailable+c.Total()-s.Replicas, 0)
 	switch {
 	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
 		step.Limits = append(step.Limits, reason.Reason{
@@ -198,7 +234,7 @@ func planUpdate(s Spec, c Counts, oldDiff, newDiff int, step *Step) {
 	case step.Update != 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: "maxUnavailable",
-			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), max(step.UpdateUnavailable, 0)),
+			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), step.UpdateUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}

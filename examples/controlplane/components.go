@@ -90,13 +90,13 @@ podMaxBackoffSeconds: 2
 
 func etcdFlags(l layout, p ports) []string {
 	return []string{
-		"--name=default",
+		"--name=controlplane",
 		"--data-dir=" + l.state("etcd"),
 		"--listen-client-urls=" + url(p.etcd),
 		"--advertise-client-urls=" + url(p.etcd),
 		"--listen-peer-urls=" + url(p.etcdPeer),
 		"--initial-advertise-peer-urls=" + url(p.etcdPeer),
-		"--initial-cluster=default=" + url(p.etcdPeer),
+		"--initial-cluster=controlplane=" + url(p.etcdPeer),
 		"--client-cert-auth", "--cert-file=" + l.pki("etcd.crt"), "--key-file=" + l.pki("etcd.key"), "--trusted-ca-file=" + l.pki("ca.crt"),
 		"--peer-client-cert-auth", "--peer-cert-file=" + l.pki("etcd.crt"), "--peer-key-file=" + l.pki("etcd.key"), "--peer-trusted-ca-file=" + l.pki("ca.crt"),
 		"--unsafe-no-fsync",

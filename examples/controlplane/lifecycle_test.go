@@ -224,6 +224,9 @@ func TestRestartAPIServer(t *testing.T) {
 }
 
 func TestStartFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane")
+	}
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "kubeconfig"), []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -231,23 +234,25 @@ func TestStartFails(t *testing.T) {
 	tests := []struct {
 		name    string
 		opts    controlplane.Options
-		needs   bool
 		wantErr string
 	}{
 		{name: "no directory", opts: controlplane.Options{}, wantErr: "no directory given"},
 		{name: "nodes", opts: controlplane.Options{Dir: t.TempDir(), Nodes: -2}, wantErr: "-2 nodes: want a positive number"},
-		{name: "kubeconfig of somebody else", opts: controlplane.Options{Dir: foreign}, needs: true, wantErr: "is not from a control plane"},
 		{
-			name:  "a component dies",
-			opts:  controlplane.Options{Dir: t.TempDir(), APIServerFlags: []string{"--no-such-flag"}},
-			needs: true, wantErr: "unknown flag: --no-such-flag",
+			name:    "audit log in use",
+			opts:    controlplane.Options{Dir: t.TempDir(), AuditLog: env.Start(t).AuditLog()},
+			wantErr: "another one writes the audit log",
+		},
+		{name: "no directory of the audit log", opts: controlplane.Options{Dir: t.TempDir(), AuditLog: "no/such/file"}, wantErr: "no such file or directory"},
+		{name: "kubeconfig of somebody else", opts: controlplane.Options{Dir: foreign}, wantErr: "is not from a control plane"},
+		{
+			name:    "a component dies",
+			opts:    controlplane.Options{Dir: t.TempDir(), APIServerFlags: []string{"--no-such-flag"}},
+			wantErr: "unknown flag: --no-such-flag",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.needs && testing.Short() {
-				t.Skip("needs the binaries")
-			}
 			cp, err := controlplane.Start(t.Context(), tt.opts)
 			if err == nil {
 				t.Fatal("it started", cp.Stop(t.Context()))

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
@@ -51,7 +50,7 @@ func newPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			TerminationGracePeriodSeconds: new(int64(0)),
 			InitContainers: []corev1.Container{
 				{Name: "prepare", Image: "prepare:1"},
 				{Name: "mesh", Image: "mesh:1", RestartPolicy: &always},
@@ -380,18 +379,29 @@ func TestReadinessGate(t *testing.T) {
 // A controller that writes the gate together with the right Ready condition gives the kubelet nothing to write.
 func TestReadyIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
+	const prefix = "Ready=False ReadinessGatesNotReady "
+	closed := fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but False", gate)
 	f := newFixture(t)
 	f.create(newPod("p", gated))
 	f.expect("p", running(conditions("Initialized=True", "ContainersReady=True",
-		`Ready=False ReadinessGatesNotReady corresponding condition of pod readiness gate "example.org/Gate" does not exist.`)))
-	written := f.patch("p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"},
-		{"type":"Ready","status":"True","reason":null,"message":null,"lastTransitionTime":%q}]}}`, gate, time.Now().UTC().Format(time.RFC3339)), "status")
-	// kwok takes events in order: once the next Pod runs, it has seen the write.
-	f.create(newPod("next"))
-	f.expect("next", running())
-	if got := f.get("p").ResourceVersion; got != written.ResourceVersion {
-		t.Errorf("the Pod was written again: resource version %s, want %s", got, written.ResourceVersion)
+		prefix+fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate))))
+	for i, ready := range []string{
+		`"status":"True","reason":null,"message":null`,
+		fmt.Sprintf(`"status":"False","reason":"ReadinessGatesNotReady","message":%q`, closed),
+	} {
+		status := []string{"True", "False"}[i]
+		written := f.patch("p", fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q},{"type":"Ready",%s}]}}`, gate, status, ready), "status")
+		// kwok takes events in order: once the next Pod runs, it has seen the write.
+		next := fmt.Sprintf("next-%d", i)
+		f.create(newPod(next))
+		f.expect(next, running())
+		if got := f.get("p").ResourceVersion; got != written.ResourceVersion {
+			t.Errorf("gate %s: the Pod was written again: resource version %s, want %s", status, got, written.ResourceVersion)
+		}
 	}
+	// Where Ready is wrong, the kubelet does write.
+	f.patch("p", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
+	f.expect("p", running(conditions(gate+"=False", "Initialized=True", "ContainersReady=True", prefix+closed)))
 }
 
 func TestStartDelay(t *testing.T) {
@@ -502,7 +512,7 @@ func TestFinalizerHoldsPod(t *testing.T) {
 	f := newFixture(t)
 	f.create(newPod("p", func(pod *corev1.Pod) {
 		pod.Finalizers = []string{"example.org/hold"}
-		pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	}))
 	f.expect("p", running())
 	if err := f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {

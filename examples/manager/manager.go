@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -75,6 +77,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		Scheme: scheme, Logger: log,
 		Metrics: metricsserver.Options{BindAddress: metricsAddress},
 		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		// Whoever embeds this may run several managers in one process, one after the other.
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
 		// Writes go through a client per controller, which names itself.
 		Client: client.Options{},
 	})

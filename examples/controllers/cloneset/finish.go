@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for
-	// them. Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
+	// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting
+	// for them. Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
 	settleTime = 3 * time.Second
 	// busyRetry is when to look again at a Pod whose update is being started. Its own events come sooner unless the start
 	// failed in the middle.
@@ -49,6 +49,10 @@ func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if _, busy := f.busy.Load(pod.UID); busy {
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
+	// A notification may come before the cache shows what was written last; deciding on that would only earn a conflict.
+	if pending, err := f.tracker.Check(pod.UID, f.isLive); pending != nil || err != nil {
+		return ctrl.Result{RequeueAfter: busyRetry}, err
+	}
 	var cs v1beta1.CloneSet
 	if err := f.client.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: ref.Name}, &cs); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -70,7 +74,12 @@ func (f *Finisher) send(ctx context.Context, pod *corev1.Pod, changes []podpatch
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	_, err = podapply.Apply(ctx, f.client, patches)
+	result, err := podapply.Apply(ctx, f.client, patches)
+	if result.Sent > 0 {
+		if err := f.tracker.Wrote(pod.UID, podStore(), result.ResourceVersion); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		return ctrl.Result{}, nil

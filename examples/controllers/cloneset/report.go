@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -185,17 +186,38 @@ func (r *Reconciler) reportRefusal(ctx context.Context, cs *v1beta1.CloneSet, wh
 	return r.writeStatus(ctx, cs, status)
 }
 
-// writeStatus patches the status where it differs.
+// writeStatus patches the status where it differs. The patch holds all of it, because the schema requires fields that a
+// diff against an empty status would leave out, and null for what has to go.
 func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) error {
 	if equality.Semantic.DeepEqual(cs.Status, status) {
 		return nil
 	}
-	next := cs.DeepCopy()
-	next.Status = status
-	if err := r.client.Status().Patch(ctx, next, client.MergeFrom(cs)); client.IgnoreNotFound(err) != nil {
+	body, err := statusPatch(cs, &status)
+	if err != nil {
+		return err
+	}
+	changed := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: cs.Namespace, Name: cs.Name}}
+	if err := r.client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
 	}
 	return nil
+}
+
+func statusPatch(cs *v1beta1.CloneSet, status *v1beta1.CloneSetStatus) ([]byte, error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&cs.Status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+	}
+	for key := range before {
+		if _, ok := after[key]; !ok {
+			after[key] = nil
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": cs.UID}, "status": after})
 }
 
 // dropNames removes names from podsToDelete that are no active Pods any more (C-55).

@@ -60,6 +60,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		ref := metav1.GetControllerOfNoCopy(obj)
 		return ref != nil && ref.Kind == gk.Kind
 	})
+	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.tracker.Forget(e.Object.GetUID()); return false }
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).

@@ -206,9 +206,10 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 	}
 	result, err := podapply.Apply(ctx, r.client, patches)
 	if result.Sent > 0 {
-		if trackErr := r.tracker.Wrote(v.cs.UID, podStore(), result.ResourceVersion); trackErr != nil {
-			return true, errors.Join(err, trackErr)
-		}
+		// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
+		err = errors.Join(err,
+			r.tracker.Wrote(v.cs.UID, podStore(), result.ResourceVersion),
+			r.tracker.Wrote(pod.UID, podStore(), result.ResourceVersion))
 	}
 	return result.Sent > 0, err
 }

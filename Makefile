@@ -1,0 +1,57 @@
+# Everything builds with go, git, make and a C compiler. Two commands are meant for visitors: demo and test.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+MODULES := . examples/apis examples
+TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
+GO      := go
+# Packages that start a control plane of their own run one after the other; two cores do not carry several.
+RACE    ?= -race
+
+.PHONY: help demo test test-unit test-cluster build bench lint generate verify apidiff clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: ## a live rollout on a real control plane: in place, halted, finished, recreated
+	$(GO) build -o bin/quickstart ./examples/quickstart
+	@exec bin/quickstart
+
+test: test-unit test-cluster ## everything: units, fuzz seeds, Examples, and the real control plane
+
+test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
+	$(GO) test $(RACE) ./...
+	cd examples/apis && $(GO) test $(RACE) ./...
+
+test-cluster: ## controllers against a real etcd and kube-apiserver
+	$(GO) build -o bin/controlplane ./examples/cmd/controlplane
+	bin/controlplane path kube-apiserver >/dev/null
+	bin/controlplane path kwok >/dev/null
+	cd examples && $(GO) test $(RACE) -p 1 -timeout 25m ./...
+
+build: ## bin/controlplane and bin/kruise-manager
+	$(GO) build -o bin/ ./examples/cmd/...
+
+bench: ## figures of the deciding halves
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd examples && $(GO) test -run '^$$' -bench . -benchmem ./controllers/...
+
+lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
+
+generate: ## deepcopy functions, CRDs, the table of reasons, the embedded binaries module
+	cd examples/apis && $(TOOL) controller-gen object paths=./apps/...
+	cd examples/apis && $(TOOL) controller-gen crd paths=./apps/... output:crd:dir=../config/crd
+	cd examples && $(GO) generate ./controlplane/...
+	$(GO) run ./examples/internal/reasontable -root . > docs/reasons.md
+
+verify: generate ## generated files are current, modules are tidy, the root module requires what it may
+	@git diff --exit-code -- . || (echo "generated files are not current: run make generate and commit"; exit 1)
+	@for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
+	@bash .ci/requirements
+
+apidiff: ## incompatible changes of the root module's API since the last tag
+	@bash .ci/apidiff
+
+clean: ## remove built binaries of this checkout
+	rm -rf bin

@@ -1,0 +1,147 @@
+package cloneset_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+var env = controlplanetest.New(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// cluster is one test's view of the control plane.
+type cluster struct {
+	client.WithWatch
+	t         testing.TB
+	cp        *controlplane.ControlPlane
+	namespace string
+}
+
+// start returns a namespace of its own on the control plane, with the controllers running.
+func start(t testing.TB, options manager.Options) *cluster {
+	t.Helper()
+	c := idle(t)
+	controllertest.Manager(t, c.cp, options)
+	return c
+}
+
+// idle is start without controllers.
+func idle(t testing.TB) *cluster {
+	t.Helper()
+	cp := env.Start(t)
+	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t)}
+}
+
+// cloneSet is a CloneSet that updates in place, as tests begin with.
+func (c *cluster) cloneSet(name string, replicas int32, change ...func(*v1beta1.CloneSet)) *v1beta1.CloneSet {
+	labels := map[string]string{"app": name}
+	cs := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: ptr.To[int64](0),
+					Containers:                    []corev1.Container{{Name: "app", Image: "example.test/app:v1"}, {Name: "log", Image: "example.test/log:v1"}},
+				},
+			},
+			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.RollingUpdate,
+				RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+					PodUpdatePolicy: v1beta1.InPlaceIfPossible, MaxUnavailable: ptr.To(intstr.FromString("20%")),
+				},
+			},
+		},
+	}
+	for _, f := range change {
+		f(cs)
+	}
+	return cs
+}
+
+// create creates the CloneSet and waits until all its Pods are available.
+func (c *cluster) create(cs *v1beta1.CloneSet) *v1beta1.CloneSet {
+	c.t.Helper()
+	if err := c.Create(c.t.Context(), cs); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.until(cs.Name, settled)
+}
+
+// change edits the CloneSet's spec, again on conflict.
+func (c *cluster) change(name string, f func(*v1beta1.CloneSet)) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
+		cs := c.get(ctx, name)
+		f(cs)
+		return c.Update(ctx, cs)
+	})
+}
+
+func (c *cluster) get(ctx context.Context, name string) *v1beta1.CloneSet {
+	c.t.Helper()
+	cs := &v1beta1.CloneSet{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, cs); err != nil {
+		c.t.Fatal(err)
+	}
+	return cs
+}
+
+// until waits until the CloneSet is as wanted and returns it.
+func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
+	c.t.Helper()
+	var cs *v1beta1.CloneSet
+	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
+		cs = c.get(ctx, name)
+		return want(cs)
+	})
+	return cs
+}
+
+// settled: the status is about the newest spec, and all Pods are available, those that the partition lets at the update
+// revision.
+func settled(cs *v1beta1.CloneSet) error {
+	s := &cs.Status
+	if s.ObservedGeneration != cs.Generation || s.Replicas != *cs.Spec.Replicas || s.AvailableReplicas != s.Replicas ||
+		s.UpdatedAvailableReplicas < s.ExpectedUpdatedReplicas {
+		return fmt.Errorf("generation %d, status %+v", cs.Generation, *s)
+	}
+	return nil
+}
+
+// pods lists the CloneSet's Pods that are not terminating.
+func (c *cluster) pods(name string) []corev1.Pod {
+	c.t.Helper()
+	var list corev1.PodList
+	if err := c.List(c.t.Context(), &list, client.InNamespace(c.namespace), client.MatchingLabels{"app": name}); err != nil {
+		c.t.Fatal(err)
+	}
+	var out []corev1.Pod
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func setImage(container int, image string) func(*v1beta1.CloneSet) {
+	return func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Containers[container].Image = image }
+}

@@ -1,0 +1,398 @@
+package rollout_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// all is a group of Pods that are all available.
+func all(total int) rollout.Group { return rollout.Group{Total: total} }
+
+func unavailable(total, n int) rollout.Group { return rollout.Group{Total: total, Unavailable: n} }
+
+func specified(total, n int) rollout.Group { return rollout.Group{Total: total, Specified: n} }
+
+func dying(total, n int) rollout.Group { return rollout.Group{Total: total, PreDeleting: n} }
+
+func counts(old, updated rollout.Group) rollout.Counts { return rollout.Counts{Old: old, New: updated} }
+
+// spec has no surge and no limit while scaling.
+func spec(replicas, partition, maxUnavailable int) rollout.Spec {
+	return rollout.Spec{Replicas: replicas, Partition: partition, MaxUnavailable: maxUnavailable, ScaleMaxUnavailable: rollout.Unlimited}
+}
+
+func (w with) of(s rollout.Spec) rollout.Spec { w(&s); return s }
+
+type with func(*rollout.Spec)
+
+func surge(n int) with         { return func(s *rollout.Spec) { s.MaxSurge = n } }
+func scaleLimit(n int) with    { return func(s *rollout.Spec) { s.ScaleMaxUnavailable = n } }
+func rollback(s *rollout.Spec) { s.Rollback = true }
+
+func both(a, b with) with { return func(s *rollout.Spec) { a(s); b(s) } }
+
+func oneRevision(s *rollout.Spec) { s.OneRevision = true }
+func inPlace(s *rollout.Spec)     { s.InPlace = true }
+func exclude(s *rollout.Spec)     { s.ExcludePreDeleting = true }
+
+func Example() {
+	// 10 Pods at the old revision; 4 are to stay there. One of them has crashed.
+	pods := []bool{false, true, true, true, true, true, true, true, true, true} // available, in update order
+	step := rollout.Plan(
+		rollout.Spec{Replicas: 10, Partition: 4, MaxUnavailable: 2, ScaleMaxUnavailable: rollout.Unlimited},
+		rollout.Counts{Old: rollout.Group{Total: 10, Unavailable: 1}},
+	)
+	fmt.Println("update", step.Update, "with a budget of", step.UpdateUnavailable)
+
+	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, 0, 1)
+	for i, available := range pods[:step.Update] {
+		if !budget.Admit(available) {
+			break
+		}
+		fmt.Println("update Pod", i)
+	}
+	// Output:
+	// update 6 with a budget of 2
+	// update Pod 0
+	// update Pod 1
+}
+
+func ExamplePlan_limits() {
+	step := rollout.Plan(
+		rollout.Spec{Replicas: 6, ScaleMaxUnavailable: 2},
+		rollout.Counts{New: rollout.Group{Total: 3, Unavailable: 1}},
+	)
+	fmt.Println("create", step.Create)
+	fmt.Println(step.Limits)
+	// Output:
+	// create 1
+	// ScaleUpLimited: scaleStrategy.maxUnavailable: 1 of 3 missing Pods are created now; 1 are unavailable, 2 may be; wait for Pods to become available, or raise the limit
+}
+
+func TestCreate(t *testing.T) {
+	type answer struct{ Create, CreateOld int }
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want answer
+	}{
+		{"C-10 replicas 5 to 10, partition 4, 2 old 3 new", spec(10, 4, 2), counts(all(2), all(3)), answer{5, 2}},
+		{"C-10 the partition has its Pods", spec(10, 4, 2), counts(all(4), all(3)), answer{3, 0}},
+		{"C-10 more old than the partition keeps", spec(10, 4, 2), counts(all(8), all(0)), answer{2, 0}},
+		{"C-10 fewer missing than the partition lacks", spec(10, 8, 2), counts(all(2), all(6)), answer{2, 2}},
+		{"C-11 one revision, whatever the partition", with(oneRevision).of(spec(10, 4, 2)), counts(all(0), all(3)), answer{7, 0}},
+		{"C-14 surge comes on top", surge(2).of(spec(5, 0, 1)), counts(all(5), all(0)), answer{2, 0}},
+		{"C-14 old surge Pods are old", both(rollback, surge(1)).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{1, 1}},
+		{"C-15 3 to 6, limit 2, one unavailable", scaleLimit(2).of(spec(6, 0, 2)), counts(all(0), unavailable(3, 1)), answer{1, 0}},
+		{"C-15 as many unavailable as may be", scaleLimit(2).of(spec(6, 0, 2)), counts(all(0), unavailable(3, 2)), answer{0, 0}},
+		{"C-15 more unavailable than may be", scaleLimit(2).of(spec(6, 0, 2)), counts(unavailable(3, 3), all(0)), answer{0, 0}},
+		{"C-15 Pods waiting for their hook are unavailable", scaleLimit(2).of(spec(6, 0, 2)), counts(all(0), dying(3, 1)), answer{1, 0}},
+		{"C-15 limit wide enough", scaleLimit(9).of(spec(6, 0, 2)), counts(all(0), unavailable(3, 1)), answer{3, 0}},
+		{"C-15 the limit cuts new Pods before old ones", scaleLimit(2).of(spec(10, 4, 2)), counts(all(3), all(3)), answer{2, 1}},
+		{"C-16 no Pod is missing", spec(5, 0, 1), counts(all(2), all(3)), answer{0, 0}},
+		{"C-30 a dying Pod counts until it is gone", spec(3, 0, 1), counts(all(0), dying(3, 1)), answer{0, 0}},
+		{"C-30 excluded, its replacement is created at once", with(exclude).of(spec(3, 0, 1)), counts(all(0), dying(3, 1)), answer{1, 0}},
+		{"C-30 excluded, an old one is replaced by an old one", with(exclude).of(spec(3, 2, 1)), counts(dying(2, 1), all(1)), answer{1, 1}},
+		{"P-2 nothing wanted, nothing there", spec(0, 0, 0), counts(all(0), all(0)), answer{0, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Plan(tc.spec, tc.have)
+			if diff := cmp.Diff(tc.want, answer{got.Create, got.CreateOld}); diff != "" {
+				t.Errorf("Plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDelete(t *testing.T) {
+	type answer struct{ Delete, DeleteOld, DeleteReady int }
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want answer
+	}{
+		{"C-16 10 to 6, partition 4, 5 old 5 new", spec(6, 4, 1), counts(all(5), all(5)), answer{4, 1, 5}},
+		{"C-16 old ones above the partition go first", spec(6, 2, 0), counts(all(6), all(2)), answer{2, 2, 2}},
+		{"C-16 specified Pods go instead of others", spec(6, 0, 0), counts(all(0), specified(8, 1)), answer{1, 0, 2}},
+		{"C-16 enough are specified", spec(6, 0, 0), counts(all(0), specified(8, 3)), answer{0, 0, 2}},
+		{"C-16 specified old ones count for the old part", spec(6, 2, 0), counts(specified(3, 1), all(5)), answer{1, 0, 2}},
+		{"C-17 two specified, all ready, maxUnavailable 1", spec(5, 0, 1), counts(all(0), specified(5, 2)), answer{0, 0, 1}},
+		{"C-17 the second waits for the replacement", spec(5, 0, 1), counts(all(0), rollout.Group{Total: 5, Specified: 1, Unavailable: 1}), answer{0, 0, 0}},
+		{"C-17 unavailable Pods use the budget up", spec(5, 0, 2), counts(unavailable(2, 2), unavailable(3, 1)), answer{0, 0, 0}},
+		{"C-17 so do Pods that wait for their hook", spec(5, 0, 2), counts(dying(2, 1), all(3)), answer{0, 0, 1}},
+		{"C-17 a specified Pod that does not serve uses it up too", spec(5, 0, 1),
+			counts(all(0), rollout.Group{Total: 5, Specified: 2, SpecifiedUnavailable: 1}), answer{0, 0, 0}},
+		{"C-21 no budget, but what is too many can go", spec(3, 0, 0), counts(all(3), all(2)), answer{2, 2, 2}},
+		{"C-22 5 to 3 with 3 old and 2 new", spec(3, 0, 0), counts(all(3), all(2)), answer{2, 2, 2}},
+		{"C-30 a dying Pod is not deleted a second time", with(exclude).of(spec(2, 0, 1)), counts(all(0), dying(3, 1)), answer{0, 0, 1}},
+		{"scale to nothing", spec(0, 0, 0), counts(all(3), all(2)), answer{5, 3, 5}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Plan(tc.spec, tc.have)
+			if diff := cmp.Diff(tc.want, answer{got.Delete, got.DeleteOld, got.DeleteReady}); diff != "" {
+				t.Errorf("Plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	type answer struct{ Update, UpdateUnavailable int }
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want answer
+	}{
+		{"C-19 all old", spec(10, 4, 2), counts(all(10), all(0)), answer{6, 2}},
+		{"C-19 partition reached", spec(10, 4, 2), counts(all(4), all(6)), answer{0, 2}},
+		{"C-19 Pods beyond replicas widen the budget", surge(1).of(spec(5, 3, 1)), counts(all(5), all(1)), answer{1, 2}},
+		{"C-19 missing Pods narrow it", spec(5, 0, 2), counts(all(4), all(0)), answer{4, 1}},
+		{"C-19 many missing Pods leave none", spec(5, 0, 2), counts(all(1), all(0)), answer{1, 0}},
+		{"C-12 the partition grew: nothing without the gate", spec(5, 4, 1), counts(all(1), all(4)), answer{0, 1}},
+		{"C-48 the partition grew: back with the gate", with(rollback).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{-3, 1}},
+		{"C-48 one revision is never taken back", both(rollback, oneRevision).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{0, 1}},
+		{"C-19 both revisions lack Pods: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(3), all(4)), answer{0, 0}},
+		{"C-19 both have too many: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(7), all(6)), answer{0, 4}},
+		{"C-12 dying old Pods need no update", spec(5, 0, 1), counts(dying(3, 1), all(2)), answer{2, 1}},
+		{"C-19 too many Pods in all: the smaller difference counts", spec(5, 2, 1), counts(all(5), all(2)), answer{1, 3}},
+		{"C-60 no Pods", spec(5, 0, 1), counts(all(0), all(0)), answer{0, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Plan(tc.spec, tc.have)
+			if diff := cmp.Diff(tc.want, answer{got.Update, got.UpdateUnavailable}); diff != "" {
+				t.Errorf("Plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSurge(t *testing.T) {
+	type answer struct{ Surge, SurgeOld int }
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want answer
+	}{
+		{"C-13 for an update, capped", surge(2).of(spec(10, 4, 1)), counts(all(10), all(0)), answer{2, 0}},
+		{"C-13 for an update, fewer are left", surge(3).of(spec(10, 4, 1)), counts(all(5), all(5)), answer{1, 0}},
+		{"C-13 nothing to update", surge(3).of(spec(10, 4, 1)), counts(all(4), all(6)), answer{0, 0}},
+		{"C-13 both revisions have enough", surge(3).of(spec(5, 2, 1)), counts(all(4), all(3)), answer{0, 0}},
+		{"C-13 for a rollback: old ones", both(rollback, surge(2)).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{2, 2}},
+		{"C-13 without the gate none", surge(2).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{0, 0}},
+		{"C-13 for specified Pods beyond the budget", surge(3).of(spec(5, 0, 1)), counts(all(0), specified(5, 3)), answer{2, 0}},
+		{"C-13 specified Pods within the budget", surge(3).of(spec(5, 0, 1)), counts(all(0), specified(5, 1)), answer{0, 0}},
+		{"C-13 unavailable Pods use the budget up", surge(3).of(spec(5, 0, 1)), counts(all(0), rollout.Group{Total: 5, Specified: 1, Unavailable: 1}), answer{1, 0}},
+		{"C-13 never more than are specified", surge(3).of(spec(5, 0, 1)), counts(all(0), rollout.Group{Total: 5, Specified: 1, Unavailable: 4}), answer{1, 0}},
+		{"C-13 for specified old ones: old ones", surge(2).of(spec(5, 5, 0)), counts(specified(5, 2), all(0)), answer{2, 2}},
+		{"C-13 for specified ones of both, new ones first", surge(3).of(spec(5, 3, 0)), counts(specified(3, 2), specified(2, 1)), answer{3, 2}},
+		{"C-13 the cap holds for the old part", surge(1).of(spec(5, 3, 0)), counts(specified(3, 3), all(2)), answer{1, 1}},
+		{"C-13 deletion wins a tie", surge(1).of(spec(5, 4, 0)), counts(specified(5, 1), all(0)), answer{1, 1}},
+		{"C-13 the larger of both", surge(3).of(spec(5, 3, 0)), counts(specified(5, 1), all(0)), answer{2, 0}},
+		{"C-20 paused", surge(0).of(spec(10, 0, 1)), counts(all(10), all(0)), answer{0, 0}},
+		{"in place needs no stand-ins", both(inPlace, surge(2)).of(spec(10, 0, 1)), counts(all(10), all(0)), answer{0, 0}},
+		{"in place, but nothing may be unavailable", both(inPlace, surge(2)).of(spec(10, 0, 0)), counts(all(10), all(0)), answer{2, 0}},
+		{"in place, specified Pods still get stand-ins", both(inPlace, surge(2)).of(spec(10, 0, 1)), counts(all(0), specified(10, 2)), answer{1, 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Plan(tc.spec, tc.have)
+			if diff := cmp.Diff(tc.want, answer{got.Surge, got.SurgeOld}); diff != "" {
+				t.Errorf("Plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWorkedSequence is the table at the end of section 2.4 of the reference, row by row.
+func TestWorkedSequence(t *testing.T) {
+	s := surge(1).of(spec(5, 3, 1))
+	for _, tc := range []struct {
+		name string
+		have rollout.Counts
+		want rollout.Step
+	}{
+		{"C-19 row 1: 5 old ready", counts(all(5), all(0)), rollout.Step{Create: 1, Surge: 1, Update: 2, UpdateUnavailable: 1, DeleteReady: 1}},
+		{"C-19 row 2: 5 old ready, 1 new not ready", counts(all(5), unavailable(1, 1)), rollout.Step{Surge: 1, Update: 1, UpdateUnavailable: 2, DeleteReady: 1}},
+		{"C-19 row 3: 4 old ready, 2 new not ready", counts(all(4), unavailable(2, 2)), rollout.Step{Delete: 1, DeleteOld: 1, UpdateUnavailable: 2}},
+		{"C-19 row 4: 4 old ready, 1 new ready, 1 not", counts(all(4), unavailable(2, 1)), rollout.Step{Delete: 1, DeleteOld: 1, UpdateUnavailable: 2, DeleteReady: 1}},
+		{"C-19 row 5: 3 old, 2 new", counts(all(3), all(2)), rollout.Step{UpdateUnavailable: 1, DeleteReady: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Plan(s, tc.have)
+			got.Limits = nil
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUpdateBudget(t *testing.T) {
+	const up, down = true, false
+	for _, tc := range []struct {
+		name                       string
+		limit, target, unavailable int
+		candidates                 []bool
+		want                       int
+	}{
+		{"C-43 replicas 10, maxUnavailable 2, 3 old crashed", 2, 0, 3, []bool{down, down, down, up, up}, 2},
+		{"C-43 one of the new ones is not there yet", 2, 1, 4, []bool{down, down, down, up}, 1},
+		{"C-43 all available", 3, 0, 0, []bool{up, up, up, up}, 3},
+		{"C-43 an available one stops at the total", 3, 0, 2, []bool{up, up, up}, 1},
+		{"C-43 crashed ones do not add to the total", 3, 0, 1, []bool{down, up, up, up}, 3},
+		{"C-43 new ones fill the limit", 2, 2, 2, []bool{down, up}, 0},
+		{"C-43 no room for an available one ends the round", 2, 0, 2, []bool{up, down}, 0},
+		{"C-19 no budget", 0, 0, 0, []bool{down, up}, 0},
+		{"C-19 missing Pods leave less than none", -3, 0, 0, []bool{down, up}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			budget := rollout.NewUpdateBudget(tc.limit, tc.target, tc.unavailable)
+			got := 0
+			for _, available := range tc.candidates {
+				if !budget.Admit(available) {
+					break
+				}
+				got++
+			}
+			if got != tc.want {
+				t.Errorf("admitted %d, want %d", got, tc.want)
+			}
+		})
+	}
+	if zero := new(rollout.UpdateBudget); zero.Admit(down) || zero.Admit(up) {
+		t.Error("the zero budget admits a Pod")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want map[reason.Code]string // path
+		says string
+	}{
+		{"nothing limits a settled workload", spec(5, 0, 1), counts(all(0), all(5)), nil, ""},
+		{"nothing limits the start of a rollout", spec(5, 0, 1), counts(all(5), all(0)), nil, ""},
+		{"C-15 creation", scaleLimit(2).of(spec(6, 0, 1)), counts(all(0), unavailable(3, 1)),
+			map[reason.Code]string{rollout.ScaleUpLimited: "scaleStrategy.maxUnavailable"}, "1 of 3 missing Pods"},
+		{"C-17 specified Pods", spec(5, 0, 1), counts(all(0), specified(5, 2)),
+			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"}, "2 available Pods are to be deleted, 1 may be"},
+		{"C-17 specified Pods that do not serve go freely", spec(5, 0, 1),
+			counts(all(0), rollout.Group{Total: 5, Specified: 1, SpecifiedUnavailable: 1, Unavailable: 3}), nil, ""},
+		{"C-17 scale-in", surge(1).of(spec(5, 3, 1)), counts(all(4), unavailable(2, 2)),
+			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"}, "1 available Pods are to be deleted, 0 may be"},
+		{"C-17 scale-in of what does not serve", spec(5, 0, 0), counts(all(0), unavailable(6, 1)), nil, ""},
+		{"C-19 updates", spec(5, 0, 1), counts(all(4), unavailable(1, 1)),
+			map[reason.Code]string{rollout.UpdateLimited: "maxUnavailable"}, "1 Pods are unavailable, 1 may be"},
+		{"C-48 partition", spec(5, 3, 1), counts(all(3), all(2)),
+			map[reason.Code]string{rollout.PartitionReached: "partition"}, "3 Pods are at the old revision, 3 are kept there"},
+		{"C-11 one revision knows no partition", with(oneRevision).of(spec(5, 3, 1)), counts(all(0), all(5)), nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got map[reason.Code]string
+			limits := rollout.Plan(tc.spec, tc.have).Limits
+			for _, limit := range limits {
+				if got == nil {
+					got = map[reason.Code]string{}
+				}
+				got[limit.Code] = limit.Path
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(limits.String(), tc.says) {
+				t.Errorf("limits say %q, want %q in it", limits, tc.says)
+			}
+		})
+	}
+}
+
+func TestPlanAllocatesNothingUnlessLimited(t *testing.T) {
+	s := surge(3).of(scaleLimit(100).of(spec(100, 30, 20)))
+	c := counts(unavailable(60, 2), all(40))
+	if limits := rollout.Plan(s, c).Limits; len(limits) > 0 {
+		t.Fatalf("the case is limited: %v", limits)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		step := rollout.Plan(s, c)
+		budget := rollout.NewUpdateBudget(step.UpdateUnavailable, 0, c.Unavailable())
+		budget.Admit(true)
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func BenchmarkPlan(b *testing.B) {
+	s := surge(3).of(spec(100, 30, 20))
+	c := counts(unavailable(60, 2), all(40))
+	b.ReportAllocs()
+	for b.Loop() {
+		if step := rollout.Plan(s, c); step.Update != 30 {
+			b.Fatal(step)
+		}
+	}
+}
+
+// FuzzPlan holds single steps for any counts against what each number promises; whole rollouts are in FuzzWholeRollouts.
+func FuzzPlan(f *testing.F) {
+	f.Add(uint16(5), uint16(3), uint16(1), uint16(1), int16(-1), uint8(0), uint16(5), uint16(0), uint16(0), uint16(0))
+	f.Add(uint16(10), uint16(4), uint16(2), uint16(0), int16(2), uint8(2), uint16(3), uint16(9), uint16(3), uint16(1))
+	f.Add(uint16(6), uint16(0), uint16(0), uint16(3), int16(0), uint8(7), uint16(9), uint16(9), uint16(6), uint16(9))
+	f.Fuzz(func(t *testing.T, replicas, partition, maxUnavailable, maxSurge uint16, scale int16, flags uint8, old, updated, down, gone uint16) {
+		s := rollout.Spec{
+			Replicas: int(replicas), Partition: min(int(partition), int(replicas)), MaxUnavailable: int(maxUnavailable),
+			MaxSurge: int(maxSurge), ScaleMaxUnavailable: max(int(scale), rollout.Unlimited),
+			Rollback: flags&1 > 0, OneRevision: flags&2 > 0, InPlace: flags&4 > 0, ExcludePreDeleting: flags&8 > 0,
+		}
+		group := func(total int) rollout.Group {
+			g := rollout.Group{Total: total, Unavailable: min(int(down), total)}
+			left := total - g.Unavailable
+			g.PreDeleting = min(int(gone), left)
+			g.Specified = (left - g.PreDeleting) / 2
+			g.SpecifiedUnavailable = g.Specified / 2
+			return g
+		}
+		c := counts(group(int(old)), group(int(updated)))
+		checkStep(t, s, c, rollout.Plan(s, c))
+	})
+}
+
+func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step) {
+	counted := c.Total()
+	if s.ExcludePreDeleting {
+		counted -= c.Old.PreDeleting + c.New.PreDeleting
+	}
+	from := c.Old
+	if got.Update < 0 {
+		from = c.New
+	}
+	for what, ok := range map[string]bool{
+		"CreateOld within Create":                   0 <= got.CreateOld && got.CreateOld <= got.Create,
+		"DeleteOld within Delete":                   0 <= got.DeleteOld && got.DeleteOld <= got.Delete,
+		"SurgeOld within Surge":                     0 <= got.SurgeOld && got.SurgeOld <= got.Surge,
+		"Surge within MaxSurge":                     got.Surge <= s.MaxSurge,
+		"never more than Replicas + MaxSurge":       got.Create == 0 || counted+got.Create <= s.Replicas+s.MaxSurge,
+		"not created and deleted at once":           got.Create == 0 || got.Delete == 0,
+		"deletes Pods that exist and are not asked": got.Delete <= c.Total()-c.Old.Specified-c.New.Specified,
+		"deletes old Pods that exist":               got.DeleteOld <= c.Old.Total-c.Old.Specified,
+		"scale-in keeps Replicas":                   got.Delete == 0 || counted-got.Delete >= s.Replicas,
+		"budgets are not negative":                  got.DeleteReady >= 0 && got.UpdateUnavailable >= 0,
+		"updates Pods that stay":                    max(got.Update, -got.Update) <= from.Total-from.PreDeleting,
+		"goes back only with the gate":              got.Update >= 0 || (s.Rollback && !s.OneRevision),
+		"creates old Pods only for the partition":   got.CreateOld == 0 || c.Old.Total-c.Old.PreDeleting < s.Partition+got.SurgeOld,
+	} {
+		if !ok {
+			t.Errorf("broken: %s\nspec %+v\ncounts %+v\nstep %+v", what, s, c, got)
+		}
+	}
+}

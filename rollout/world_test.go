@@ -1,0 +1,458 @@
+package rollout_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// method is how the simulated controller brings a Pod to another revision.
+type method int
+
+const (
+	replaceInPlace  method = iota
+	deleteAtOnce           // under the budget that chose the Pod
+	markForDeletion        // and let the next pass delete it, as OpenKruise does (C-45)
+)
+
+// simPod is a Pod of the simulated world.
+type simPod struct {
+	id  int
+	old bool
+	// starting is the number of ticks until it is available; a Pod about to be is ready already (minReadySeconds).
+	starting int
+	// crashed Pods stay unavailable until they are updated or healed.
+	crashed bool
+	// specified is somebody's wish to have it deleted; dying Pods wait for their hook, hook ticks long.
+	specified, dying bool
+	hook             int
+}
+
+func (p *simPod) available() bool { return p.starting == 0 && !p.crashed && !p.dying }
+
+// consumes reports whether deleting the Pod costs budget (C-17).
+func (p *simPod) consumes() bool { return p.starting <= 1 && !p.crashed && !p.dying }
+
+// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and UpdateBudget.
+type world struct {
+	rng    *rand.Rand
+	spec   rollout.Spec
+	method method
+	hooks  bool
+	pods   []*simPod
+	nextID int
+	// shuffled is set when update order ignores availability, as a priority strategy may.
+	shuffled bool
+	// exact is set as long as the partition never asked for more old Pods than there were, so that the number of old ones
+	// at the end is known without the rollback gate.
+	exact bool
+	trace func(format string, args ...any)
+	// made and dropped say which revisions had Pods created and scaled in since anybody else last changed the world.
+	made, dropped [2]bool
+}
+
+func index(old bool) int {
+	if old {
+		return 1
+	}
+	return 0
+}
+
+func newWorld(seed uint64, trace func(string, ...any)) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), trace: trace, exact: true}
+	w.method = method(w.rng.IntN(3))
+	w.hooks = w.rng.IntN(3) == 0
+	w.shuffled = w.rng.IntN(3) == 0
+	w.spec.Rollback = w.rng.IntN(3) == 0
+	w.spec.InPlace = w.method == replaceInPlace && w.rng.IntN(2) == 0
+	w.spec.ExcludePreDeleting = w.hooks && w.rng.IntN(3) == 0
+	w.spec.OneRevision = w.rng.IntN(12) == 0
+	w.changeSpec()
+	for range w.spec.Replicas {
+		w.add(true).starting = w.rng.IntN(2) * w.rng.IntN(4)
+	}
+	w.noteSpec()
+	return w
+}
+
+func (w *world) changeSpec() {
+	s := &w.spec
+	s.Replicas = w.rng.IntN(13)
+	s.Partition = w.rng.IntN(2) * w.rng.IntN(s.Replicas+1)
+	s.MaxUnavailable = w.rng.IntN(2) * w.rng.IntN(s.Replicas+1)
+	s.MaxSurge = w.rng.IntN(2) * w.rng.IntN(6)
+	s.ScaleMaxUnavailable = rollout.Unlimited
+	if w.rng.IntN(3) == 0 {
+		s.ScaleMaxUnavailable = w.rng.IntN(4)
+	}
+	w.noteSpec()
+	w.trace("wanted: %+v, method %d, hooks %v", *s, w.method, w.hooks)
+}
+
+func (w *world) noteSpec() {
+	w.foreign()
+	if len(w.pods) > 0 && w.count(func(p *simPod) bool { return p.old && !p.dying }) < w.spec.Partition {
+		w.exact = false
+	}
+}
+
+// foreign notes that somebody else changed the world, so that the controller may change its mind.
+func (w *world) foreign() { w.made, w.dropped = [2]bool{}, [2]bool{} }
+
+func (w *world) add(old bool) *simPod {
+	w.nextID++
+	p := &simPod{id: w.nextID, old: old}
+	w.pods = append(w.pods, p)
+	return p
+}
+
+func (w *world) remove(p *simPod) {
+	w.pods = slices.DeleteFunc(w.pods, func(q *simPod) bool { return p == q })
+}
+
+func (w *world) count(test func(*simPod) bool) int {
+	n := 0
+	for _, p := range w.pods {
+		if test(p) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) counts() rollout.Counts {
+	var c rollout.Counts
+	for _, p := range w.pods {
+		g := &c.New
+		if p.old {
+			g = &c.Old
+		}
+		g.Total++
+		switch {
+		case p.dying:
+			g.PreDeleting++
+		case p.specified:
+			g.Specified++
+			if !p.available() {
+				g.SpecifiedUnavailable++
+			}
+		case !p.available():
+			g.Unavailable++
+		}
+	}
+	return c
+}
+
+// disturb lets somebody else change the world.
+func (w *world) disturb() {
+	if len(w.pods) > 0 {
+		p := w.pods[w.rng.IntN(len(w.pods))]
+		switch w.rng.IntN(24) {
+		case 0, 1:
+			p.crashed = true
+			w.foreign()
+		case 2:
+			p.specified = true
+			w.exact = w.exact && !p.old // it may go instead of a new one where there are too many Pods (C-16)
+			w.foreign()
+		case 3:
+			w.remove(p)
+			w.noteSpec()
+		case 4:
+			p.starting = 1 + w.rng.IntN(3)
+			w.foreign()
+		}
+	}
+	if w.rng.IntN(20) == 0 {
+		w.changeSpec()
+	}
+}
+
+// calm ends what would keep a rollout from its end by itself, or by the rules of the reference.
+func (w *world) calm() {
+	s := &w.spec
+	if s.MaxUnavailable+s.MaxSurge == 0 {
+		s.MaxUnavailable = 1
+	}
+	if s.ScaleMaxUnavailable == 0 {
+		s.ScaleMaxUnavailable = 1
+	}
+	// Crashed Pods may stay as they are where each of them is going to be replaced, and nothing else waits for them: not
+	// the order (a round ends with the first refusal), not creation (C-15), and no deletion that somebody asked for, which
+	// they may keep out of the budget (C-17) while it counts as present (C-12).
+	keep := s.Partition == 0 && !w.shuffled && s.ScaleMaxUnavailable == rollout.Unlimited &&
+		w.count(func(p *simPod) bool { return p.specified }) == 0
+	for _, p := range w.pods {
+		p.crashed = p.crashed && keep && p.old
+	}
+	w.noteSpec()
+}
+
+// tick lets time pass and reports whether it changed anything.
+func (w *world) tick() bool {
+	changed := false
+	for _, p := range w.pods {
+		if p.starting > 0 {
+			p.starting--
+			changed = true
+		}
+		if p.dying && p.hook > 0 {
+			p.hook--
+			changed = true
+		}
+	}
+	return changed
+}
+
+func (w *world) start(p *simPod) { p.starting = 1 + w.rng.IntN(4) }
+
+// pass is one reconcile: cancel deletions, or create, or delete, or update (C-1, C-18). It reports whether it did anything.
+func (w *world) pass() (bool, error) {
+	if w.cancel() {
+		return true, nil
+	}
+	step := rollout.Plan(w.spec, w.counts())
+	w.trace("%+v -> %+v", w.counts(), step)
+	if step.Create > 0 {
+		return true, w.create(step)
+	}
+	if acted, err := w.delete(step); acted || err != nil {
+		return acted, err
+	}
+	return w.update(step)
+}
+
+// cancel takes Pods back that wait for their hook and are wanted again (L-14).
+func (w *world) cancel() bool {
+	n := w.spec.Replicas - len(w.pods) + w.count(func(p *simPod) bool { return p.specified || p.dying })
+	acted := false
+	for _, p := range w.pods {
+		if n > 0 && p.dying && !p.specified {
+			p.dying, acted = false, true
+			w.start(p)
+			n--
+		}
+	}
+	return acted
+}
+
+func (w *world) create(step rollout.Step) error {
+	for i := range step.Create {
+		w.start(w.add(i < step.CreateOld))
+	}
+	w.made[index(true)] = w.made[index(true)] || step.CreateOld > 0
+	w.made[index(false)] = w.made[index(false)] || step.Create > step.CreateOld
+	has := len(w.pods)
+	if w.spec.ExcludePreDeleting {
+		has -= w.count(func(p *simPod) bool { return p.dying })
+	}
+	if limit := w.spec.Replicas + w.spec.MaxSurge; has > limit {
+		return fmt.Errorf("created up to %d Pods, more than %d", has, limit)
+	}
+	return w.oscillates()
+}
+
+func (w *world) oscillates() error {
+	for _, old := range []bool{true, false} {
+		if w.made[index(old)] && w.dropped[index(old)] {
+			return fmt.Errorf("Pods were created and scaled in again although nobody else did anything (old: %v)", old)
+		}
+	}
+	return nil
+}
+
+// delete finishes deletions whose hook is released, then deletes specified Pods, then what is too many.
+func (w *world) delete(step rollout.Step) (bool, error) {
+	acted := false
+	for _, p := range slices.Clone(w.pods) {
+		if p.dying && p.hook == 0 {
+			w.remove(p)
+			acted = true
+		}
+	}
+	if acted {
+		return true, nil
+	}
+	budget := step.DeleteReady
+	if asked := w.count(func(p *simPod) bool { return p.dying || p.specified }); asked > 0 {
+		return w.deleteAll(w.pick(len(w.pods), func(p *simPod) bool { return p.specified && !p.dying }), &budget)
+	}
+	victims := slices.Concat(
+		w.pick(step.DeleteOld, func(p *simPod) bool { return p.old }),
+		w.pick(step.Delete-step.DeleteOld, func(p *simPod) bool { return !p.old }),
+	)
+	if len(victims) != step.Delete {
+		return false, fmt.Errorf("step deletes %d Pods, %d old, of which there are %d", step.Delete, step.DeleteOld, len(victims))
+	}
+	kinds := w.dropped
+	for _, p := range victims {
+		kinds[index(p.old)] = true
+	}
+	acted, err := w.deleteAll(victims, &budget)
+	if acted {
+		w.dropped = kinds
+	}
+	return acted, errors.Join(err, w.oscillates())
+}
+
+// pick returns up to n Pods that pass, those first whose deletion costs least.
+func (w *world) pick(n int, test func(*simPod) bool) []*simPod {
+	var out []*simPod
+	for _, p := range w.pods {
+		if test(p) {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *simPod) int { return index(a.available()) - index(b.available()) })
+	return out[:min(n, len(out))]
+}
+
+func (w *world) deleteAll(pods []*simPod, budget *int) (acted bool, err error) {
+	before := w.count((*simPod).available)
+	for _, p := range pods {
+		if p.consumes() {
+			if *budget == 0 {
+				continue
+			}
+			*budget--
+		}
+		acted = true
+		w.condemn(p)
+	}
+	return acted, w.check("deleting", before)
+}
+
+// condemn deletes a Pod, or makes it wait for its hook.
+func (w *world) condemn(p *simPod) {
+	if !w.hooks {
+		w.remove(p)
+		return
+	}
+	p.dying, p.hook = true, 1+w.rng.IntN(3)
+}
+
+// check holds what was available before an own action against what is now.
+func (w *world) check(action string, before int) error {
+	after, bound := w.count((*simPod).available), w.spec.Replicas-w.spec.MaxUnavailable
+	if after < min(before, bound) {
+		return fmt.Errorf("%s took available Pods from %d to %d, the bound is %d", action, before, after, bound)
+	}
+	return nil
+}
+
+// update brings Pods to the revision they should have, within the budget (C-41 to C-43).
+func (w *world) update(step rollout.Step) (bool, error) {
+	back := step.Update < 0
+	// With marks, a marked Pod is chosen again and again until it is deleted; otherwise more would be marked than needed.
+	candidates := w.pick(len(w.pods), func(p *simPod) bool {
+		return p.old != back && !p.dying && (!p.specified || w.method == markForDeletion)
+	})
+	if w.shuffled {
+		w.rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	}
+	candidates = candidates[:min(len(candidates), max(step.Update, -step.Update))]
+	down := w.count(func(p *simPod) bool { return !p.available() })
+	atTarget := w.count(func(p *simPod) bool { return !p.available() && p.old == back })
+	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, down)
+	before, acted := w.count((*simPod).available), false
+	for _, p := range candidates {
+		if !budget.Admit(p.available()) {
+			break
+		}
+		if !p.specified {
+			w.replace(p, back)
+			acted = true
+		}
+	}
+	return acted, w.check("updating", before)
+}
+
+func (w *world) replace(p *simPod, back bool) {
+	switch w.method {
+	case replaceInPlace:
+		p.old, p.crashed = back, false
+		w.start(p)
+	case markForDeletion:
+		p.specified = true
+	default:
+		p.specified = w.hooks // nobody is to take the deletion back
+		w.condemn(p)
+	}
+}
+
+// verify looks at a world in which nothing happens any more.
+func (w *world) verify() error {
+	old := w.count(func(p *simPod) bool { return p.old })
+	total, down := len(w.pods), w.count(func(p *simPod) bool { return !p.available() || p.specified })
+	switch {
+	case total != w.spec.Replicas || down > 0:
+		return fmt.Errorf("it stopped with %d of %d Pods, %d of them unavailable or to be deleted", total, w.spec.Replicas, down)
+	case old > w.spec.Partition:
+		return fmt.Errorf("it stopped with %d old Pods, the partition keeps %d", old, w.spec.Partition)
+	case old < w.spec.Partition && !w.spec.OneRevision && (w.spec.Rollback || w.exact):
+		return fmt.Errorf("it stopped with %d old Pods, the partition keeps %d", old, w.spec.Partition)
+	}
+	return nil
+}
+
+// Bounds for a whole rollout: how long others interfere, and how many passes of at most a dozen Pods may follow.
+const (
+	busyTicks  = 60
+	quietTicks = 500
+)
+
+// simulate runs one rollout to its end and returns the first promise that was broken.
+func simulate(seed uint64, trace func(string, ...any)) error {
+	w := newWorld(seed, trace)
+	for range w.rng.IntN(busyTicks) {
+		w.disturb()
+		w.tick()
+		if _, err := w.pass(); err != nil {
+			return err
+		}
+	}
+	w.calm()
+	trace("quiet from now on: %+v", w.spec)
+	for range quietTicks {
+		acted, err := w.pass()
+		if err != nil {
+			return err
+		}
+		if ticked := w.tick(); !acted && !ticked {
+			return w.verify()
+		}
+	}
+	return errors.New("it does not end")
+}
+
+// whole runs a seed and, where it fails, once more with a trace.
+func whole(t *testing.T, seed uint64) {
+	if err := simulate(seed, func(string, ...any) {}); err != nil {
+		_ = simulate(seed, t.Logf)
+		t.Fatalf("%v\nreplay with: go test ./rollout -run 'TestWholeRollouts/seed=%d$'", err, seed)
+	}
+}
+
+// TestWholeRollouts drives thousands of rollouts to their end under random interference.
+func TestWholeRollouts(t *testing.T) {
+	const seeds = 4000
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { whole(t, seed) })
+	}
+}
+
+func FuzzWholeRollouts(f *testing.F) {
+	for seed := range uint64(16) {
+		f.Add(seed << 32) // none of those that the test runs
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if err := simulate(seed, func(string, ...any) {}); err != nil {
+			_ = simulate(seed, t.Logf)
+			t.Fatal(err) // the fuzzer names the file that replays it
+		}
+	})
+}
