@@ -161,7 +161,10 @@ func (t *Tracker) settle(r *record, live Live, p *Pending) error {
 	var gone []Awaited
 	for d, since := range r.deleted {
 		if live != nil && !live(d.store, d.uid) {
-			delete(r.deleted, d)
+			// While a write to the store is outstanding, the object may merely not have arrived yet.
+			if !slices.ContainsFunc(kept, func(w write) bool { return w.store == d.store }) {
+				delete(r.deleted, d)
+			}
 			continue
 		}
 		i := slices.IndexFunc(gone, func(a Awaited) bool { return a.Store == d.store })

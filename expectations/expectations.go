@@ -12,7 +12,8 @@
 //   - For what was created or patched ([Tracker.Wrote]) one resourceVersion is kept per owner and store, the highest. It is
 //     satisfied once the store itself has got that far, whatever has happened to the object since (KEP-5647). Stores say how
 //     far they are through [Progress], which client-go's stores implement from 0.36 on.
-//   - For what was deleted ([Tracker.Deleted]) the UID is kept until the object is terminating or gone in the store.
+//   - For what was deleted ([Tracker.Deleted]) the UID is kept until the object is terminating or gone in the store, and the
+//     store holds what the owner wrote: an object that has not arrived yet is not taken for one that is gone.
 //   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached what a quorum read saw
 //     (package expectations/apply does the reads), because the previous leader's last writes are nobody's expectations.
 //

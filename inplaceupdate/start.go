@@ -44,7 +44,7 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 		Revision:        target.Revision,
 		UpdateTimestamp: now,
 		Progress: Progress{
-			UpdateEnvFromMetadata: len(plan.RefMetadata) > 0,
+			UpdateEnvFromMetadata: plan.needsReport(),
 			UpdateResources:       len(plan.Resources) > 0,
 			UpdateImages:          len(plan.Images) > 0,
 			SupersededImages:      c.superseded(pod, old, plan),
@@ -81,7 +81,7 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) 
 	}
 	encoded, err := encode(&Grace{
 		Revision: target.Revision, ContainerImages: plan.Images, ContainerRefMetadata: plan.RefMetadata,
-		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: len(plan.RefMetadata) > 0,
+		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: plan.needsReport(),
 		GraceSeconds: target.GraceSeconds,
 	})
 	change.Annotations[c.Keys.GraceAnnotation] = encoded

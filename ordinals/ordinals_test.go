@@ -3,6 +3,7 @@ package ordinals_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -263,6 +264,7 @@ func FuzzSet(f *testing.F) {
 			}
 		}
 		check(t, set, want)
+		check(t, reserved, slices.Sorted(maps.Keys(taken)))
 		reparsed, err := ordinals.ParseSet("r", entriesOf(reserved))
 		if err != nil || reparsed.String() != reserved.String() {
 			t.Errorf("%s read back is %s, %v", reserved, reparsed, err)

@@ -47,6 +47,8 @@ func TestResolve(t *testing.T) {
 		want  int
 	}{
 		{"absolute", intstr.FromInt32(3), 10, partition.Down, 3},
+		{"absolute zero", intstr.FromInt32(0), 10, partition.Up, 0},
+		{"more digits than 64 bits, exact", intstr.FromString("0.000003814697265625%"), 26214400, partition.Up, 1},
 		{"absolute above the total", intstr.FromInt32(30), 10, partition.Down, 30},
 		{"largest absolute", intstr.FromInt32(math.MaxInt32), 0, partition.Up, math.MaxInt32},
 		{"P-1 decimals up", intstr.FromString("12.5%"), 10, partition.Up, 2},

@@ -1,8 +1,6 @@
 package podpatch
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,28 +46,6 @@ func (s *specBody) orNil() *specBody {
 		return nil
 	}
 	return s
-}
-
-// with combines two specs; a container in both keeps one entry.
-func (s *specBody) with(other *specBody) *specBody {
-	if s == nil {
-		return other
-	}
-	return &specBody{
-		Containers:     joined(s.Containers, other.Containers),
-		InitContainers: joined(s.InitContainers, other.InitContainers),
-	}
-}
-
-func joined(a, b []containerBody) []containerBody {
-	for _, c := range b {
-		if i := slices.IndexFunc(a, func(have containerBody) bool { return have.Name == c.Name }); i >= 0 {
-			a[i].Resources = c.Resources
-		} else {
-			a = append(a, c)
-		}
-	}
-	return a
 }
 
 type containerBody struct {

@@ -50,21 +50,23 @@ func overlaid(pod *corev1.Pod, conditions []corev1.PodCondition, t corev1.PodCon
 	return podstate.Condition(pod, t)
 }
 
-// changedConditions returns the conditions to send: those that differ, or all when forced, and Ready when a gate is among
-// them.
+// changedConditions returns the conditions to send: those that differ or are forced, and Ready when a gate is among them.
 func (m *merge) changedConditions(now metav1.Time) []conditionBody {
 	if len(m.conditions) == 0 {
 		return nil
 	}
 	var out []conditionBody
-	gate := false
+	gate, force := false, false
 	for i := range m.conditions {
 		want := &m.conditions[i]
 		have := podstate.Condition(m.pod, want.Type)
-		if !m.force && have != nil && sameCondition(have, want) {
+		forced := slices.Contains(m.forced, want.Type)
+		if !forced && have != nil && sameCondition(have, want) {
 			continue
 		}
-		gate = gate || podstate.HasGate(m.pod, want.Type)
+		if podstate.HasGate(m.pod, want.Type) {
+			gate, force = true, force || forced
+		}
 		out = append(out, newConditionBody(have, want, now))
 	}
 	if !gate {
@@ -72,7 +74,7 @@ func (m *merge) changedConditions(now metav1.Time) []conditionBody {
 	}
 	if ready, known := Ready(m.pod, m.conditions); known {
 		have := podstate.Condition(m.pod, corev1.PodReady)
-		if m.force || have == nil || !sameCondition(have, &ready) {
+		if force || have == nil || !sameCondition(have, &ready) {
 			out = append(out, newConditionBody(have, &ready, now))
 		}
 	}

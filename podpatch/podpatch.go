@@ -25,7 +25,6 @@ package podpatch
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +59,8 @@ type Change struct {
 	// AddFinalizers and RemoveFinalizers name single finalizers; those of others are left alone.
 	AddFinalizers, RemoveFinalizers []string
 	// Conditions are set by type. LastTransitionTime is filled in by Merge: now when the status changes, the old time
-	// otherwise. Any other field of the type's old condition is replaced.
+	// otherwise. Status, reason and message replace those of the Pod's condition; its LastProbeTime and ObservedGeneration
+	// are left alone.
 	Conditions []corev1.PodCondition
 	// Force sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache (U-11).
 	Force bool
@@ -122,7 +122,7 @@ type merge struct {
 	addFinalizers    []string
 	removeFinalizers []string
 	conditions       []corev1.PodCondition
-	force            bool
+	forced           []corev1.PodConditionType
 	images           map[string]string
 	resources        map[string]corev1.ResourceRequirements
 	resizeInSpec     bool
@@ -196,8 +196,10 @@ func (m *merge) addFinalizerChanges(c *Change) error {
 }
 
 func (m *merge) addConditions(c *Change) error {
-	m.force = m.force || (c.Force && len(c.Conditions) > 0)
 	for _, want := range c.Conditions {
+		if c.Force {
+			m.forced = append(m.forced, want.Type)
+		}
 		i := slices.IndexFunc(m.conditions, func(have corev1.PodCondition) bool { return have.Type == want.Type })
 		if i < 0 {
 			m.conditions = append(m.conditions, want)
@@ -246,11 +248,7 @@ func (m *merge) patches(now metav1.Time) (Patches, error) {
 	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
 	meta := m.metadata()
 	conditions := m.changedConditions(now)
-	spec := m.imageSpec()
-	resize := m.resizeSpec()
-	if m.resizeInSpec && resize != nil {
-		spec, resize = spec.with(resize), nil
-	}
+	spec, resize := m.specs()
 
 	var bodies [3]*body // status, pod, resize
 	if len(conditions) > 0 {
@@ -323,29 +321,43 @@ func changedKeys(have map[string]string, want map[string]*string) map[string]*st
 	return changed
 }
 
-func (m *merge) imageSpec() *specBody {
-	var spec specBody
-	for _, name := range slices.Sorted(maps.Keys(m.images)) {
-		if c := podstate.Container(m.pod, name); c.Image != m.images[name] {
-			spec.add(c, containerBody{Name: name, Image: m.images[name]})
+// specs returns what changes through the Pod and through its subresource resize. Containers are listed in the Pod's order:
+// the API server takes the order of a patch's entries for the one that is wanted, and refuses to change it on a live Pod.
+func (m *merge) specs() (spec, resize *specBody) {
+	var direct, resized specBody
+	for _, list := range [][]corev1.Container{m.pod.Spec.InitContainers, m.pod.Spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			entry := containerBody{Name: c.Name, Resources: m.changedResources(c)}
+			if !m.resizeInSpec && entry.Resources != nil {
+				resized.add(c, entry)
+				entry.Resources = nil
+			}
+			if image, ok := m.images[c.Name]; ok && image != c.Image {
+				entry.Image = image
+			}
+			if entry.Image != "" || entry.Resources != nil {
+				direct.add(c, entry)
+			}
 		}
 	}
-	return spec.orNil()
+	return direct.orNil(), resized.orNil()
 }
 
-func (m *merge) resizeSpec() *specBody {
-	var spec specBody
-	for _, name := range slices.Sorted(maps.Keys(m.resources)) {
-		c := podstate.Container(m.pod, name)
-		changed := resourcesBody{
-			Limits:   changedQuantities(c.Resources.Limits, m.resources[name].Limits),
-			Requests: changedQuantities(c.Resources.Requests, m.resources[name].Requests),
-		}
-		if len(changed.Limits)+len(changed.Requests) > 0 {
-			spec.add(c, containerBody{Name: name, Resources: &changed})
-		}
+// changedResources returns the quantities to send for a container, nil when there are none.
+func (m *merge) changedResources(c *corev1.Container) *resourcesBody {
+	want, ok := m.resources[c.Name]
+	if !ok {
+		return nil
 	}
-	return spec.orNil()
+	changed := &resourcesBody{
+		Limits:   changedQuantities(c.Resources.Limits, want.Limits),
+		Requests: changedQuantities(c.Resources.Requests, want.Requests),
+	}
+	if len(changed.Limits)+len(changed.Requests) == 0 {
+		return nil
+	}
+	return changed
 }
 
 func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {

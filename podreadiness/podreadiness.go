@@ -157,7 +157,7 @@ func (e entry) compare(f entry) int {
 // read returns the writers in the gate's message, each once.
 func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	condition := podstate.Condition(pod, gate)
-	if condition == nil || condition.Message == "" {
+	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case, worth no decoder
 		return nil, nil
 	}
 	unreadable := func(err error) error {

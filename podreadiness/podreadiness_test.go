@@ -286,6 +286,14 @@ func BenchmarkEditUnchanged(b *testing.B) {
 	}
 }
 
+func BenchmarkReleaseNotHeld(b *testing.B) {
+	pod := newPod(is("True", "[]"))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = podreadiness.Release(pod, gate, drain)
+	}
+}
+
 func BenchmarkHold(b *testing.B) {
 	pod := newPod(is("True", ""))
 	b.ReportAllocs()

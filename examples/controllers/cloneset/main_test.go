@@ -98,7 +98,7 @@ func (c *cluster) change(name string, f func(*v1beta1.CloneSet)) {
 func (c *cluster) get(ctx context.Context, name string) *v1beta1.CloneSet {
 	c.t.Helper()
 	cs := &v1beta1.CloneSet{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, cs); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, cs); err != nil && ctx.Err() == nil {
 		c.t.Fatal(err)
 	}
 	return cs

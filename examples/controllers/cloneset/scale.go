@@ -71,6 +71,9 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) err
 	if made > 0 {
 		r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods, %d at revision %s", made, min(step.CreateOld, made), old.Name)
 	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil // everything here is about to go; trying again would only make noise
+	}
 	if err != nil {
 		r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventFailedCreate, firstError(err))
 		return fmt.Errorf("CloneSet %s/%s: %d of %d Pods created: %w", v.cs.Namespace, v.cs.Name, made, len(ids), err)

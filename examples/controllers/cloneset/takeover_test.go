@@ -1,0 +1,182 @@
+package cloneset_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or
+// claim; then the rollout that was halted is continued to its end in place.
+func TestTakeOver(t *testing.T) {
+	for _, gates := range []string{"", "CloneSetShortHash=true"} { // the cluster was run with short hashes
+		for _, state := range []string{"settled", "midway"} {
+			t.Run(strings.TrimSpace(state+" "+gates), func(t *testing.T) {
+				c := idle(t)
+				c.restore("testdata/openkruise-1.9/" + state + ".yaml")
+				before := identities(c.pods("web"))
+				if len(before) != 3 || len(c.pods("old-api")) != 2 {
+					t.Fatalf("restored %d and %d Pods, want 3 and 2", len(before), len(c.pods("old-api")))
+				}
+				parsed, err := manager.ParseGates(gates)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, offset := controllertest.Requests(t, c.cp.AuditLog(), 0, "kruise-manager/")
+				controllertest.Manager(t, c.cp, manager.Options{Gates: parsed})
+				// OpenKruise leaves a failure of long ago in the status (C-53); ours removes it, which proves that it has looked.
+				for _, name := range []string{"web", "old-api"} {
+					c.until(name, withoutCondition(apps.ConditionFailedUpdate))
+				}
+				c.create(c.cloneSet("witness", 2)) // by then anything wrong with the others would have happened
+				c.untouched(offset)
+				if state == "midway" {
+					c.continueRollout(before)
+				}
+			})
+		}
+	}
+}
+
+func withoutCondition(unwanted v1beta1.CloneSetConditionType) func(*v1beta1.CloneSet) error {
+	return func(cs *v1beta1.CloneSet) error {
+		if slices.ContainsFunc(cs.Status.Conditions, func(have v1beta1.CloneSetCondition) bool { return have.Type == unwanted }) {
+			return fmt.Errorf("CloneSet %s still has condition %s", cs.Name, unwanted)
+		}
+		return nil
+	}
+}
+
+// untouched fails for every write to a Pod, revision or claim of the restored CloneSets.
+func (c *cluster) untouched(offset int64) {
+	c.t.Helper()
+	requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), offset, "kruise-manager/")
+	for _, r := range requests {
+		restored := strings.HasPrefix(r.Name, "web") || strings.HasPrefix(r.Name, "old-api") || strings.HasPrefix(r.Name, "data-")
+		write := r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+		if r.Namespace == c.namespace && restored && write && !strings.HasPrefix(r.Resource, "clonesets") && r.Resource != "events" {
+			c.t.Errorf("%s %s %s (%d)", r.Verb, r.Resource, r.Name, r.Code)
+		}
+	}
+}
+
+func (c *cluster) continueRollout(before map[types.UID]identity) {
+	c.t.Helper()
+	c.change("web", func(cs *v1beta1.CloneSet) {
+		cs.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromInt32(0))
+	})
+	cs := c.until("web", settled)
+	if cs.Status.UpdatedReplicas != 3 || cs.Status.CurrentRevision != "web-8594f6bd9" {
+		c.t.Errorf("status after the rollout: %+v", cs.Status)
+	}
+	pods := c.pods("web")
+	if diff := cmp.Diff(before, identities(pods)); diff != "" {
+		c.t.Errorf("the continued rollout was not in place (-before +after):\n%s", diff)
+	}
+	for i := range pods {
+		if image := pods[i].Spec.Containers[0].Image; image != "example.test/app:v3" || pods[i].Annotations["app-config"] != "two" {
+			c.t.Errorf("Pod %s has image %s and app-config %q", pods[i].Name, image, pods[i].Annotations["app-config"])
+		}
+	}
+}
+
+// restore creates the objects of a file in the cluster's namespace: owners first, with their new UIDs in what they own, and
+// each with the status it had.
+func (c *cluster) restore(path string) {
+	c.t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	uids := map[types.UID]types.UID{}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		c.restoreObject(u, uids)
+	}
+}
+
+func (c *cluster) restoreObject(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
+	c.t.Helper()
+	old := u.GetUID()
+	u.SetUID("")
+	u.SetResourceVersion("")
+	u.SetNamespace(c.namespace)
+	refs := u.GetOwnerReferences()
+	for i := range refs {
+		refs[i].UID = uids[refs[i].UID]
+		if refs[i].UID == "" {
+			c.t.Fatalf("%s %s comes before its owner %s", u.GetKind(), u.GetName(), refs[i].Name)
+		}
+	}
+	if len(refs) > 0 {
+		u.SetOwnerReferences(refs)
+	}
+	status := u.Object["status"]
+	if err := c.Create(c.t.Context(), u); err != nil {
+		c.t.Fatalf("restoring %s %s: %v", u.GetKind(), u.GetName(), err)
+	}
+	uids[old] = u.GetUID()
+	if status == nil {
+		return
+	}
+	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+			return err
+		}
+		u.Object["status"] = status
+		return c.Status().Update(ctx, u)
+	})
+}
+
+// TestRevisionNameOfOpenKruise: a template that OpenKruise has rolled out gets the very name it gave it, so that a cluster
+// that goes back finds its revision.
+func TestRevisionNameOfOpenKruise(t *testing.T) {
+	c := idle(t)
+	c.restore("testdata/openkruise-1.9/settled.yaml")
+	var revisions appsv1.ControllerRevisionList
+	if err := c.List(t.Context(), &revisions, client.InNamespace(c.namespace), client.MatchingLabels{"app": "web"}); err != nil {
+		t.Fatal(err)
+	}
+	old := c.get(t.Context(), "web")
+	for i := range revisions.Items {
+		if err := c.Delete(t.Context(), &revisions.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	controllertest.Manager(t, c.cp, manager.Options{})
+	controlplanetest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		var rev appsv1.ControllerRevision
+		return c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: old.Status.UpdateRevision}, &rev)
+	})
+}
