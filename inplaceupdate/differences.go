@@ -61,8 +61,8 @@ func (d *differ) compare(path string, from, to reflect.Value) {
 
 // isLeaf reports whether a struct is a value of its own kind, such as a quantity, whose fields mean nothing to a reader.
 func isLeaf(t reflect.Type) bool {
-	for i := range t.NumField() {
-		if !t.Field(i).IsExported() && t.NumField() > 0 {
+	for field := range t.Fields() {
+		if !field.IsExported() {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package inplaceupdate
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -198,14 +199,11 @@ func containersChanged(from, to *corev1.PodTemplateSpec) reason.List {
 }
 
 func names(containers []corev1.Container) string {
-	out := "["
+	list := make([]string, len(containers))
 	for i := range containers {
-		if i > 0 {
-			out += " "
-		}
-		out += containers[i].Name
+		list[i] = containers[i].Name
 	}
-	return shorten(out + "]")
+	return shorten(fmt.Sprint(list))
 }
 
 // containers returns the names of all containers the plan changes, sorted.

@@ -122,18 +122,18 @@ func qosClass(spec *corev1.PodSpec) corev1.PodQOSClass {
 }
 
 func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
-	any, guaranteed := false, true
+	used, guaranteed := false, true
 	for _, r := range all {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			limit, request := r.Limits[name], r.Requests[name]
-			any = any || !limit.IsZero() || !request.IsZero()
+			used = used || !limit.IsZero() || !request.IsZero()
 			// An unset request is defaulted to the limit on the live Pod.
 			same := request.IsZero() || request.Cmp(limit) == 0
 			guaranteed = guaranteed && !limit.IsZero() && same
 		}
 	}
 	switch {
-	case !any:
+	case !used:
 		return corev1.PodQOSBestEffort
 	case guaranteed:
 		return corev1.PodQOSGuaranteed

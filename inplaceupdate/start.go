@@ -227,7 +227,7 @@ func (w *work) postpone(state *State, name string) {
 // metadata key that goes out with them (U-18, U-19).
 func (c *Config) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMetadata) []string {
 	priorities := make(map[string]int, len(all))
-	highest, any := 0, false
+	highest, found := 0, false
 	if c.Priority != nil {
 		for _, name := range all {
 			container := podstate.Container(pod, name)
@@ -236,8 +236,8 @@ func (c *Config) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMe
 			}
 			if p, ok := c.Priority(container); ok {
 				priorities[name] = p
-				if !any || p > highest {
-					highest, any = p, true
+				if !found || p > highest {
+					highest, found = p, true
 				}
 			}
 		}

@@ -32,6 +32,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -137,12 +139,7 @@ func hasLabel(meta *metav1.ObjectMeta, key, value string) bool {
 }
 
 func hasFinalizer(meta *metav1.ObjectMeta, finalizer string) bool {
-	for _, have := range meta.Finalizers {
-		if have == finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(meta.Finalizers, finalizer)
 }
 
 // Initial returns the state of a Pod to be created from the template when nothing but a hook keeps it from being Normal

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -303,7 +302,7 @@ func checkTransition(t *testing.T, f lifecycle.Facts, n lifecycle.Transition) {
 		fail("holds and releases")
 	case n.To == preparingDelete && n.ReleaseDelete, n.To == updating && n.ReleaseUpdate:
 		fail("gives readiness back too early")
-	case (n.To == normal || n.To == preparingNormal || n.To == updated) && !(n.ReleaseDelete && n.ReleaseUpdate):
+	case (n.To == normal || n.To == preparingNormal || n.To == updated) && (!n.ReleaseDelete || !n.ReleaseUpdate):
 		fail("L-11: leaves a writer behind")
 	case n.Rearm && (!f.InPlaceUpdate.Configured || n.To != preparingUpdate):
 		fail("puts back what is not there")
@@ -315,7 +314,7 @@ func TestChange(t *testing.T) {
 		Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"},
 	}}}
 	pod := newPod(updated, nil)
-	stamp := ptr.To("2026-07-01T10:00:00Z")
+	stamp := new("2026-07-01T10:00:00Z")
 	for _, tc := range []struct {
 		name string
 		t    lifecycle.Transition
@@ -323,10 +322,10 @@ func TestChange(t *testing.T) {
 	}{
 		{"L-12 unchanged state", lifecycle.Transition{From: normal, To: normal}, podpatch.Change{UID: "u1"}},
 		{"L-12 label and timestamp", lifecycle.Transition{From: normal, To: updating}, podpatch.Change{
-			UID: "u1", Labels: map[string]*string{keys.State: ptr.To("Updating")}, Annotations: map[string]*string{keys.Timestamp: stamp},
+			UID: "u1", Labels: map[string]*string{keys.State: new("Updating")}, Annotations: map[string]*string{keys.Timestamp: stamp},
 		}},
 		{"L-5 the hook comes back in the same write", lifecycle.Transition{From: updated, To: preparingUpdate, Rearm: true}, podpatch.Change{
-			UID: "u1", Labels: map[string]*string{keys.State: ptr.To("PreparingUpdate"), "hold": ptr.To("yes")},
+			UID: "u1", Labels: map[string]*string{keys.State: new("PreparingUpdate"), "hold": new("yes")},
 			Annotations: map[string]*string{keys.Timestamp: stamp}, AddFinalizers: []string{"f", "g"},
 		}},
 	} {
@@ -467,42 +466,57 @@ func TestWalks(t *testing.T) {
 		want  string // state after each step, with the holders of the gate; "deleted" ends it
 	}{
 		{
-			"L-3 L-4 L-11 an update with hooks", lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			"L-3 L-4 L-11 an update with hooks",
+			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, pass, release, complete, restore, pass},
 			"Normal PreparingUpdate[inPlaceUpdate] PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal Normal",
 		},
 		{
-			"L-4 an update without hooks takes two writes", lifecycle.Hooks{},
-			[]func(*S){pass, template, pass, complete}, "Normal Updating Updating Normal",
+			"L-4 an update without hooks takes two writes",
+			lifecycle.Hooks{},
+			[]func(*S){pass, template, pass, complete},
+			"Normal Updating Updating Normal",
 		},
 		{
-			"L-4 a preNormal hook does not matter to it", lifecycle.Hooks{PreNormal: hook("nrm", false)},
-			[]func(*S){pass, restore, template, complete}, "PreparingNormal Normal Updating Normal",
+			"L-4 a preNormal hook does not matter to it",
+			lifecycle.Hooks{PreNormal: hook("nrm", false)},
+			[]func(*S){pass, restore, template, complete},
+			"PreparingNormal Normal Updating Normal",
 		},
 		{
-			"L-5 the next template arrives before the hook is back", lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			"L-5 the next template arrives before the hook is back",
+			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, release, complete, template, pass, release, complete, restore},
 			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated PreparingUpdate[inPlaceUpdate] " +
 				"PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal",
 		},
 		{
-			"L-6 L-11 rolled back while hooked: nobody keeps the gate", lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
-			[]func(*S){pass, template, rollback, pass}, "Normal PreparingUpdate[inPlaceUpdate] Normal Normal",
+			"L-6 L-11 rolled back while hooked: nobody keeps the gate",
+			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			[]func(*S){pass, template, rollback, pass},
+			"Normal PreparingUpdate[inPlaceUpdate] Normal Normal",
 		},
 		{
-			"L-2 L-11 scaled in", lifecycle.Hooks{PreDelete: hook("del", true)},
-			[]func(*S){pass, scaleIn, pass, release}, "Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
+			"L-2 L-11 scaled in",
+			lifecycle.Hooks{PreDelete: hook("del", true)},
+			[]func(*S){pass, scaleIn, pass, release},
+			"Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
 		},
 		{
-			"L-14 scaled in and out again", lifecycle.Hooks{PreDelete: hook("del", false)},
-			[]func(*S){pass, scaleIn, scaleOut, pass}, "Normal PreparingDelete PreparingNormal Normal",
+			"L-14 scaled in and out again",
+			lifecycle.Hooks{PreDelete: hook("del", false)},
+			[]func(*S){pass, scaleIn, scaleOut, pass},
+			"Normal PreparingDelete PreparingNormal Normal",
 		},
 		{
-			"L-14 out of service: there is no way back", lifecycle.Hooks{PreDelete: hook("del", true)},
-			[]func(*S){pass, scaleIn, scaleOut, release}, "Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
+			"L-14 out of service: there is no way back",
+			lifecycle.Hooks{PreDelete: hook("del", true)},
+			[]func(*S){pass, scaleIn, scaleOut, release},
+			"Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
 		},
 		{
-			"L-2 scaled in during an update", lifecycle.Hooks{PreDelete: hook("del", true), InPlaceUpdate: hook("upd", true)},
+			"L-2 scaled in during an update",
+			lifecycle.Hooks{PreDelete: hook("del", true), InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, scaleIn, release},
 			"Normal PreparingUpdate[inPlaceUpdate] PreparingDelete[inPlaceUpdate preDelete] deleted",
 		},

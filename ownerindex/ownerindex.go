@@ -99,6 +99,12 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	return obj, false
 }
 
+// IsLive reports whether the object with the UID is in the store and not terminating.
+func (x *Index[T]) IsLive(uid types.UID) bool {
+	obj, ok := x.ByUID(uid)
+	return ok && obj.GetDeletionTimestamp() == nil
+}
+
 func (x *Index[T]) lookup(index, key string) []T {
 	found, err := x.informer.GetIndexer().ByIndex(index, key)
 	if err != nil {
@@ -150,7 +156,6 @@ func EnqueueController(kind schema.GroupKind, relevant func(before, after client
 			return
 		}
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}})
-
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },

@@ -2,6 +2,7 @@ package podorder
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,10 +104,10 @@ type places struct {
 func fromEnd(order []int32, domainOf func(i int32) (string, bool)) places {
 	seen := map[string]int{}
 	p := places{positions: make([]int, len(order))}
-	for at := len(order) - 1; at >= 0; at-- {
-		if domain, ok := domainOf(order[at]); ok {
+	for _, o := range slices.Backward(order) {
+		if domain, ok := domainOf(o); ok {
 			seen[domain]++
-			p.positions[order[at]] = seen[domain]
+			p.positions[o] = seen[domain]
 		}
 	}
 	p.domains = len(seen)

@@ -43,12 +43,15 @@ func phase(phase corev1.PodPhase) edit { return func(p *corev1.Pod) { p.Status.P
 func unready() edit {
 	return func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 }
+
 func readyAfter(d time.Duration) edit {
 	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = after(d) }
 }
+
 func readyAtNoTime() edit {
 	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Time{} }
 }
+
 func createdAfter(d time.Duration) edit {
 	return func(p *corev1.Pod) { p.CreationTimestamp = after(d) }
 }
@@ -281,7 +284,7 @@ func TestCompileRefuses(t *testing.T) {
 func row(kinds string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	counts := map[string]int{}
-	for _, kind := range strings.Fields(kinds) {
+	for kind := range strings.FieldsSeq(kinds) {
 		pods = append(pods, newPod(fmt.Sprintf("%s%d", kind, counts[kind]), label("x", kind)))
 		counts[kind]++
 	}

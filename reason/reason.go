@@ -146,12 +146,10 @@ func (l List) Summary(limit int) string {
 
 // From returns the reasons that err carries, nil when it carries none.
 func From(err error) List {
-	var list List
-	if errors.As(err, &list) {
+	if list, ok := errors.AsType[List](err); ok {
 		return list
 	}
-	var one Reason
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[Reason](err); ok {
 		return List{one}
 	}
 	return nil

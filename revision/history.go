@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // Keys are the metadata names the history uses. The kit has no defaults for them.
@@ -33,11 +35,11 @@ type Owner struct {
 type Action string
 
 const (
-	// Keep: the newest revision is of today's template already.
+	// Keep says that the newest revision is of today's template already.
 	Keep Action = "Keep"
-	// Bump: an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
+	// Bump says that an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
 	Bump Action = "Bump"
-	// Create: no revision is of today's template.
+	// Create says that no revision is of today's template.
 	Create Action = "Create"
 )
 
@@ -122,13 +124,24 @@ func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	})
 }
 
+// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
+// not among them.
+func Find(revisions []*appsv1.ControllerRevision, label string) *appsv1.ControllerRevision {
+	for _, rev := range revisions {
+		if podstate.SameRevision(label, rev.Name) {
+			return rev
+		}
+	}
+	return nil
+}
+
 // Counting says which revisions a history limit counts.
 type Counting string
 
 const (
-	// CountUnused: the limit is the number of revisions kept beyond those in use.
+	// CountUnused makes the limit the number of revisions kept beyond those in use.
 	CountUnused Counting = "Unused"
-	// CountAllOld: the limit counts every revision but the protected ones, in use or not; what is in use is never deleted
+	// CountAllOld makes the limit count every revision but the protected ones, in use or not; what is in use is never deleted
 	//
 	CountAllOld Counting = "AllOld"
 )

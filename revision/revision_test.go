@@ -28,7 +28,7 @@ var keys = revision.Keys{HashLabel: "controller.kubernetes.io/hash"}
 func owner() revision.Owner {
 	return revision.Owner{
 		Namespace: "default", Name: "web",
-		Reference:   metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Web", Name: "web", UID: "u1", Controller: ptr.To(true)},
+		Reference:   metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Web", Name: "web", UID: "u1", Controller: new(true)},
 		Annotations: map[string]string{"note": "n"},
 	}
 }
@@ -185,7 +185,7 @@ func TestEqualitySurvivesSerializers(t *testing.T) {
 func TestEqualitySurvivesNewDefaults(t *testing.T) {
 	newDefault := func(t *corev1.PodTemplateSpec) {
 		if t.Spec.EnableServiceLinks == nil {
-			t.Spec.EnableServiceLinks = ptr.To(true)
+			t.Spec.EnableServiceLinks = new(true)
 		}
 	}
 	old := stored(t, "app:v1", 1) // written before the default existed

@@ -154,6 +154,7 @@ func ldflags() string {
 func goBuild(ctx context.Context, source, name, path string) error {
 	temporary := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()
+	//nolint:noctx // Ending the context must end the compilers that the go command starts too, see below.
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", ldflags(), "-o", temporary, packageOf(name))
 	cmd.Dir = source
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly", "GOTMPDIR="+filepath.Join(source, "tmp"))

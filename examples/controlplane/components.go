@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -50,10 +51,11 @@ func (l layout) create() error {
 type ports struct{ etcd, etcdPeer, api int }
 
 // freePorts asks the kernel for loopback ports that nobody listens on.
-func freePorts() (ports, error) {
+func freePorts(ctx context.Context) (ports, error) {
 	var p ports
+	var listen net.ListenConfig
 	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.api} {
-		l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
 		if err != nil {
 			return p, fmt.Errorf("find a free port: %w", err)
 		}
@@ -194,7 +196,7 @@ options:
 }
 
 // writeFiles makes everything that the components read, and returns the kubeconfig of the administrator.
-func writeFiles(l layout, p ports, opts Options) (*clientcmdapi.Config, error) {
+func writeFiles(l layout, p ports) (*clientcmdapi.Config, error) {
 	now := time.Now()
 	ca, caPair, err := newAuthority(now)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NoNodes, as Options.Nodes, asks for a cluster without simulated Nodes, for instance to join real ones.
+// NoNodes is the value of Options.Nodes that asks for a cluster without simulated Nodes, for instance to join real ones.
 const NoNodes = -1
 
 const (
@@ -159,10 +159,10 @@ func (c *ControlPlane) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if c.ports, err = freePorts(); err != nil {
+	if c.ports, err = freePorts(ctx); err != nil {
 		return err
 	}
-	admin, err := writeFiles(c.layout, c.ports, c.opts)
+	admin, err := writeFiles(c.layout, c.ports)
 	if err != nil {
 		return err
 	}
@@ -305,6 +305,7 @@ func (c *ControlPlane) run(name string) error {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	defer func() { _ = log.Close() }()
+	//nolint:noctx // A component lives longer than the call that starts it; the kernel and Stop end it.
 	cmd := exec.Command(c.paths[name], c.flags(name)...)
 	cmd.Dir = c.layout.state()
 	cmd.Stdout, cmd.Stderr = log, log
@@ -330,7 +331,7 @@ func (c *ControlPlane) watch(name string, p *process) {
 		return
 	}
 	log := c.layout.log(name)
-	c.failLocked(fmt.Errorf("%s died: %v; the end of %s:\n%s", name, p.err, log, tail(log)))
+	c.failLocked(fmt.Errorf("%s died: %w; the end of %s:\n%s", name, p.err, log, tail(log)))
 }
 
 func (c *ControlPlane) fail(err error) {

@@ -52,7 +52,7 @@ func newNode(i int) *corev1.Node {
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: kubernetesVersion, KubeProxyVersion: kubernetesVersion, ContainerRuntimeVersion: "sim://1",
+				KubeletVersion: kubernetesVersion, ContainerRuntimeVersion: "sim://1",
 				OperatingSystem: "linux", Architecture: "amd64", OSImage: "simulated", KernelVersion: "simulated",
 			},
 		},

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -17,7 +18,7 @@ func identity(pid int) (string, error) {
 		return "", fmt.Errorf("identify process %d: %w", pid, err)
 	}
 	// The second field, the name, is in parentheses and may hold anything, spaces too.
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 || fields[0] == "Z" {
 		return "", fmt.Errorf("identify process %d: it is gone", pid)

@@ -190,7 +190,7 @@ func serverVersion(config *rest.Config) (string, error) {
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	known := apps.DefaultGates()
 	set := map[apps.Gate]bool{}
-	for _, item := range strings.Split(text, ",") {
+	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" {
 			continue
 		}

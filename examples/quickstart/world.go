@@ -24,8 +24,7 @@ type row struct {
 
 // chapter says what the current part of the show does to Pods.
 type chapter struct {
-	revision string // that Pods are taken to; known once the controller has written it
-	why      string // the reason for recreating, empty when the change can be made in place
+	why string // the reason for recreating, empty when the change can be made in place
 }
 
 // world is every Pod seen so far.

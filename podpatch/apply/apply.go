@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,6 +40,16 @@ type Result struct {
 	Generation      int64
 	// Sent counts the patches that succeeded.
 	Sent int
+}
+
+// Send merges the changes for a Pod and applies the patches that come out: podpatch.Merge and Apply in one call. Nothing is
+// sent when the Pod already is as wanted.
+func Send(ctx context.Context, c Client, pod *corev1.Pod, now metav1.Time, changes ...podpatch.Change) (Result, error) {
+	patches, err := podpatch.Merge(pod, now, changes...)
+	if err != nil {
+		return Result{}, err
+	}
+	return Apply(ctx, c, patches)
 }
 
 // Apply sends the patches in their order and stops at the first that fails. The error wraps what the API server

@@ -208,8 +208,10 @@ func checkProbe(p *corev1.Probe, once bool, at *field.Path) field.ErrorList {
 		name  string
 		value int32
 	}{
-		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds},
-		{"periodSeconds", p.PeriodSeconds}, {"successThreshold", p.SuccessThreshold},
+		{"initialDelaySeconds", p.InitialDelaySeconds},
+		{"timeoutSeconds", p.TimeoutSeconds},
+		{"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold},
 		{"failureThreshold", p.FailureThreshold},
 	} {
 		if n.value < 0 {

@@ -1,6 +1,8 @@
 package validation
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -125,10 +127,8 @@ func oneOf[T ~string](value T, path *field.Path, allowed ...T) field.ErrorList {
 	if value == "" {
 		return nil
 	}
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }

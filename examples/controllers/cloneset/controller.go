@@ -143,14 +143,11 @@ type outcome struct {
 func (r *Reconciler) isLive(store expectations.Store, uid types.UID) bool {
 	switch store {
 	case podStore():
-		pod, ok := r.pods.ByUID(uid)
-		return ok && pod.DeletionTimestamp == nil
+		return r.pods.IsLive(uid)
 	case claimStore():
-		pvc, ok := r.claims.ByUID(uid)
-		return ok && pvc.DeletionTimestamp == nil
+		return r.claims.IsLive(uid)
 	default:
-		rev, ok := r.revisions.ByUID(uid)
-		return ok && rev.DeletionTimestamp == nil
+		return r.revisions.IsLive(uid)
 	}
 }
 

@@ -141,7 +141,7 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 	}
 	budget := step.DeleteReady
 	specified := v.pods(func(m *member) bool { return m.specified })
-	r.deletionOrder(v).Sort(specified)
+	r.deletionOrder(ctx, v).Sort(specified)
 	if len(dying)+len(specified) > 0 {
 		chosen := v.affordable(specified, &budget)
 		return r.each(ctx, v, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
@@ -152,8 +152,8 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 		return false, nil
 	}
 	chosen := slices.Concat(
-		r.rank(v, v.pods(func(m *member) bool { return !m.updated }), step.DeleteOld),
-		r.rank(v, v.pods(func(m *member) bool { return m.updated }), step.Delete-step.DeleteOld),
+		r.rank(ctx, v, v.pods(func(m *member) bool { return !m.updated }), step.DeleteOld),
+		r.rank(ctx, v, v.pods(func(m *member) bool { return m.updated }), step.Delete-step.DeleteOld),
 	)
 	return r.each(ctx, v, v.affordable(chosen, &budget), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.deletePod(ctx, v, pod, nil)
@@ -177,22 +177,22 @@ func (v *view) affordable(pods []*corev1.Pod, budget *int) []*corev1.Pod {
 }
 
 // rank returns the n Pods to delete first (C-23).
-func (r *Reconciler) rank(v *view, pods []*corev1.Pod, n int) []*corev1.Pod {
+func (r *Reconciler) rank(ctx context.Context, v *view, pods []*corev1.Pod, n int) []*corev1.Pod {
 	n = min(max(n, 0), len(pods))
 	if n < len(pods) {
-		r.deletionOrder(v).Sort(pods)
+		r.deletionOrder(ctx, v).Sort(pods)
 	}
 	return pods[:n]
 }
 
-func (r *Reconciler) deletionOrder(v *view) podorder.Deletion {
+func (r *Reconciler) deletionOrder(ctx context.Context, v *view) podorder.Deletion {
 	return podorder.Deletion{
 		Available:   func(pod *corev1.Pod) bool { return v.member(pod).available },
 		Constraints: v.cs.Spec.Template.Spec.TopologySpreadConstraints,
 		NodeLabels: func(name string) (map[string]string, bool) {
 			node := &metav1.PartialObjectMetadata{}
 			node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-			err := r.client.Get(context.Background(), client.ObjectKey{Name: name}, node)
+			err := r.client.Get(ctx, client.ObjectKey{Name: name}, node)
 			return node.Labels, err == nil
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
@@ -116,13 +117,7 @@ func (v *view) oneRevision() bool { return v.current == v.update }
 
 // revisionOf returns the revision that a Pod was made from, nil when it is not in the history (C-47).
 func (v *view) revisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
-	label := pod.Labels[apps.LabelRevision]
-	for _, rev := range v.revisions {
-		if podstate.SameRevision(label, rev.Name) {
-			return rev
-		}
-	}
-	return nil
+	return revision.Find(v.revisions, pod.Labels[apps.LabelRevision])
 }
 
 // whollyInPlace reports whether every Pod that is not at the update revision can be taken there in place.

@@ -53,7 +53,7 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 		if err != nil {
 			t.Fatal(err)
 		}
-		installCRD(t, c, raw)
+		InstallCRD(t, c, raw)
 	}
 	// Discovery follows a moment after a CRD is established.
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -62,7 +62,8 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	return c
 }
 
-func installCRD(t testing.TB, c client.Client, manifest []byte) {
+// InstallCRD creates a CRD from its manifest unless it exists, and waits until it is established.
+func InstallCRD(t testing.TB, c client.Client, manifest []byte) {
 	t.Helper()
 	crd := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(manifest, &crd.Object); err != nil {

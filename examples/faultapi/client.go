@@ -1,0 +1,319 @@
+package faultapi
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Call is one request on its way to the server.
+type Call struct {
+	// Verb is get, list, create, update, patch or delete.
+	Verb        string
+	Resource    schema.GroupResource
+	Subresource string
+	Namespace   string
+	Name        string
+	// UID is the precondition of a deletion, empty without one.
+	UID types.UID
+	// Body is the JSON of what is created, updated or patched.
+	Body []byte
+	// Task is what WithTask put into the call's context.
+	Task string
+}
+
+// String renders the call on one line, as in "patch pods/status default/web-1 {...}".
+func (c Call) String() string {
+	var b strings.Builder
+	b.WriteString(c.Verb + " " + c.Resource.String())
+	if c.Subresource != "" {
+		b.WriteString("/" + c.Subresource)
+	}
+	b.WriteString(" " + c.Namespace + "/" + c.Name)
+	if c.UID != "" {
+		b.WriteString(" uid=" + string(c.UID))
+	}
+	if len(c.Body) > 0 {
+		b.WriteByte(' ')
+		b.Write(c.Body)
+	}
+	return b.String()
+}
+
+// IsRead reports whether the call changes nothing.
+func (c Call) IsRead() bool { return c.Verb == "get" || c.Verb == "list" }
+
+type taskKey struct{}
+
+// WithTask names the piece of work that calls with this context belong to, for Call.Task.
+func WithTask(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, taskKey{}, name)
+}
+
+// Fate is what becomes of a call. The zero value lets it through.
+type Fate struct {
+	// Before, when set, is answered without the call being made.
+	Before error
+	// After, when set, is answered although the call was made, in place of the server's answer.
+	After error
+}
+
+// Gate decides about each call, and may make it wait. It must be safe for concurrent use.
+type Gate interface {
+	Pass(ctx context.Context, call Call) Fate
+}
+
+// Client is a controller-runtime client of a Server. It is safe for concurrent use. Make it with Server.Client.
+type Client struct {
+	server *Server
+	gate   Gate
+	reads  client.Reader
+}
+
+// Client returns a client of the server whose calls pass the gate; nil lets all of them through. Reads come from the given
+// reader, a Cache for example, and with none from the server.
+func (s *Server) Client(gate Gate, reads client.Reader) *Client {
+	return &Client{server: s, gate: gate, reads: reads}
+}
+
+// call takes one call past the gate and carries it out with the server locked.
+func (c *Client) call(ctx context.Context, call Call, do func(s *Server, k *kind) error, k *kind) error {
+	call.Resource = k.resource
+	call.Task, _ = ctx.Value(taskKey{}).(string)
+	var fate Fate
+	if c.gate != nil {
+		fate = c.gate.Pass(ctx, call)
+	}
+	if fate.Before != nil {
+		return fate.Before
+	}
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	err := do(c.server, k)
+	if fate.After != nil {
+		return fate.After
+	}
+	return err
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.reads != nil {
+		return c.reads.Get(ctx, key, obj, opts...)
+	}
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, Call{Verb: "get", Namespace: key.Namespace, Name: key.Name}, func(s *Server, k *kind) error {
+		stored, err := s.get(k, key)
+		if err != nil {
+			return err
+		}
+		return answer(k.gvk, stored, obj)
+	}, k)
+}
+
+// List reads objects, by name. A limit cuts the list without a way to continue it.
+func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.reads != nil {
+		return c.reads.List(ctx, list, opts...)
+	}
+	k, err := c.server.kindOf(list)
+	if err != nil {
+		return err
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		return unsupported("field selectors")
+	}
+	return c.call(ctx, Call{Verb: "list", Namespace: o.Namespace}, func(s *Server, k *kind) error {
+		stored := s.list(k, o.Namespace, o.LabelSelector)
+		if o.Limit > 0 {
+			stored = stored[:min(int64(len(stored)), o.Limit)]
+		}
+		return answerList(k.gvk, stored, strconv.FormatInt(s.version, 10), list)
+	}, k)
+}
+
+// Create creates an object.
+func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, Call{Verb: "create", Namespace: obj.GetNamespace(), Name: obj.GetName(), Body: body}, func(s *Server, k *kind) error {
+		fresh, err := decoded(obj, body)
+		if err != nil {
+			return err
+		}
+		stored, err := s.create(k, fresh)
+		if err != nil {
+			return err
+		}
+		return answer(k.gvk, stored, obj)
+	}, k)
+}
+
+// decoded returns the object as the wire carries it, with times of whole seconds.
+func decoded(like client.Object, body []byte) (client.Object, error) {
+	obj := newLike(like)
+	if err := json.Unmarshal(body, obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return obj, nil
+}
+
+// Update replaces an object. The UID it names is a precondition.
+func (c *Client) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return c.update(ctx, "", obj)
+}
+
+func (c *Client) update(ctx context.Context, sub string, obj client.Object) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(obj)
+	return c.call(ctx, Call{Verb: "update", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, func(s *Server, k *kind) error {
+		stored, err := s.update(k, key, sub, func(current client.Object) (client.Object, error) {
+			fresh, err := decoded(obj, body)
+			if err != nil {
+				return nil, err
+			}
+			if uid := fresh.GetUID(); uid != "" && uid != current.GetUID() {
+				return nil, apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, current.GetUID()))
+			}
+			return fresh, nil
+		})
+		if err != nil {
+			return err
+		}
+		return answer(k.gvk, stored, obj)
+	}, k)
+}
+
+// Patch patches an object.
+func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return c.patch(ctx, "", obj, patch)
+}
+
+func (c *Client) patch(ctx context.Context, sub string, obj client.Object, patch client.Patch) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	body, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(obj)
+	return c.call(ctx, Call{Verb: "patch", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, func(s *Server, k *kind) error {
+		stored, err := s.update(k, key, sub, func(current client.Object) (client.Object, error) {
+			return k.patched(current, patch.Type(), body)
+		})
+		if err != nil {
+			return err
+		}
+		return answer(k.gvk, stored, obj)
+	}, k)
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	o := client.DeleteOptions{}
+	o.ApplyOptions(opts)
+	options := o.AsDeleteOptions()
+	call := Call{Verb: "delete", Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if p := options.Preconditions; p != nil && p.UID != nil {
+		call.UID = *p.UID
+	}
+	key := client.ObjectKeyFromObject(obj)
+	return c.call(ctx, call, func(s *Server, k *kind) error { return s.delete(k, key, options) }, k)
+}
+
+func unsupported(what string) error { return fmt.Errorf("package faultapi does not support %s", what) }
+
+// Apply is not supported.
+func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return unsupported("server-side apply")
+}
+
+// DeleteAllOf is not supported.
+func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return unsupported("deletion of collections")
+}
+
+// Status returns the writer of the status subresource.
+func (c *Client) Status() client.SubResourceWriter { return c.SubResource(statusSubresource) }
+
+// SubResource returns the client of a subresource: status for all resources, and resize for Pods.
+func (c *Client) SubResource(name string) client.SubResourceClient { return &subClient{c, name} }
+
+// Scheme returns the server's scheme.
+func (c *Client) Scheme() *runtime.Scheme { return c.server.scheme }
+
+// RESTMapper returns nil: the server's resources need no mapping.
+func (c *Client) RESTMapper() meta.RESTMapper { return nil }
+
+// GroupVersionKindFor returns an object's kind.
+func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.server.scheme)
+}
+
+// IsObjectNamespaced is always true.
+func (c *Client) IsObjectNamespaced(runtime.Object) (bool, error) { return true, nil }
+
+// subClient writes one subresource.
+type subClient struct {
+	client *Client
+	name   string
+}
+
+func (s *subClient) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	return unsupported("reading of subresources")
+}
+
+func (s *subClient) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return unsupported("creation of subresources")
+}
+
+func (s *subClient) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.client.update(ctx, s.name, obj)
+}
+
+func (s *subClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.client.patch(ctx, s.name, obj, patch)
+}
+
+func (s *subClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return unsupported("server-side apply")
+}
+
+var (
+	_ client.Client            = (*Client)(nil)
+	_ client.SubResourceClient = (*subClient)(nil)
+)

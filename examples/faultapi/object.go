@@ -1,0 +1,148 @@
+package faultapi
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// setField copies a field of another object of the same type, or clears it. Objects without the field stay as they are.
+func setField(obj client.Object, name string, from client.Object) {
+	f := reflect.ValueOf(obj).Elem().FieldByName(name)
+	switch {
+	case !f.IsValid():
+	case from == nil:
+		f.SetZero()
+	default:
+		f.Set(reflect.ValueOf(from).Elem().FieldByName(name))
+	}
+}
+
+func sameField(a, b client.Object, name string) bool {
+	x, y := reflect.ValueOf(a).Elem().FieldByName(name), reflect.ValueOf(b).Elem().FieldByName(name)
+	return !x.IsValid() || equality.Semantic.DeepEqual(x.Interface(), y.Interface())
+}
+
+func setAll(obj, from client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(from).Elem()) }
+
+// patched applies a patch to a stored object and returns the result as an object of its own.
+func (k *kind) patched(old client.Object, t types.PatchType, patch []byte) (client.Object, error) {
+	before, err := json.Marshal(old)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	after, err := k.applyPatch(before, t, patch)
+	if err != nil {
+		return nil, err
+	}
+	obj := newLike(old)
+	if err := json.Unmarshal(after, obj); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return obj, nil
+}
+
+func (k *kind) applyPatch(before []byte, t types.PatchType, patch []byte) ([]byte, error) {
+	switch {
+	case t == types.StrategicMergePatchType && k.merge() != nil:
+		after, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, patch, k.merge())
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return after, nil
+	case t == types.MergePatchType:
+		return mergePatch(before, patch)
+	default:
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: fmt.Sprintf("%s is not supported for %s", t, k.resource),
+		}}
+	}
+}
+
+// mergePatch is RFC 7396.
+func mergePatch(before, patch []byte) ([]byte, error) {
+	var object, changes map[string]any
+	if err := json.Unmarshal(before, &object); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if err := json.Unmarshal(patch, &changes); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	after, err := json.Marshal(mergeInto(object, changes))
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return after, nil
+}
+
+func mergeInto(object, changes map[string]any) map[string]any {
+	if object == nil {
+		object = map[string]any{}
+	}
+	for key, value := range changes {
+		switch value := value.(type) {
+		case nil:
+			delete(object, key)
+		case map[string]any:
+			inner, _ := object[key].(map[string]any)
+			object[key] = mergeInto(inner, value)
+		default:
+			object[key] = value
+		}
+	}
+	return object
+}
+
+// answer copies a stored object into what the caller asked for.
+func answer(gvk schema.GroupVersionKind, stored client.Object, into runtime.Object) error {
+	switch out := into.(type) {
+	case *metav1.PartialObjectMetadata:
+		metadataOf(stored).DeepCopyInto(&out.ObjectMeta)
+		out.SetGroupVersionKind(gvk)
+	default:
+		if reflect.TypeOf(into) != reflect.TypeOf(stored) {
+			return fmt.Errorf("a %T cannot hold a %T", into, stored)
+		}
+		setAll(into.(client.Object), clone(stored))
+	}
+	return nil
+}
+
+func metadataOf(obj client.Object) *metav1.ObjectMeta {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}
+
+// answerList copies stored objects into a list.
+func answerList(gvk schema.GroupVersionKind, stored []client.Object, version string, into client.ObjectList) error {
+	into.SetResourceVersion(version)
+	items := reflect.ValueOf(into).Elem().FieldByName("Items")
+	if !items.IsValid() {
+		return fmt.Errorf("a %T has no items", into)
+	}
+	items.Set(reflect.MakeSlice(items.Type(), len(stored), len(stored)))
+	for i, obj := range stored {
+		item, ok := items.Index(i).Addr().Interface().(client.Object)
+		if !ok {
+			return fmt.Errorf("items of a %T are no objects", into)
+		}
+		if err := answer(gvk, obj, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newLike(obj client.Object) client.Object {
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+}

@@ -1,0 +1,368 @@
+package faultapi
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// firstVersion is low enough for a schedule to pass a power of ten, where comparing versions as strings goes wrong.
+const firstVersion = 90
+
+// Server is the API server. It is safe for concurrent use. Make it with New.
+type Server struct {
+	scheme *runtime.Scheme
+	now    func() time.Time
+
+	mu      sync.Mutex
+	version int64
+	uids    int64
+	kinds   map[schema.GroupKind]*kind
+	order   []*kind
+}
+
+// kind is one resource: its objects, and everything that ever happened to them.
+type kind struct {
+	strategy
+
+	gvk      schema.GroupVersionKind
+	resource schema.GroupResource
+	objects  map[types.NamespacedName]client.Object
+	log      []Event
+}
+
+// Event is one change of an object. A deletion carries the object's last state with the version of the deletion. The object
+// is the server's: read only.
+type Event struct {
+	Type    watch.EventType
+	Object  client.Object
+	Version int64
+}
+
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the given custom resources, all of them
+// namespaced and with a status subresource. The scheme must know their types. now is the server's clock.
+func New(scheme *runtime.Scheme, now func() time.Time, custom ...client.Object) (*Server, error) {
+	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
+	pods, err := newPodStrategy()
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := newPlainStrategy(&appsv1.ControllerRevision{})
+	if err != nil {
+		return nil, err
+	}
+	claims, err := newClaimStrategy()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.add(&corev1.Pod{}, pods); err != nil {
+		return nil, err
+	}
+	if err := s.add(&appsv1.ControllerRevision{}, revisions); err != nil {
+		return nil, err
+	}
+	if err := s.add(&corev1.PersistentVolumeClaim{}, claims); err != nil {
+		return nil, err
+	}
+	for _, obj := range custom {
+		if err := s.add(obj, customStrategy{}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) add(obj client.Object, how strategy) error {
+	gvk, err := apiutil.GVKForObject(obj, s.scheme)
+	if err != nil {
+		return fmt.Errorf("kind of %T: %w", obj, err)
+	}
+	k := &kind{
+		strategy: how, gvk: gvk, objects: map[types.NamespacedName]client.Object{},
+		resource: schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"},
+	}
+	s.kinds[gvk.GroupKind()] = k
+	s.order = append(s.order, k)
+	return nil
+}
+
+// kindOf finds the resource of an object, of a list, or of what PartialObjectMetadata says it is.
+func (s *Server) kindOf(obj runtime.Object) (*kind, error) {
+	gvk, err := apiutil.GVKForObject(obj, s.scheme)
+	if err != nil {
+		return nil, fmt.Errorf("kind of %T: %w", obj, err)
+	}
+	gk := schema.GroupKind{Group: gvk.Group, Kind: strings.TrimSuffix(gvk.Kind, "List")}
+	if k := s.kinds[gk]; k != nil {
+		return k, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, "")
+}
+
+// Version returns the resourceVersion of the newest change.
+func (s *Server) Version() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Events returns what has happened to the objects of obj's kind, oldest first. The slice is the server's: read only.
+func (s *Server) Events(obj client.Object) []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.kindOf(obj)
+	if err != nil {
+		return nil
+	}
+	return k.log[:len(k.log):len(k.log)]
+}
+
+// All returns the stored objects of one type, by name. They are the server's: read only.
+func All[T client.Object](s *Server) []T {
+	var zero T
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.order {
+		var out []T
+		for _, obj := range k.objects {
+			typed, ok := obj.(T)
+			if !ok {
+				break
+			}
+			out = append(out, typed)
+		}
+		if len(out) > 0 {
+			slices.SortFunc(out, func(a, b T) int { return strings.Compare(sortKey(a), sortKey(b)) })
+			return out
+		}
+	}
+	_ = zero
+	return nil
+}
+
+func sortKey(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+
+func (s *Server) stamp() string {
+	s.version++
+	return strconv.FormatInt(s.version, 10)
+}
+
+// time is the server's clock in the precision that its objects have.
+func (s *Server) time() metav1.Time { return metav1.NewTime(s.now().Truncate(time.Second)) }
+
+// store keeps obj, which must not be changed afterwards, under a new version.
+func (s *Server) store(k *kind, t watch.EventType, obj client.Object) {
+	obj.SetResourceVersion(s.stamp())
+	k.log = append(k.log, Event{Type: t, Object: obj, Version: s.version})
+	key := client.ObjectKeyFromObject(obj)
+	if t == watch.Deleted {
+		delete(k.objects, key)
+		return
+	}
+	k.objects[key] = obj
+}
+
+func clone(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
+
+func (s *Server) get(k *kind, key types.NamespacedName) (client.Object, error) {
+	if obj := k.objects[key]; obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(k.resource, key.Name)
+}
+
+// list returns the matching objects by name.
+func (s *Server) list(k *kind, namespace string, selector labels.Selector) []client.Object {
+	var out []client.Object
+	for _, obj := range k.objects {
+		if (namespace == "" || obj.GetNamespace() == namespace) && (selector == nil || selector.Matches(labels.Set(obj.GetLabels()))) {
+			out = append(out, obj)
+		}
+	}
+	slices.SortFunc(out, func(a, b client.Object) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	return out
+}
+
+// create stores a new object. obj is the server's from here on.
+func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
+	if obj.GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+		obj.SetName(obj.GetGenerateName() + strconv.FormatInt(s.version, 36))
+	}
+	s.uids++
+	obj.SetUID(types.UID(fmt.Sprintf("uid-%06d", s.uids)))
+	obj.SetCreationTimestamp(s.time())
+	obj.SetDeletionTimestamp(nil)
+	obj.SetDeletionGracePeriodSeconds(nil)
+	obj.SetGeneration(0)
+	obj.SetManagedFields(nil)
+	k.prepareCreate(obj)
+	if errs := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
+	}
+	if k.objects[client.ObjectKeyFromObject(obj)] != nil {
+		return nil, apierrors.NewAlreadyExists(k.resource, obj.GetName())
+	}
+	s.store(k, watch.Added, obj)
+	return obj, nil
+}
+
+// update replaces an object by what change makes of it. A change that comes to nothing keeps the version.
+func (s *Server) update(
+	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
+) (client.Object, error) {
+	old, err := s.get(k, key)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := change(old)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVersion(k, obj, old); err != nil {
+		return nil, err
+	}
+	obj.SetGeneration(old.GetGeneration())
+	if err := k.prepareUpdate(sub, obj, old); err != nil {
+		return nil, err
+	}
+	if obj.GetUID() == "" {
+		obj.SetUID(old.GetUID())
+	}
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	path := field.NewPath("metadata")
+	errs := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, path)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
+	errs = append(errs, k.validateUpdate(sub, obj, old)...)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
+	}
+	if endsNow(obj, old) {
+		s.store(k, watch.Deleted, obj)
+		return obj, nil
+	}
+	obj.SetResourceVersion(old.GetResourceVersion())
+	if equality.Semantic.DeepEqual(obj, old) {
+		return old, nil
+	}
+	s.store(k, watch.Modified, obj)
+	return obj, nil
+}
+
+func checkVersion(k *kind, obj, old client.Object) error {
+	version := obj.GetResourceVersion()
+	switch {
+	case version == "" && !k.unconditional():
+		return apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+		})
+	case version != "" && version != old.GetResourceVersion():
+		return apierrors.NewConflict(k.resource, obj.GetName(),
+			fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	}
+	return nil
+}
+
+// endsNow reports whether an update has removed the last finalizer of an object that waited for nothing else.
+func endsNow(obj, old client.Object) bool {
+	grace := old.GetDeletionGracePeriodSeconds()
+	return len(obj.GetFinalizers()) == 0 && old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)
+}
+
+// delete removes an object, or marks it as terminating where somebody has to finish with it first.
+func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.DeleteOptions) error {
+	old, err := s.get(k, key)
+	if err != nil {
+		return err
+	}
+	if err := checkPreconditions(k, old, options.Preconditions); err != nil {
+		return err
+	}
+	obj := clone(old)
+	grace, graceful := k.grace(obj, options)
+	switch {
+	case graceful && old.GetDeletionTimestamp() != nil:
+		return s.shorten(k, obj, options, grace)
+	case graceful:
+		obj.SetDeletionTimestamp(&metav1.Time{Time: s.time().Add(time.Duration(grace) * time.Second)})
+		obj.SetDeletionGracePeriodSeconds(&grace)
+		if obj.GetGeneration() > 0 {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+	case len(obj.GetFinalizers()) > 0:
+		if obj.GetDeletionTimestamp() == nil {
+			now := s.time()
+			obj.SetDeletionTimestamp(&now)
+			if obj.GetGeneration() > 0 {
+				obj.SetGeneration(obj.GetGeneration() + 1)
+			}
+		}
+		obj.SetDeletionGracePeriodSeconds(new(int64))
+	}
+	s.finishDelete(k, obj, old, grace)
+	return nil
+}
+
+// shorten treats the deletion of an object whose graceful deletion has begun.
+func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptions, grace int64) error {
+	old := k.objects[client.ObjectKeyFromObject(obj)]
+	left := old.GetDeletionGracePeriodSeconds()
+	if left != nil && *left > 0 {
+		if options.GracePeriodSeconds == nil || grace >= *left {
+			return nil
+		}
+		now := s.time()
+		obj.SetDeletionTimestamp(&now)
+		obj.SetDeletionGracePeriodSeconds(&grace)
+		s.finishDelete(k, obj, old, grace)
+		return nil
+	}
+	s.finishDelete(k, obj, old, 0)
+	return nil
+}
+
+// finishDelete stores the mark, and removes the object unless a node or a finalizer keeps it.
+func (s *Server) finishDelete(k *kind, obj, old client.Object, grace int64) {
+	if !equality.Semantic.DeepEqual(obj, old) {
+		s.store(k, watch.Modified, obj)
+		obj = clone(obj)
+	}
+	if len(obj.GetFinalizers()) == 0 && grace <= 0 {
+		s.store(k, watch.Deleted, obj)
+	}
+}
+
+func checkPreconditions(k *kind, obj client.Object, want *metav1.Preconditions) error {
+	if want == nil {
+		return nil
+	}
+	if want.UID != nil && *want.UID != obj.GetUID() {
+		return apierrors.NewConflict(k.resource, obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s)", *want.UID, obj.GetUID()))
+	}
+	if want.ResourceVersion != nil && *want.ResourceVersion != obj.GetResourceVersion() {
+		return apierrors.NewConflict(k.resource, obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s)", *want.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}

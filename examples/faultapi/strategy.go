@@ -1,0 +1,359 @@
+package faultapi
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The subresources that there are.
+const (
+	statusSubresource = "status"
+	resizeSubresource = "resize"
+)
+
+// strategy is what the API server does differently for each resource.
+type strategy interface {
+	// prepareCreate clears what users may not set and fills in defaults.
+	prepareCreate(obj client.Object)
+	// prepareUpdate resets what the subresource may not change and raises the generation.
+	prepareUpdate(sub string, obj, old client.Object) error
+	validateUpdate(sub string, obj, old client.Object) field.ErrorList
+	// grace is how long a deletion takes; graceful is false for resources that know no grace.
+	grace(obj client.Object, options *metav1.DeleteOptions) (seconds int64, graceful bool)
+	// unconditional reports whether an update without resourceVersion is accepted.
+	unconditional() bool
+	// merge is how lists merge in a strategic merge patch; nil where there is none.
+	merge() strategicpatch.LookupPatchMeta
+}
+
+// plainStrategy is that of a built-in resource with nothing special to it.
+type plainStrategy struct {
+	meta strategicpatch.LookupPatchMeta
+}
+
+func newPlainStrategy(obj client.Object) (plainStrategy, error) {
+	meta, err := strategicpatch.NewPatchMetaFromStruct(obj)
+	if err != nil {
+		return plainStrategy{}, fmt.Errorf("merge rules of %T: %w", obj, err)
+	}
+	return plainStrategy{meta}, nil
+}
+
+func (plainStrategy) prepareCreate(client.Object) {}
+
+func (plainStrategy) prepareUpdate(sub string, _, _ client.Object) error { return noSubresource(sub) }
+
+func (plainStrategy) validateUpdate(string, client.Object, client.Object) field.ErrorList { return nil }
+
+func (plainStrategy) grace(client.Object, *metav1.DeleteOptions) (int64, bool) { return 0, false }
+
+func (plainStrategy) unconditional() bool { return true }
+
+func (p plainStrategy) merge() strategicpatch.LookupPatchMeta { return p.meta }
+
+func noSubresource(sub string) error {
+	if sub == "" {
+		return nil
+	}
+	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
+}
+
+// claimStrategy is that of PersistentVolumeClaims.
+type claimStrategy struct{ plainStrategy }
+
+// claimProtection is the finalizer that keeps a claim while a Pod uses it.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+func newClaimStrategy() (claimStrategy, error) {
+	plain, err := newPlainStrategy(&corev1.PersistentVolumeClaim{})
+	return claimStrategy{plain}, err
+}
+
+func (claimStrategy) prepareCreate(obj client.Object) {
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	if !slices.Contains(claim.Finalizers, claimProtection) {
+		claim.Finalizers = append(claim.Finalizers, claimProtection)
+	}
+}
+
+func (claimStrategy) prepareUpdate(sub string, obj, old client.Object) error {
+	claim, before := obj.(*corev1.PersistentVolumeClaim), old.(*corev1.PersistentVolumeClaim)
+	switch sub {
+	case "":
+		claim.Status = before.Status
+	case statusSubresource:
+		claim.Spec = before.Spec
+	default:
+		return noSubresource(sub)
+	}
+	return nil
+}
+
+// customStrategy is that of a custom resource with status subresource.
+type customStrategy struct{}
+
+func (customStrategy) prepareCreate(obj client.Object) {
+	obj.SetGeneration(1)
+	setField(obj, "Status", nil)
+}
+
+func (customStrategy) prepareUpdate(sub string, obj, old client.Object) error {
+	switch sub {
+	case "":
+		setField(obj, "Status", old)
+		if !sameField(obj, old, "Spec") {
+			obj.SetGeneration(old.GetGeneration() + 1)
+		}
+	case statusSubresource:
+		// Everything else is the old object's, its metadata included: not even another UID is noticed.
+		status := clone(obj)
+		setAll(obj, clone(old))
+		setField(obj, "Status", status)
+	default:
+		return noSubresource(sub)
+	}
+	return nil
+}
+
+func (customStrategy) validateUpdate(string, client.Object, client.Object) field.ErrorList {
+	return nil
+}
+
+func (customStrategy) grace(client.Object, *metav1.DeleteOptions) (int64, bool) { return 0, false }
+
+func (customStrategy) unconditional() bool { return false }
+
+func (customStrategy) merge() strategicpatch.LookupPatchMeta { return nil }
+
+// podStrategy is that of Pods.
+type podStrategy struct{ plainStrategy }
+
+func newPodStrategy() (podStrategy, error) {
+	plain, err := newPlainStrategy(&corev1.Pod{})
+	return podStrategy{plain}, err
+}
+
+func (podStrategy) prepareCreate(obj client.Object) {
+	pod := obj.(*corev1.Pod)
+	pod.Generation = 1
+	defaultPod(&pod.Spec)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosOf(pod)}
+}
+
+// defaultPod fills in what a kubelet and a controller look at.
+func defaultPod(spec *corev1.PodSpec) {
+	if spec.TerminationGracePeriodSeconds == nil {
+		seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+		spec.TerminationGracePeriodSeconds = &seconds
+	}
+	if spec.RestartPolicy == "" {
+		spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			requests := &containers[i].Resources.Requests
+			for name, quantity := range containers[i].Resources.Limits {
+				if _, ok := (*requests)[name]; ok {
+					continue
+				}
+				if *requests == nil {
+					*requests = corev1.ResourceList{}
+				}
+				(*requests)[name] = quantity
+			}
+		}
+	}
+}
+
+// qosOf counts cpu and memory of containers, as the API server does.
+func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
+	any, all := false, true
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				request, limit := r.Requests[name], r.Limits[name]
+				any = any || !request.IsZero() || !limit.IsZero()
+				all = all && !limit.IsZero() && limit.Cmp(request) == 0
+			}
+		}
+	}
+	switch {
+	case !any:
+		return corev1.PodQOSBestEffort
+	case all:
+		return corev1.PodQOSGuaranteed
+	default:
+		return corev1.PodQOSBurstable
+	}
+}
+
+func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
+	pod, before := obj.(*corev1.Pod), old.(*corev1.Pod)
+	switch sub {
+	case "":
+		pod.Status = before.Status
+	case statusSubresource:
+		pod.Spec = before.Spec
+		pod.OwnerReferences = before.OwnerReferences
+		if pod.Status.QOSClass == "" {
+			pod.Status.QOSClass = before.Status.QOSClass
+		}
+		keepObservedGenerations(pod, before)
+		return nil
+	case resizeSubresource:
+		keepAllButResources(pod, before)
+	default:
+		return noSubresource(sub)
+	}
+	if !equality.Semantic.DeepEqual(pod.Spec, before.Spec) {
+		pod.Generation++
+	}
+	return nil
+}
+
+// keepObservedGenerations restores what writers that do not know the field leave out.
+func keepObservedGenerations(pod, before *corev1.Pod) {
+	if pod.Status.ObservedGeneration == 0 {
+		pod.Status.ObservedGeneration = before.Status.ObservedGeneration
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		for j := range before.Status.Conditions {
+			if old := &before.Status.Conditions[j]; c.ObservedGeneration == 0 && old.Type == c.Type {
+				c.ObservedGeneration = old.ObservedGeneration
+			}
+		}
+	}
+}
+
+// keepAllButResources is the strategy of pods/resize: metadata but UID and version, status, and the rest of the spec stay.
+func keepAllButResources(pod, before *corev1.Pod) {
+	if len(pod.Spec.Containers) != len(before.Spec.Containers) || len(pod.Spec.InitContainers) != len(before.Spec.InitContainers) {
+		return
+	}
+	kept := before.DeepCopy()
+	merge := func(into, from []corev1.Container) bool {
+		for i := range into {
+			if into[i].Name != from[i].Name {
+				return false
+			}
+			into[i].Resources, into[i].ResizePolicy = from[i].Resources, from[i].ResizePolicy
+		}
+		return true
+	}
+	if !merge(kept.Spec.Containers, pod.Spec.Containers) || !merge(kept.Spec.InitContainers, pod.Spec.InitContainers) {
+		return
+	}
+	pod.Spec, pod.Status = kept.Spec, kept.Status
+	pod.Labels, pod.Annotations = kept.Labels, kept.Annotations
+	pod.Finalizers, pod.OwnerReferences, pod.ManagedFields = kept.Finalizers, kept.OwnerReferences, kept.ManagedFields
+}
+
+func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.ErrorList {
+	pod, before := obj.(*corev1.Pod), old.(*corev1.Pod)
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	switch sub {
+	case "":
+		for i := range pod.Spec.Containers {
+			if pod.Spec.Containers[i].Image == "" {
+				errs = append(errs, field.Required(path.Child("containers").Index(i).Child("image"), ""))
+			}
+		}
+		if !equality.Semantic.DeepEqual(withMutable(&pod.Spec, &before.Spec), &before.Spec) {
+			errs = append(errs, field.Forbidden(path, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))
+		}
+	case resizeSubresource:
+		if qosOf(pod) != before.Status.QOSClass {
+			errs = append(errs, field.Invalid(path, qosOf(pod), "Pod QOS Class may not change as a result of resizing"))
+		}
+		if !equality.Semantic.DeepEqual(withResources(&pod.Spec, &before.Spec), &before.Spec) {
+			errs = append(errs, field.Forbidden(path, "only cpu and memory resources are mutable"))
+		}
+	}
+	return errs
+}
+
+// withMutable returns the spec with the fields that an update may change set back.
+func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
+	out := spec.DeepCopy()
+	back := func(containers, from []corev1.Container) {
+		if len(containers) != len(from) {
+			return
+		}
+		for i := range containers {
+			containers[i].Image = from[i].Image
+		}
+	}
+	back(out.Containers, before.Containers)
+	back(out.InitContainers, before.InitContainers)
+	if out.ActiveDeadlineSeconds != nil {
+		out.ActiveDeadlineSeconds = before.ActiveDeadlineSeconds
+	}
+	kept := 0
+	for i := range before.Tolerations {
+		if slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, before.Tolerations[i]) }) {
+			kept++
+		}
+	}
+	if kept == len(before.Tolerations) {
+		out.Tolerations = before.Tolerations
+	}
+	return out
+}
+
+// withResources returns the spec with cpu and memory set back. Entries may be added but not removed.
+func withResources(spec, before *corev1.PodSpec) *corev1.PodSpec {
+	out := spec.DeepCopy()
+	back := func(containers, from []corev1.Container) {
+		for i := range containers {
+			set := func(list *corev1.ResourceList, old corev1.ResourceList) {
+				for name := range *list {
+					if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+						return
+					}
+				}
+				for name := range old {
+					if _, ok := (*list)[name]; !ok {
+						return
+					}
+				}
+				*list = old
+			}
+			set(&containers[i].Resources.Requests, from[i].Resources.Requests)
+			set(&containers[i].Resources.Limits, from[i].Resources.Limits)
+		}
+	}
+	if len(out.Containers) == len(before.Containers) && len(out.InitContainers) == len(before.InitContainers) {
+		back(out.Containers, before.Containers)
+		back(out.InitContainers, before.InitContainers)
+	}
+	return out
+}
+
+func (podStrategy) grace(obj client.Object, options *metav1.DeleteOptions) (int64, bool) {
+	pod := obj.(*corev1.Pod)
+	seconds := int64(0)
+	switch {
+	case pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+	case options.GracePeriodSeconds != nil:
+		seconds = *options.GracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		seconds = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	if seconds < 0 {
+		seconds = 1
+	}
+	return seconds, true
+}
