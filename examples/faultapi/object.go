@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -146,3 +147,9 @@ func answerList(gvk schema.GroupVersionKind, stored []client.Object, version str
 func newLike(obj client.Object) client.Object {
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
+
+func sameObject(a, b client.Object) bool {
+	return a != nil && b != nil && equality.Semantic.DeepEqual(a, b)
+}
+
+func labelsOf(obj client.Object) labels.Set { return obj.GetLabels() }

@@ -186,6 +186,18 @@ func serverVersion(config *rest.Config) (string, error) {
 	return version.GitVersion, nil
 }
 
+// isBuilt reports whether the manager consults a gate.
+func isBuilt(gate apps.Gate) bool {
+	switch gate {
+	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,
+		apps.GateCloneSetPartitionRollback, apps.GatePreparingUpdateAsUpdate, apps.GateRecreatePodWhenChangeVCT,
+		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation:
+		return true
+	default:
+		return false
+	}
+}
+
 // ParseGates reads "Name=true,Other=false". Unknown names and values are errors that name them and what is known.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	known := apps.DefaultGates()
@@ -200,6 +212,8 @@ func ParseGates(text string) (map[apps.Gate]bool, error) {
 			return nil, fmt.Errorf("unknown feature gate %q; known are %v", name, names)
 		}
 		switch {
+		case found && value == "true" && !isBuilt(apps.Gate(name)):
+			return nil, fmt.Errorf("feature gate %s: what it switches on is not built yet; leave it out", name)
 		case found && value == "true":
 			set[apps.Gate(name)] = true
 		case found && value == "false":

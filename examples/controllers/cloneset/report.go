@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,13 +30,19 @@ import (
 // names paths and values. No Pod is touched meanwhile.
 const ConditionInvalid v1beta1.CloneSetConditionType = "InvalidSpec"
 
+// conflictRetry is when to look again after somebody else has changed the CloneSet.
+const conflictRetry = 100 * time.Millisecond
+
 // report writes status and history and says when to look again.
 func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Result, error) {
 	status, wake := nextStatus(v, out)
 	truncateErr := r.truncate(ctx, v, status)
-	err := r.writeStatus(ctx, v.cs, status)
+	version, err := r.writeStatus(ctx, v.cs, status)
 	if err == nil && !out.acted {
-		err = r.dropNames(ctx, v)
+		err = r.dropNames(ctx, v, version)
+		if apierrors.IsConflict(err) { // the cache is behind, and the event that brings it forward need not wake anybody
+			err, wake = nil, conflictRetry
+		}
 	}
 	if v.wake > 0 && (wake == 0 || v.wake < wake) {
 		wake = v.wake
@@ -183,24 +190,25 @@ func (r *Reconciler) reportRefusal(ctx context.Context, cs *v1beta1.CloneSet, wh
 	if !equality.Semantic.DeepEqual(cs.Status, status) {
 		r.events.Event(cs, corev1.EventTypeWarning, apps.EventFailedUpdate, message)
 	}
-	return r.writeStatus(ctx, cs, status)
+	_, err := r.writeStatus(ctx, cs, status)
+	return err
 }
 
 // writeStatus patches the status where it differs. The patch holds all of it, because the schema requires fields that a
-// diff against an empty status would leave out, and null for what has to go.
-func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) error {
+// diff against an empty status would leave out, and null for what has to go. version is the CloneSet's afterwards.
+func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) (version string, err error) {
 	if equality.Semantic.DeepEqual(cs.Status, status) {
-		return nil
+		return cs.ResourceVersion, nil
 	}
 	body, err := statusPatch(cs, &status)
 	if err != nil {
-		return err
+		return "", err
 	}
 	changed := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: cs.Namespace, Name: cs.Name}}
 	if err := r.client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+		return "", fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
 	}
-	return nil
+	return changed.ResourceVersion, nil
 }
 
 func statusPatch(cs *v1beta1.CloneSet, status *v1beta1.CloneSetStatus) ([]byte, error) {
@@ -220,8 +228,9 @@ func statusPatch(cs *v1beta1.CloneSet, status *v1beta1.CloneSetStatus) ([]byte, 
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": cs.UID}, "status": after})
 }
 
-// dropNames removes names from podsToDelete that are no active Pods any more (C-55).
-func (r *Reconciler) dropNames(ctx context.Context, v *view) error {
+// dropNames removes names from podsToDelete that are no active Pods any more (C-55). version is the CloneSet's after the
+// status was written, so that only another writer's change is a conflict.
+func (r *Reconciler) dropNames(ctx context.Context, v *view, version string) error {
 	names := v.cs.Spec.ScaleStrategy.PodsToDelete
 	if len(names) == 0 {
 		return nil
@@ -236,7 +245,7 @@ func (r *Reconciler) dropNames(ctx context.Context, v *view) error {
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": v.cs.UID, "resourceVersion": v.cs.ResourceVersion},
+		"metadata": map[string]any{"uid": v.cs.UID, "resourceVersion": version},
 		"spec":     map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}},
 	})
 	if err != nil {

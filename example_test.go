@@ -1,0 +1,66 @@
+package workloadkit_test
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+)
+
+// The README shows the lines between the two markers; a test keeps them the same.
+
+// README:begin
+
+// updater updates Pods of your operator in place, under names of your own.
+var updater = inplaceupdate.Config{Keys: inplaceupdate.Keys{
+	StateAnnotation: "example.com/update-state",
+	GraceAnnotation: "example.com/update-grace",
+	Gate:            "example.com/Updated", // list it in spec.readinessGates of your Pods
+}}
+
+// update takes a Pod to the new template if that is possible without recreating it, and says why if it is not.
+func update(ctx context.Context, c client.Client, pod *corev1.Pod, from, to *corev1.PodTemplateSpec, revision string) error {
+	plan := updater.Plan(from, to) // pure: a webhook or a CLI can ask the same
+	if !plan.Possible() {
+		return fmt.Errorf("recreate %s: %w", pod.Name, plan.Blocking) // every field that stands in the way, as data
+	}
+	change, err := updater.Start(pod, plan, inplaceupdate.Target{Revision: revision}, metav1.Now())
+	if err != nil {
+		return err
+	}
+	_, err = podapply.Send(ctx, c, pod, metav1.Now(), change) // gate off, then images and state: two requests
+	return err
+}
+
+// finish is called for each of the Pod's events until it answers true.
+func finish(ctx context.Context, c client.Client, pod *corev1.Pod) (done bool, err error) {
+	step, err := updater.Next(pod, metav1.Now()) // step.Waiting says which container is awaited, and why
+	if err != nil {
+		return false, err
+	}
+	_, err = podapply.Send(ctx, c, pod, metav1.Now(), step.Change) // the gate opens again
+	return step.Complete, err
+}
+
+// README:end
+
+func Example() {
+	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
+	image := from.DeepCopy()
+	image.Spec.Containers[0].Image = "app:v2"
+	env := image.DeepCopy()
+	env.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: "new"}}
+
+	fmt.Println(updater.Plan(from, image).Possible())
+	fmt.Println(updater.Plan(from, env).Blocking)
+	// Output:
+	// true
+	// ImmutableField: spec.containers[app].env[MODE]: {"name":"MODE","value":"new"}: cannot change on a live Pod; recreate the Pod
+}
+
+var _, _ = update, finish

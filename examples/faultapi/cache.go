@@ -1,0 +1,320 @@
+package faultapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cache is what a controller sees of a Server: a client-go store for each resource, which shows an event when Deliver is
+// called and not before. Resources progress independently of each other, as informers do.
+//
+// It implements client.Reader and, for package ownerindex, the GetInformer of controller-runtime's caches. Stores return
+// what they find by name, so that a decision does not depend on the order of a map. Make it with Server.Cache.
+type Cache struct {
+	// Informers is nil; it stands for the methods that nobody calls.
+	cache.Informers
+
+	server *Server
+	feeds  []*feed
+}
+
+// feed is one resource of a cache.
+type feed struct {
+	kind     *kind
+	informer *informer
+	next     int // index in kind.log of the first event that is not delivered
+}
+
+// Delta is one change that a cache has shown, as its event handlers would be told of it.
+type Delta struct {
+	Type watch.EventType
+	// Old is nil for what was added, New for what was deleted.
+	Old, New client.Object
+}
+
+// Cache returns a cache of every resource, filled by a first list. lag says by how many of a resource's events that list
+// is behind, as lists from an API server's own cache may be.
+func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
+	c := &Cache{server: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.order {
+		f := &feed{kind: k, informer: &informer{indexer: &sortedIndexer{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}}}
+		c.feeds = append(c.feeds, f)
+		events := len(k.log)
+		f.next = events - min(max(lag(k.resource.Resource, events), 0), events)
+		f.replace()
+	}
+	return c
+}
+
+// replace fills the store with the state that the first events lead to, as a list does.
+func (f *feed) replace() {
+	state := map[string]any{}
+	version := int64(firstVersion)
+	for _, e := range f.kind.log[:f.next] {
+		version = e.Version
+		if e.Type == watch.Deleted {
+			delete(state, sortKey(e.Object))
+		} else {
+			state[sortKey(e.Object)] = e.Object
+		}
+	}
+	items := make([]any, 0, len(state))
+	for _, obj := range state {
+		items = append(items, clone(obj.(client.Object)))
+	}
+	if err := f.informer.indexer.Replace(items, strconv.FormatInt(version, 10)); err != nil {
+		panic(err) // objects without metadata are not stored
+	}
+}
+
+// Resources returns the names of the resources, in a fixed order.
+func (c *Cache) Resources() []string {
+	names := make([]string, len(c.feeds))
+	for i, f := range c.feeds {
+		names[i] = f.kind.resource.Resource
+	}
+	return names
+}
+
+func (c *Cache) feed(resource string) *feed {
+	for _, f := range c.feeds {
+		if f.kind.resource.Resource == resource {
+			return f
+		}
+	}
+	panic("no resource " + resource)
+}
+
+// Behind returns how many events of a resource are not delivered.
+func (c *Cache) Behind(resource string) int {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	f := c.feed(resource)
+	return len(f.kind.log) - f.next
+}
+
+// Deliver shows the next n events of a resource, or all that there are, and returns them.
+func (c *Cache) Deliver(resource string, n int) []Delta {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	f := c.feed(resource)
+	var deltas []Delta
+	for ; n > 0 && f.next < len(f.kind.log); n-- {
+		deltas = append(deltas, f.show(f.kind.log[f.next]))
+		f.next++
+	}
+	return deltas
+}
+
+// show puts one event into the store. The cache gets a copy of its own, so that Altered can tell who modified it.
+func (f *feed) show(e Event) Delta {
+	obj := clone(e.Object)
+	d := Delta{Type: e.Type, Old: f.informer.stored(obj), New: obj}
+	var err error
+	switch {
+	case e.Type == watch.Deleted:
+		d.Old, d.New = obj, nil
+		err = f.informer.indexer.Delete(obj)
+	case d.Old == nil:
+		d.Type = watch.Added
+		err = f.informer.indexer.Add(obj)
+	default:
+		d.Type = watch.Modified
+		err = f.informer.indexer.Update(obj)
+	}
+	if err != nil {
+		panic(err) // objects without metadata are not stored
+	}
+	return d
+}
+
+// Relist replaces what a store holds by the newest state, as after a watch that broke. What came and went meanwhile is
+// never seen, and an object that was replaced by another of its name looks like one that was updated.
+func (c *Cache) Relist(resource string) []Delta {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	f := c.feed(resource)
+	before := map[string]client.Object{}
+	for _, obj := range f.informer.indexer.List() {
+		before[sortKey(obj.(client.Object))] = obj.(client.Object)
+	}
+	f.next = len(f.kind.log)
+	f.replace()
+	f.informer.indexer.Bookmark(strconv.FormatInt(c.server.version, 10))
+	var deltas []Delta
+	for _, found := range f.informer.indexer.List() {
+		obj := found.(client.Object)
+		old := before[sortKey(obj)]
+		delete(before, sortKey(obj))
+		if old == nil {
+			deltas = append(deltas, Delta{Type: watch.Added, New: obj})
+		} else if old.GetResourceVersion() != obj.GetResourceVersion() {
+			deltas = append(deltas, Delta{Type: watch.Modified, Old: old, New: obj})
+		}
+	}
+	for _, old := range before {
+		deltas = append(deltas, Delta{Type: watch.Deleted, Old: old})
+	}
+	slices.SortFunc(deltas, func(a, b Delta) int { return strings.Compare(a.key(), b.key()) })
+	return deltas
+}
+
+func (d Delta) key() string {
+	if d.New != nil {
+		return sortKey(d.New)
+	}
+	return sortKey(d.Old)
+}
+
+// Bookmark tells a store that it holds everything up to now, if it does. The API server does so about once a minute.
+func (c *Cache) Bookmark(resource string) bool {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	f := c.feed(resource)
+	if f.next < len(f.kind.log) {
+		return false
+	}
+	f.informer.indexer.Bookmark(strconv.FormatInt(c.server.version, 10))
+	return true
+}
+
+// Altered names an object that somebody modified in the cache, where objects are shared and read only.
+func (c *Cache) Altered() string {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	for _, f := range c.feeds {
+		shown := map[string]client.Object{}
+		for _, e := range f.kind.log[:f.next] {
+			shown[sortKey(e.Object)] = e.Object
+		}
+		for _, found := range f.informer.indexer.List() {
+			obj := found.(client.Object)
+			if !sameObject(shown[sortKey(obj)], obj) {
+				return f.kind.resource.Resource + " " + sortKey(obj)
+			}
+		}
+	}
+	return ""
+}
+
+// Get reads one object of the cache. A kind that is not cached is not found.
+func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	stored := c.feed(k.resource.Resource).informer.byKey(key.String())
+	if stored == nil {
+		return apierrors.NewNotFound(k.resource, key.Name)
+	}
+	return answer(k.gvk, stored, obj)
+}
+
+// List reads objects of the cache, by name.
+func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	k, err := c.server.kindOf(list)
+	if err != nil {
+		return err
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	f := c.feed(k.resource.Resource)
+	var found []client.Object
+	for _, item := range f.informer.indexer.List() {
+		obj := item.(client.Object)
+		if (o.Namespace == "" || o.Namespace == obj.GetNamespace()) && (o.LabelSelector == nil || o.LabelSelector.Matches(labelsOf(obj))) {
+			found = append(found, obj)
+		}
+	}
+	return answerList(k.gvk, found, f.informer.indexer.LastStoreSyncResourceVersion(), list)
+}
+
+// GetInformer returns an object that has the store of obj's kind and no life of its own.
+func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.feed(k.resource.Resource).informer, nil
+}
+
+// WaitForCacheSync is true: the first list is there from the beginning.
+func (c *Cache) WaitForCacheSync(context.Context) bool { return true }
+
+// informer is a SharedIndexInformer reduced to its store.
+type informer struct {
+	// SharedIndexInformer is nil; it stands for the methods that nobody calls.
+	toolscache.SharedIndexInformer
+
+	indexer *sortedIndexer
+}
+
+// GetIndexer returns the store.
+func (i *informer) GetIndexer() toolscache.Indexer { return i.indexer }
+
+// GetStore returns the store.
+func (i *informer) GetStore() toolscache.Store { return i.indexer }
+
+// AddIndexers adds indexes to the store.
+func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
+	return i.indexer.AddIndexers(indexers)
+}
+
+// HasSynced is true: the first list is there from the beginning.
+func (i *informer) HasSynced() bool { return true }
+
+// AddEventHandler is refused: handlers would run when the store changes, and it is the test that says what happens then.
+func (i *informer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return nil, fmt.Errorf("use the deltas that Cache.Deliver returns")
+}
+
+func (i *informer) stored(obj client.Object) client.Object { return i.byKey(sortKey(obj)) }
+
+func (i *informer) byKey(key string) client.Object {
+	found, ok, err := i.indexer.GetByKey(key)
+	if err != nil || !ok {
+		return nil
+	}
+	return found.(client.Object)
+}
+
+// sortedIndexer returns what it finds by name.
+type sortedIndexer struct{ toolscache.Indexer }
+
+// ByIndex looks up an index.
+func (s *sortedIndexer) ByIndex(index, key string) ([]any, error) {
+	found, err := s.Indexer.ByIndex(index, key)
+	sortItems(found)
+	return found, err
+}
+
+// List returns everything.
+func (s *sortedIndexer) List() []any {
+	found := s.Indexer.List()
+	sortItems(found)
+	return found
+}
+
+func sortItems(items []any) {
+	slices.SortFunc(items, func(a, b any) int { return strings.Compare(itemKey(a), itemKey(b)) })
+}
+
+func itemKey(item any) string {
+	obj, ok := item.(metav1.Object)
+	if !ok {
+		return ""
+	}
+	return obj.GetNamespace() + "/" + obj.GetName()
+}

@@ -1,0 +1,394 @@
+package faultapi
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
+// what it knows (Run), and reports what it runs (Report); each is a step of its own, so that everything else can come in
+// between. It is not safe for concurrent use. Make it with Server.Nodes.
+type Nodes struct {
+	server *Server
+	pods   map[types.UID]*node
+}
+
+// node is what a kubelet holds of one Pod.
+type node struct {
+	view       *corev1.Pod
+	containers map[string]*container
+	failed     bool
+}
+
+type container struct {
+	image, id string
+	restarts  int32
+	ready     bool
+	resources corev1.ResourceRequirements
+}
+
+// Nodes returns the nodes of the server.
+func (s *Server) Nodes() *Nodes { return &Nodes{server: s, pods: map[types.UID]*node{}} }
+
+// Pod returns a Pod as the server has it, nil when it is gone or replaced. It is read only.
+func (n *Nodes) Pod(key types.NamespacedName, uid types.UID) *corev1.Pod {
+	var current *corev1.Pod
+	n.server.mu.Lock()
+	defer n.server.mu.Unlock()
+	if k, err := n.server.kindOf(&corev1.Pod{}); err == nil {
+		current, _ = k.objects[key].(*corev1.Pod)
+	}
+	if current == nil || (uid != "" && current.UID != uid) {
+		return nil
+	}
+	return current
+}
+
+// write changes a Pod as the node or the scheduler does.
+func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) error {
+	n.server.mu.Lock()
+	defer n.server.mu.Unlock()
+	k, err := n.server.kindOf(pod)
+	if err != nil {
+		return err
+	}
+	_, err = n.server.update(k, client.ObjectKeyFromObject(pod), sub, func(old client.Object) (client.Object, error) {
+		if old.GetUID() != pod.UID {
+			return nil, fmt.Errorf("Pod %s was replaced", pod.Name)
+		}
+		fresh := clone(old).(*corev1.Pod)
+		change(fresh)
+		return fresh, nil
+	})
+	return err
+}
+
+// Schedule binds a Pod to a node. It reports whether that changed anything.
+func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
+	n.server.mu.Lock()
+	defer n.server.mu.Unlock()
+	k, err := n.server.kindOf(pod)
+	if err != nil {
+		return false
+	}
+	old, _ := k.objects[client.ObjectKeyFromObject(pod)].(*corev1.Pod)
+	if old == nil || old.UID != pod.UID || old.Spec.NodeName != "" || old.DeletionTimestamp != nil {
+		return false
+	}
+	// Binding is no update: it sets what updates may not change.
+	bound := old.DeepCopy()
+	bound.Spec.NodeName = name
+	setCondition(bound, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, n.server.time())
+	n.server.store(k, "MODIFIED", bound)
+	return true
+}
+
+// Observe has the Pod's kubelet look at it, and reports whether it saw anything new. A Pod that is gone is forgotten.
+func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
+	current := n.Pod(key, uid)
+	if current == nil || current.Spec.NodeName == "" {
+		_, had := n.pods[uid]
+		delete(n.pods, uid)
+		return had
+	}
+	p := n.pods[uid]
+	if p == nil {
+		p = &node{containers: map[string]*container{}}
+		n.pods[uid] = p
+	}
+	changed := p.view == nil || p.view.ResourceVersion != current.ResourceVersion
+	p.view = current
+	return changed
+}
+
+// Known returns the UIDs of the Pods that kubelets hold, in a fixed order.
+func (n *Nodes) Known() []types.UID {
+	uids := make([]types.UID, 0, len(n.pods))
+	for uid := range n.pods {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// Run starts, restarts and resizes containers as the kubelet's view of the Pod demands. A container that was started is
+// not ready. It reports whether anything changed.
+func (n *Nodes) Run(uid types.UID) bool {
+	p := n.pods[uid]
+	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
+		return false
+	}
+	changed := false
+	for i := range p.view.Spec.Containers {
+		spec := &p.view.Spec.Containers[i]
+		c := p.containers[spec.Name]
+		switch {
+		case c == nil:
+			c = &container{id: fmt.Sprintf("%s/%s/0", uid, spec.Name)}
+			p.containers[spec.Name] = c
+		case c.image != spec.Image:
+			c.restart(uid, spec.Name)
+		case equality.Semantic.DeepEqual(c.resources, spec.Resources):
+			continue
+		}
+		c.image, c.resources = spec.Image, spec.Resources
+		changed = true
+	}
+	return changed
+}
+
+func (c *container) restart(uid types.UID, name string) {
+	c.restarts++
+	c.id = fmt.Sprintf("%s/%s/%d", uid, name, c.restarts)
+	c.ready = false
+}
+
+// SetReady makes a container pass or fail its readiness probe. It reports whether that is new.
+func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
+	p := n.pods[uid]
+	if p == nil || p.failed || p.containers[name] == nil || p.containers[name].ready == ready {
+		return false
+	}
+	p.containers[name].ready = ready
+	return true
+}
+
+// Crash restarts a container that runs. It reports whether there was one.
+func (n *Nodes) Crash(uid types.UID, name string) bool {
+	p := n.pods[uid]
+	if p == nil || p.failed || p.containers[name] == nil {
+		return false
+	}
+	p.containers[name].restart(uid, name)
+	return true
+}
+
+// Evict ends the Pod for good; it will be reported as failed.
+func (n *Nodes) Evict(uid types.UID) bool {
+	p := n.pods[uid]
+	if p == nil || p.failed {
+		return false
+	}
+	p.failed = true
+	for _, c := range p.containers {
+		c.ready = false
+	}
+	return true
+}
+
+// Image returns the image that a container of a Pod runs in truth, reported or not; empty when it does not run.
+func (n *Nodes) Image(uid types.UID, name string) string {
+	if p := n.pods[uid]; p != nil && p.containers[name] != nil {
+		return p.containers[name].image
+	}
+	return ""
+}
+
+// Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by its view, which may be
+// old; conditions that are not its own stay as they are. It reports whether anything changed.
+func (n *Nodes) Report(uid types.UID) bool {
+	p := n.pods[uid]
+	if p == nil {
+		return false
+	}
+	before := n.server.Version()
+	now := n.server.time()
+	// A Pod that is gone is noticed by Observe.
+	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, now) })
+	return n.server.Version() != before
+}
+
+func (p *node) report(pod *corev1.Pod, now metav1.Time) {
+	s := &pod.Status
+	s.ObservedGeneration = p.view.Generation
+	s.ContainerStatuses = nil
+	ready := true
+	for i := range p.view.Spec.Containers {
+		name := p.view.Spec.Containers[i].Name
+		status := corev1.ContainerStatus{Name: name, Image: p.view.Spec.Containers[i].Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
+		if c := p.containers[name]; c != nil {
+			status = c.status(name, p.failed)
+		}
+		ready = ready && status.Ready
+		s.ContainerStatuses = append(s.ContainerStatuses, status)
+	}
+	slices.SortFunc(s.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	containersReady := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
+	if !ready {
+		containersReady.Status, containersReady.Reason = corev1.ConditionFalse, "ContainersNotReady"
+	}
+	switch {
+	case p.failed:
+		s.Phase, s.Reason = corev1.PodFailed, "Evicted"
+		containersReady.Reason = "PodFailed"
+	case len(p.containers) > 0:
+		s.Phase = corev1.PodRunning
+		if s.StartTime == nil {
+			s.StartTime = &now
+		}
+	}
+	setCondition(pod, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, now)
+	setCondition(pod, containersReady, now)
+	setCondition(pod, p.ready(containersReady), now)
+}
+
+func (c *container) status(name string, failed bool) corev1.ContainerStatus {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(c.image))
+	started := true
+	status := corev1.ContainerStatus{
+		Name: name, Image: c.image, ImageID: fmt.Sprintf("example.test/image@sha256:%016x", h.Sum64()),
+		ContainerID: "containerd://" + c.id, RestartCount: c.restarts, Ready: c.ready, Started: &started,
+		Resources: c.resources.DeepCopy(),
+		State:     corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}
+	if failed {
+		status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}
+	}
+	return status
+}
+
+// ready computes the Ready condition from the gates that the kubelet sees.
+func (p *node) ready(containers corev1.PodCondition) corev1.PodCondition {
+	if containers.Status != corev1.ConditionTrue {
+		containers.Type = corev1.PodReady
+		return containers
+	}
+	var closed []string
+	for _, gate := range p.view.Spec.ReadinessGates {
+		i := slices.IndexFunc(p.view.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
+		switch {
+		case i < 0:
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", string(gate.ConditionType)))
+		case p.view.Status.Conditions[i].Status != corev1.ConditionTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", string(gate.ConditionType), p.view.Status.Conditions[i].Status))
+		}
+	}
+	if len(closed) == 0 {
+		return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	}
+	return corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(closed, ", "),
+	}
+}
+
+func setCondition(pod *corev1.Pod, want corev1.PodCondition, now metav1.Time) {
+	want.LastTransitionTime = now
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type != want.Type {
+			continue
+		}
+		if c.Status == want.Status {
+			want.LastTransitionTime = c.LastTransitionTime
+		}
+		want.ObservedGeneration = c.ObservedGeneration
+		*c = want
+		return
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, want)
+}
+
+// Terminate ends a Pod that its kubelet knows to be terminating. It reports whether it did.
+func (n *Nodes) Terminate(uid types.UID) bool {
+	p := n.pods[uid]
+	if p == nil || p.view.DeletionTimestamp == nil {
+		return false
+	}
+	before := n.server.Version()
+	// Gone already is what was wanted.
+	_ = n.server.Client(nil, nil).Delete(context.Background(), p.view, client.GracePeriodSeconds(0), client.Preconditions{UID: &uid})
+	return n.server.Version() != before
+}
+
+// Settle takes every Pod to where nothing is left to do for scheduler and kubelets: scheduled, running what its spec says,
+// ready and reported, or gone. It reports whether anything changed.
+func (n *Nodes) Settle() bool {
+	before := n.server.Version()
+	for _, pod := range All[*corev1.Pod](n.server) {
+		n.Schedule(pod, "node-0")
+		n.Observe(client.ObjectKeyFromObject(pod), pod.UID)
+	}
+	for _, uid := range n.Known() {
+		view := n.pods[uid].view
+		if !n.Observe(client.ObjectKeyFromObject(view), uid) && n.pods[uid] == nil {
+			continue
+		}
+		if n.pods[uid] == nil {
+			continue
+		}
+		n.Run(uid)
+		for name := range n.pods[uid].containers {
+			n.SetReady(uid, name, true)
+		}
+		n.Report(uid)
+		n.Terminate(uid)
+	}
+	return n.server.Version() != before
+}
+
+// CollectGarbage deletes the objects all of whose owners are gone, and lets claims go that wait for their last Pod. It
+// reports whether anything changed.
+func (s *Server) CollectGarbage() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.version
+	alive := map[types.UID]bool{}
+	for _, k := range s.order {
+		for _, obj := range k.objects {
+			alive[obj.GetUID()] = true
+		}
+	}
+	for _, k := range s.order {
+		for _, obj := range s.list(k, "", nil) {
+			owners := obj.GetOwnerReferences()
+			orphan := !slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return alive[ref.UID] })
+			if len(owners) > 0 && orphan && obj.GetDeletionTimestamp() == nil {
+				// It exists and nothing is demanded of it.
+				_ = s.delete(k, client.ObjectKeyFromObject(obj), &metav1.DeleteOptions{})
+			}
+		}
+	}
+	s.releaseClaims()
+	return s.version != before
+}
+
+// releaseClaims takes the protection off claims that are being deleted and that no scheduled Pod uses.
+func (s *Server) releaseClaims() {
+	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return
+	}
+	pods, err := s.kindOf(&corev1.Pod{})
+	if err != nil {
+		return
+	}
+	used := map[string]bool{}
+	for _, obj := range pods.objects {
+		pod := obj.(*corev1.Pod)
+		for i := range pod.Spec.Volumes {
+			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.Spec.NodeName != "" {
+				used[pod.Namespace+"/"+claim.ClaimName] = true
+			}
+		}
+	}
+	for _, obj := range s.list(k, "", nil) {
+		if obj.GetDeletionTimestamp() == nil || used[sortKey(obj)] {
+			continue
+		}
+		_, _ = s.update(k, client.ObjectKeyFromObject(obj), "", func(old client.Object) (client.Object, error) {
+			fresh := clone(old)
+			fresh.SetFinalizers(slices.DeleteFunc(fresh.GetFinalizers(), func(f string) bool { return f == claimProtection }))
+			return fresh, nil
+		})
+	}
+}
