@@ -42,22 +42,68 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
+	step := Step{Complete: true}
 	if state != nil {
+		if resources := unsent(pod, state); len(resources) > 0 {
+			return Step{Waiting: c.unresized(pod), Change: podpatch.Change{
+				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources, ResizeInSpec: c.ResizeInSpec,
+			}}, nil
+		}
 		if waiting := c.unfinished(pod, state); len(waiting) > 0 {
 			return Step{Waiting: waiting}, nil
 		}
 		if state.next() {
 			return c.nextBatch(pod, now)
 		}
-	}
-	step := Step{Complete: true}
-	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(podstate.Condition(pod, c.Keys.Gate)) {
-		step.Change = podpatch.Change{
-			UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Conditions: []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}},
+		if step.Change, err = c.forgetResources(pod, state); err != nil {
+			return Step{}, err
 		}
 	}
+	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(podstate.Condition(pod, c.Keys.Gate)) {
+		step.Change.UID, step.Change.ResourceVersion = pod.UID, pod.ResourceVersion
+		step.Change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}}
+	}
 	return step, nil
+}
+
+// unsent returns the resources that the current batch gives and that the Pod's spec does not have: pods/resize comes after
+// the write that begins the batch, and whoever sent that may have died in between.
+func unsent(pod *corev1.Pod, state *Progress) map[string]corev1.ResourceRequirements {
+	var out map[string]corev1.ResourceRequirements
+	for name, want := range state.BatchResources {
+		spec := podstate.Container(pod, name)
+		if spec == nil || (hasQuantities(spec.Resources.Limits, want.Limits) && hasQuantities(spec.Resources.Requests, want.Requests)) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]corev1.ResourceRequirements)
+		}
+		out[name] = want
+	}
+	return out
+}
+
+func hasQuantities(have, want corev1.ResourceList) bool {
+	for name, quantity := range want {
+		if is, ok := have[name]; !ok || is.Cmp(quantity) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// forgetResources ends the claim on the Pod's resources, which others may change once the update is complete.
+func (c *Config) forgetResources(pod *corev1.Pod, progress *Progress) (podpatch.Change, error) {
+	if len(progress.BatchResources) == 0 {
+		return podpatch.Change{}, nil
+	}
+	state, err := c.State(pod)
+	if err != nil {
+		return podpatch.Change{}, err
+	}
+	state.BatchResources = nil
+	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
+	return change, c.putState(pod, &change, state)
 }
 
 func isOpen(c *corev1.PodCondition) bool {

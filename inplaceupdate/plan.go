@@ -73,13 +73,9 @@ func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	// Shallow copies: only the parts that are neutralised get memory of their own.
 	rest := *to
 	c.planMetadata(p, from, &rest)
-	if !sameNames(from.Spec.Containers, to.Spec.Containers) || !sameNames(from.Spec.InitContainers, to.Spec.InitContainers) {
-		p.Blocking = append(p.Blocking, containersChanged(from, to)...)
-		rest.Spec.Containers, rest.Spec.InitContainers = from.Spec.Containers, from.Spec.InitContainers
-	} else {
-		rest.Spec.Containers = c.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
-		rest.Spec.InitContainers = c.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
-	}
+	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
+	rest.Spec.Containers = c.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
+	rest.Spec.InitContainers = c.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
 	if len(p.Resources) > 0 {
 		c.checkQOS(p, from, to)
 	}
@@ -137,12 +133,13 @@ func changedKeys(from, to map[string]string) map[string]*string {
 	return changed
 }
 
-// planContainers takes images and resources over and returns containers in which they are neutralised.
+// planContainers takes images and resources over and returns containers in which they are neutralised. They have the names
+// and order of the old ones: what differs there has been reported, and the rest is compared by name.
 func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
-	if len(to) == 0 {
-		return to
+	if len(from) == 0 {
+		return from
 	}
-	rest := slices.Clone(to)
+	rest := aligned(from, to)
 	for i := range rest {
 		old, now := &from[i], &rest[i]
 		live := path == "spec.containers" || (podstate.IsNativeSidecar(old) && podstate.IsNativeSidecar(now))
@@ -180,6 +177,21 @@ func shorten(value string) string { return reason.Shorten(value, 80) }
 // sameNames reports whether both lists have the same containers in the same order.
 func sameNames(a, b []corev1.Container) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name })
+}
+
+// aligned returns the new containers under the names and in the order of the old ones, which stand in for those that are
+// missing. The slice is the caller's.
+func aligned(from, to []corev1.Container) []corev1.Container {
+	if sameNames(from, to) {
+		return slices.Clone(to)
+	}
+	out := slices.Clone(from)
+	for i := range out {
+		if at := slices.IndexFunc(to, func(c corev1.Container) bool { return c.Name == out[i].Name }); at >= 0 {
+			out[i] = to[at]
+		}
+	}
+	return out
 }
 
 func containersChanged(from, to *corev1.PodTemplateSpec) reason.List {

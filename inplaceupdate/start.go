@@ -150,7 +150,7 @@ func (w *work) containers() []string {
 // batch moves the first batch of the work into the change and the rest into the state (U-18).
 func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, change *podpatch.Change) {
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
-	state.PreCheckBeforeNext = nil
+	state.PreCheckBeforeNext, state.BatchResources = nil, nil
 	all := w.containers()
 	if len(all) == 0 {
 		return
@@ -190,6 +190,10 @@ func (w *work) deliver(pod *corev1.Pod, state *State, name string, change *podpa
 			change.Resources = make(map[string]corev1.ResourceRequirements)
 		}
 		change.Resources[name] = resources
+		if state.BatchResources == nil {
+			state.BatchResources = make(map[string]corev1.ResourceRequirements)
+		}
+		state.BatchResources[name] = resources
 	}
 	for key, value := range w.refs[name].Labels {
 		if change.Labels == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // State is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages is an addition that OpenKruise ignores.
+// (apps.kruise.io/inplace-update-state); SupersededImages and BatchResources are additions that OpenKruise ignores.
 type State struct {
 	// Revision the Pod is updated to.
 	Revision string `json:"revision"`
@@ -42,6 +42,9 @@ type Progress struct {
 	// SupersededImages holds, by container, the images of earlier updates that had not completed when this one started.
 	// Running one of them is no proof that this update is done.
 	SupersededImages map[string][]string `json:"supersededImages,omitempty"`
+	// BatchResources is what the current batch gives its containers through pods/resize, which is a request of its own: it
+	// may never have been sent, and is then sent again. Removed when the update is complete.
+	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
 }
 
 // ContainerRecord is what a container ran before its image was changed.

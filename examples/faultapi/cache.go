@@ -318,3 +318,16 @@ func itemKey(item any) string {
 	}
 	return obj.GetNamespace() + "/" + obj.GetName()
 }
+
+// Relisted returns what the first list, or the last Relist, brought as additions, for the event handlers of a process that
+// has just started.
+func (c *Cache) Relisted(resource string) []Delta {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	found := c.feed(resource).informer.indexer.List()
+	deltas := make([]Delta, 0, len(found))
+	for _, obj := range found {
+		deltas = append(deltas, Delta{Type: watch.Added, New: obj.(client.Object)})
+	}
+	return deltas
+}

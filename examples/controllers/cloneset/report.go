@@ -267,7 +267,7 @@ func (r *Reconciler) truncate(ctx context.Context, v *view, status v1beta1.Clone
 		return !metav1.IsControlledBy(rev, v.cs)
 	})
 	protected := func(rev *appsv1.ControllerRevision) bool {
-		return rev.Name == status.UpdateRevision || rev.Name == status.CurrentRevision || rev.Name == v.current.Name
+		return rev.Name == status.UpdateRevision || rev.Name == status.CurrentRevision
 	}
 	inUse := func(rev *appsv1.ControllerRevision) bool {
 		return slices.ContainsFunc(v.members, func(m member) bool {

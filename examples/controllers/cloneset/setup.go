@@ -123,7 +123,7 @@ func withDefaults(o Options) Options {
 		o.PodWorkers = 16
 	}
 	if o.Calls == 0 {
-		o.Calls = 16
+		o.Calls = 8
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -29,11 +29,11 @@ const reasonsInEvent = 5
 
 // updatePods takes Pods to the revision they should have, within the budget.
 func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err error) {
-	acted, err = r.settle(ctx, v)
+	step := v.step(r.planner, false)
+	acted, err = r.settle(ctx, v, step)
 	if acted || err != nil || !v.updates {
 		return acted, err
 	}
-	step := v.step(r.planner, false)
 	if step.Update == 0 {
 		return false, nil
 	}
@@ -47,9 +47,23 @@ func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err e
 	})
 }
 
-// settle takes Pods out of PreparingUpdate that are where they should be: after a rollback, or kept by a partition (L-6).
-func (r *Reconciler) settle(ctx context.Context, v *view) (acted bool, err error) {
-	settled := v.pods(func(m *member) bool { return m.state == lifecycle.PreparingUpdate && m.updated })
+// settle takes Pods out of PreparingUpdate that are not to be updated any more: after a rollback, or because a partition
+// keeps them where they are (L-6). While updates are paused only those are settled that are where they should be.
+func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
+	preparing := func(m *member) bool { return m.state == lifecycle.PreparingUpdate }
+	if len(v.pods(preparing)) == 0 {
+		return false, nil
+	}
+	back := step.Update < 0
+	settled := v.pods(func(m *member) bool { return preparing(m) && m.updated != back })
+	if v.updates {
+		waiting := r.updateOrder(v, back)
+		for _, pod := range waiting[min(len(waiting), max(step.Update, -step.Update)):] {
+			if preparing(v.member(pod)) {
+				settled = append(settled, pod)
+			}
+		}
+	}
 	return r.each(ctx, v, settled, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		facts := v.machine.Facts(pod)
 		facts.Settled, facts.Complete = true, true
@@ -57,7 +71,19 @@ func (r *Reconciler) settle(ctx context.Context, v *view) (acted bool, err error
 	})
 }
 
-// chooseUpdates orders the candidates (C-41, C-42), cuts them to the step's number and walks them within the budget (C-43).
+// updateOrder returns the Pods that may be updated, or taken back, in order (C-41, C-42).
+func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
+	waiting := v.pods(func(m *member) bool {
+		return m.updated == back && !m.dying && !m.specified && !r.inPlace.InGracePeriod(m.pod)
+	})
+	podorder.SortForUpdate(waiting)
+	v.priority.Sort(waiting)
+	v.scatter.Apply(waiting, v.pods(func(*member) bool { return true }))
+	podorder.Front(waiting, func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate })
+	return waiting
+}
+
+// chooseUpdates cuts the candidates to the step's number and walks them within the budget (C-43).
 func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	back := step.Update < 0
 	unavailable, atTarget := 0, 0
@@ -70,13 +96,7 @@ func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 			}
 		}
 	}
-	waiting := v.pods(func(m *member) bool {
-		return m.updated == back && !m.dying && !m.specified && !r.inPlace.InGracePeriod(m.pod)
-	})
-	podorder.SortForUpdate(waiting)
-	v.priority.Sort(waiting)
-	v.scatter.Apply(waiting, v.pods(func(*member) bool { return true }))
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate })
+	waiting := r.updateOrder(v, back)
 	waiting = waiting[:min(len(waiting), max(step.Update, -step.Update))]
 
 	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, unavailable)

@@ -3,33 +3,25 @@
 package controllertest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -44,47 +36,10 @@ func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := config.CRDs.ReadDir("crd")
-	if err != nil {
+	if err := config.InstallCRDs(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		raw, err := config.CRDs.ReadFile("crd/" + file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		InstallCRD(t, c, raw)
-	}
-	// Discovery follows a moment after a CRD is established.
-	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
-		return c.List(ctx, &v1beta1.CloneSetList{}, client.Limit(1))
-	})
 	return c
-}
-
-// InstallCRD creates a CRD from its manifest unless it exists, and waits until it is established.
-func InstallCRD(t testing.TB, c client.Client, manifest []byte) {
-	t.Helper()
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(manifest, &crd.Object); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Create(t.Context(), crd); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
-	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
-			return err
-		}
-		raw, err := json.Marshal(crd.Object["status"])
-		if err != nil {
-			return err
-		}
-		if !strings.Contains(string(raw), `"Established"`) {
-			return fmt.Errorf("CRD %s is not established", crd.GetName())
-		}
-		return nil
-	})
 }
 
 // Manager runs the controllers until stop is called or the test ends; stop returns once they have ended.
@@ -158,7 +113,16 @@ func Watch(t testing.TB, c client.WithWatch, namespace string, check func(pods m
 			}
 		}
 	}()
-	t.Cleanup(func() { watcher.Stop(); cancel(); <-done })
+	t.Cleanup(func() {
+		select {
+		case <-done:
+			t.Error("the watch of Pods ended before the test: events were missed")
+		default:
+		}
+		watcher.Stop()
+		cancel()
+		<-done
+	})
 	return r
 }
 
@@ -170,37 +134,16 @@ func (r *Recorder) Events() []Event {
 }
 
 // Request is one answered request of the controllers, from the audit log.
-type Request struct {
-	Verb, Resource, Namespace, Name, UserAgent string
-	Code                                       int
-}
+type Request = audit.Request
 
 // Requests returns the requests since offset of clients whose user agent begins with agent, and the offset to go on from.
 func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Request, int64) {
 	t.Helper()
-	raw, err := os.ReadFile(auditLog)
+	requests, next, err := audit.Read(auditLog, offset, agent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []Request
-	scanner := bufio.NewScanner(bytes.NewReader(raw[offset:]))
-	scanner.Buffer(nil, 1<<24)
-	for scanner.Scan() {
-		var e struct {
-			Verb, UserAgent string
-			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
-			ResponseStatus  struct{ Code int }
-		}
-		if json.Unmarshal(scanner.Bytes(), &e) != nil || !strings.HasPrefix(e.UserAgent, agent) {
-			continue
-		}
-		resource := e.ObjectRef.Resource
-		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
-		}
-		out = append(out, Request{e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.UserAgent, e.ResponseStatus.Code})
-	}
-	return out, int64(len(raw))
+	return requests, next
 }
 
 // Tally counts requests by verb and resource, failed ones by their code beside.
@@ -210,11 +153,7 @@ func Tally(requests []Request, namespace string) map[string]int {
 		if r.Namespace != namespace {
 			continue
 		}
-		key := r.Verb + " " + r.Resource
-		if r.Code >= 300 {
-			key += fmt.Sprintf(" (%d)", r.Code)
-		}
-		out[key]++
+		out[r.String()]++
 	}
 	return out
 }

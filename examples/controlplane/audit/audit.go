@@ -1,0 +1,79 @@
+// Package audit answers "who asked the API server for what?": it reads the log that a control plane started with an audit log
+// writes, one JSON object a line.
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Request is one answered request.
+type Request struct {
+	// Verb is that of the API: get, list, watch, create, update, patch, delete, deletecollection.
+	Verb string
+	// Resource is the plural, with its subresource behind a slash: pods/status.
+	Resource string
+	// Namespace and Name are empty where the request had none.
+	Namespace, Name string
+	UserAgent       string
+	// Code is the HTTP status of the answer.
+	Code int
+}
+
+// IsWrite reports whether the request could have changed something.
+func (r Request) IsWrite() bool {
+	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+}
+
+// String renders verb, resource and, for a request that failed, the code: "patch pods/status (409)".
+func (r Request) String() string {
+	if r.Code >= 300 {
+		return fmt.Sprintf("%s %s (%d)", r.Verb, r.Resource, r.Code)
+	}
+	return r.Verb + " " + r.Resource
+}
+
+// Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset to go on from.
+// A line that is still being written is left for the next call.
+func Read(path string, offset int64, agent string) (requests []Request, next int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, offset, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, offset, fmt.Errorf("reading the audit log from %d: %w", offset, err)
+	}
+	reader := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return requests, offset, nil
+		}
+		if err != nil {
+			return requests, offset, fmt.Errorf("reading the audit log: %w", err)
+		}
+		offset += int64(len(line))
+		var e struct {
+			Verb, UserAgent string
+			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
+			ResponseStatus  struct{ Code int }
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			return requests, offset, fmt.Errorf("audit log, line that ends at %d: %w", offset, err)
+		}
+		if !strings.HasPrefix(e.UserAgent, agent) {
+			continue
+		}
+		resource := e.ObjectRef.Resource
+		if e.ObjectRef.Subresource != "" {
+			resource += "/" + e.ObjectRef.Subresource
+		}
+		requests = append(requests, Request{e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.UserAgent, e.ResponseStatus.Code})
+	}
+}
