@@ -8,7 +8,7 @@ GO      := go
 # Packages that start a control plane of their own run one after the other; two cores do not carry several.
 RACE    ?= -race
 
-.PHONY: help demo test test-unit test-cluster build bench lint generate verify apidiff clean
+.PHONY: help demo test test-unit test-cluster build bench lint generate verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ verify: generate ## generated files are current, modules are tidy, the root modu
 	@git diff --exit-code -- . || (echo "generated files are not current: run make generate and commit"; exit 1)
 	@for m in $(MODULES); do (cd $$m && GOWORK=off $(GO) mod tidy -diff) || exit 1; done
 	@bash .ci/requirements
+
+newest: ## build and test the kit against the newest Kubernetes libraries and controller-runtime
+	@bash .ci/newest
 
 apidiff: ## incompatible changes of the root module's API since the last tag
 	@bash .ci/apidiff

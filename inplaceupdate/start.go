@@ -29,7 +29,8 @@ type Target struct {
 // Start returns the change that begins an update: the readiness gate closed where the plan needs that, and either the
 // first batch or, with a grace period, the annotation that holds it. Merge it with the caller's own labels and send it.
 // The gate's condition is written whatever the Pod in the cache shows (U-11). An earlier update that has not completed is
-// superseded: what it still had to deliver is dropped, and its images do not count as done.
+// superseded: what it still had to deliver goes with this one, where the plan does not say otherwise, because the plan
+// starts from the revision that the Pod's label says; and its images do not count as done.
 //
 // The error is a reason.Reason: UpdateBlocked for a plan that is not possible, UnreadableState.
 func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Time) (podpatch.Change, error) {
@@ -40,6 +41,7 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 	if err != nil {
 		return podpatch.Change{}, err
 	}
+	plan = withUndelivered(pod, old, plan)
 	state := &State{
 		Revision:        target.Revision,
 		UpdateTimestamp: now,
@@ -69,6 +71,52 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 		return podpatch.Change{}, err
 	}
 	return change, c.putState(pod, &change, state)
+}
+
+// withUndelivered adds to the plan what an earlier update has not delivered. The given plan, which others share, is not
+// modified.
+func withUndelivered(pod *corev1.Pod, old *State, plan *Plan) *Plan {
+	if old == nil {
+		return plan
+	}
+	unsent := unsent(pod, &old.Progress)
+	if len(unsent) == 0 && !old.next() {
+		return plan
+	}
+	out := *plan
+	out.Images = maps.Clone(old.NextContainerImages)
+	if out.Images == nil {
+		out.Images = make(map[string]string)
+	}
+	maps.Copy(out.Images, plan.Images)
+	out.Resources = make(map[string]corev1.ResourceRequirements)
+	for _, from := range []map[string]corev1.ResourceRequirements{old.NextContainerResources, unsent, plan.Resources} {
+		for name, resources := range from {
+			out.Resources[name] = overlaid(out.Resources[name], resources)
+		}
+	}
+	out.RefMetadata = make(map[string]RefMetadata)
+	for _, from := range []map[string]RefMetadata{old.NextContainerRefMetadata, plan.RefMetadata} {
+		for name, refs := range from {
+			have := out.RefMetadata[name]
+			out.RefMetadata[name] = RefMetadata{Labels: united(have.Labels, refs.Labels), Annotations: united(have.Annotations, refs.Annotations)}
+		}
+	}
+	return &out
+}
+
+// overlaid returns the quantities of both, those of b where both have one.
+func overlaid(a, b corev1.ResourceRequirements) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: united(a.Limits, b.Limits), Requests: united(a.Requests, b.Requests)}
+}
+
+func united[M ~map[K]V, K comparable, V any](a, b M) M {
+	if len(a) == 0 {
+		return b
+	}
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
 }
 
 func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) error {

@@ -94,7 +94,13 @@ func show(ctx context.Context, cp *controlplane.ControlPlane, log logr.Logger) e
 	w := newWorld()
 	var out screen = &lines{out: os.Stdout, world: w}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
-		out = &table{out: os.Stdout, world: w}
+		out = &table{out: os.Stdout, world: w, lines: func() int {
+			_, height, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0
+			}
+			return height
+		}}
 	}
 	s := &story{client: c, world: w, screen: out, auditLog: cp.AuditLog()}
 	err = s.tell(ctx)

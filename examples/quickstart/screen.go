@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,7 +46,8 @@ type table struct {
 	out   io.Writer
 	world *world
 	head  string
-	drawn int // lines of the last picture
+	drawn int        // lines of the last picture
+	lines func() int // of the terminal; 0 if unknown
 }
 
 func (t *table) title(text string) {
@@ -63,9 +65,9 @@ const (
 )
 
 func (t *table) draw() {
-	rows := t.world.snapshot()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	rows, hidden := fitting(t.world.snapshot(), t.lines()-4)
 	var b strings.Builder
 	if t.drawn > 0 {
 		fmt.Fprintf(&b, up, t.drawn)
@@ -77,12 +79,26 @@ func (t *table) draw() {
 		line("%-12s %-11s %s %-10s %-8d %-9s %s", r.name, r.revision, readiness(r), r.how, r.restarts, string(r.uid)[:8], reason.Shorten(r.why, 60))
 	}
 	count := len(rows) + 2
+	if hidden > 0 {
+		line("%s... and %d more%s", dim, hidden, reset)
+		count++
+	}
 	for range max(t.drawn-count, 0) { // a shorter table leaves nothing of a longer one behind
 		line("")
 		count++
 	}
 	t.drawn = count
 	fmt.Fprint(t.out, b.String())
+}
+
+// fitting leaves out what the terminal has no room for, Pods that are gone first: a picture that scrolls cannot be redrawn.
+func fitting(rows []row, room int) (shown []row, hidden int) {
+	if room <= 0 || len(rows) <= room {
+		return rows, 0
+	}
+	shown = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.gone })
+	shown = shown[:min(len(shown), room)]
+	return shown, len(rows) - len(shown)
 }
 
 func readiness(r row) string {

@@ -132,11 +132,12 @@ func (s *story) part(ctx context.Context, title string, change func(*v1beta1.Clo
 	// The kit's planner tells before anything is written what is going to happen to Pods and why.
 	config := kruise.InPlace(apps.DefaultGates(), false)
 	plan := config.Plan(&before.Spec.Template, &cs.Spec.Template)
-	field := ""
+	field, why := "", ""
 	if !plan.Possible() {
 		field = plan.Blocking[0].Path
+		why = fmt.Sprintf("%s (%s)", field, plan.Blocking[0].Code)
 	}
-	s.world.begin(chapter{why: plan.Blocking.Summary(1)})
+	s.world.begin(chapter{why: why})
 	s.screen.title(title)
 	if err := s.client.Patch(ctx, &cs, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing the CloneSet: %w", err)

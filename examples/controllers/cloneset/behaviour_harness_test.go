@@ -77,7 +77,8 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	var unexpected []string
 	logger := funcr.New(func(prefix, args string) {
 		allowed := func(text string) bool { return strings.Contains(args, text) }
-		if strings.Contains(args, `"error"=`) && !slices.ContainsFunc(expected, allowed) {
+		// What is under way when the manager is told to stop ends with its context.
+		if strings.Contains(args, `"error"=`) && !allowed("context canceled") && !slices.ContainsFunc(expected, allowed) {
 			mu.Lock()
 			defer mu.Unlock()
 			unexpected = append(unexpected, prefix+" "+args)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,6 +88,8 @@ type Reconciler struct {
 	// busy holds the UIDs of Pods between the two writes that start an update, so that finishing does not open the gate
 	// which starting has just closed.
 	busy sync.Map
+	// doubts holds writes that were not answered.
+	doubts *doubts
 }
 
 // Reconcile brings one CloneSet a step closer to its spec.
@@ -95,6 +98,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &cs); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if err := r.doubts.settle(ctx, r.live, r.tracker, cs.UID); err != nil {
+		return ctrl.Result{}, fmt.Errorf("CloneSet %s: %w", req, err)
+	}
+	ctx = forOwner(ctx, cs.UID)
 	pending, err := r.tracker.Check(cs.UID, r.isLive)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("CloneSet %s: comparing the cache with own writes: %w", req, err)
@@ -282,15 +289,9 @@ func (r *Reconciler) refuse(ctx context.Context, cs *v1beta1.CloneSet, cause err
 	return ctrl.Result{}, r.reportRefusal(ctx, cs, list)
 }
 
-// retryable keeps only errors worth trying again: a reason alone waits for the input to change.
+// retryable keeps only errors worth trying again: a verdict waits for the input to change.
 func retryable(errs ...error) error {
-	var out []error
-	for _, err := range errs {
-		if err != nil && !isVerdict(err) {
-			out = append(out, err)
-		}
-	}
-	return errors.Join(out...)
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return !worthTrying(err) })...)
 }
 
 // verdict is an error that trying again does not mend: the controller reports it and waits for a change.
@@ -298,7 +299,16 @@ type verdict struct{ error }
 
 func (v verdict) Unwrap() error { return v.error }
 
-func isVerdict(err error) bool {
-	var v verdict
-	return errors.As(err, &v)
+// worthTrying reports whether anything in the error is no verdict: a verdict about one Pod says nothing about the others,
+// whose errors are joined with it.
+func worthTrying(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // It is the tree itself that is walked.
+	case nil, verdict:
+		return false
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), worthTrying)
+	case interface{ Unwrap() error }:
+		return e.Unwrap() == nil || worthTrying(e.Unwrap())
+	}
+	return true
 }

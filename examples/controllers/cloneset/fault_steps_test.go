@@ -206,6 +206,10 @@ func (w *world) let(waiting *faultapi.Waiting, fate faultapi.Fate) {
 	default:
 		w.logf("call %s", call)
 	}
+	if t.owner != nil && !t.wrote && call.Verb == "get" {
+		w.snapshot(t) // a read after which the task begins to decide
+	}
+	t.wrote = t.wrote || !call.IsRead()
 	truth := w.truth()
 	waiting.Release(fate)
 	w.harvest()

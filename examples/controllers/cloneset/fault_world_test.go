@@ -75,6 +75,7 @@ type task struct {
 	err    error
 	died   any
 
+	wrote   bool
 	owner   *v1beta1.CloneSet
 	pods    map[types.UID]*corev1.Pod
 	now     time.Time
@@ -238,7 +239,7 @@ func (w *world) wake(resource string, deltas []faultapi.Delta) {
 func (w *world) wakeOwner(d faultapi.Delta) {
 	switch {
 	case d.New == nil:
-		w.process.reconciler.tracker.Forget(d.Old.GetUID())
+		w.process.reconciler.forget(d.Old.GetUID())
 	case d.Old == nil || specChanged(event.UpdateEvent{ObjectOld: d.Old, ObjectNew: d.New}):
 		w.process.dirty["owner "+d.New.GetName()] = true
 	}
@@ -317,8 +318,11 @@ func (w *world) snapshot(t *task) {
 	if err := w.process.cache.Get(context.Background(), t.key, &cs); err != nil {
 		return
 	}
-	t.owner, t.pods = &cs, map[types.UID]*corev1.Pod{}
-	for _, pod := range w.process.reconciler.pods.Of(cs.UID) {
+	if t.owner == nil {
+		t.owner = &cs
+	}
+	t.pods = map[types.UID]*corev1.Pod{}
+	for _, pod := range w.process.reconciler.pods.Of(t.owner.UID) {
 		t.pods[pod.UID] = pod
 	}
 }

@@ -82,7 +82,8 @@ func (f *Finisher) send(ctx context.Context, pod *corev1.Pod, changes []podpatch
 	}
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
-		return ctrl.Result{}, nil
+		// Its event brings it back here, unless it was an admission plugin that had the conflict.
+		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }

@@ -90,6 +90,9 @@ func (c *cluster) change(name string, f func(*v1beta1.CloneSet)) {
 	c.t.Helper()
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
 		cs := c.get(ctx, name)
+		if err := ctx.Err(); err != nil {
+			return err // and cs is empty
+		}
 		f(cs)
 		return c.Update(ctx, cs)
 	})

@@ -73,8 +73,16 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 	}
 	s.selector = selector
 	replicas := ptr.Deref(cs.Spec.Replicas, 1)
-	if replicas < 0 {
-		failed(reason.Reason{Code: partition.InvalidValue, Path: "spec.replicas", New: strconv.Itoa(int(replicas)), Remedy: "use 0 or more"})
+	failed(negative("spec.replicas", replicas))
+	failed(negative("spec.minReadySeconds", cs.Spec.MinReadySeconds))
+	failed(negative("spec.revisionHistoryLimit", ptr.Deref(cs.Spec.RevisionHistoryLimit, 0)))
+	failed(negative("spec.progressDeadlineSeconds", ptr.Deref(cs.Spec.ProgressDeadlineSeconds, 0)))
+	switch cs.Spec.UpdateStrategy.Type {
+	case "", v1beta1.RollingUpdate, v1beta1.OnDelete:
+	default:
+		failed(reason.Reason{
+			Code: partition.InvalidValue, Path: "spec.updateStrategy.type", New: string(cs.Spec.UpdateStrategy.Type), Remedy: "use RollingUpdate or OnDelete",
+		})
 	}
 	s.rollout = rollout.Spec{
 		Replicas: int(replicas), ScaleMaxUnavailable: rollout.Unlimited,
@@ -91,6 +99,14 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 	}
 	s.updates = !s.paused && !s.onDelete
 	return s, nil
+}
+
+// negative refuses what cannot be a number of anything.
+func negative(path string, n int32) error {
+	if n >= 0 {
+		return nil
+	}
+	return reason.Reason{Code: partition.InvalidValue, Path: path, New: strconv.Itoa(int(n)), Remedy: "use 0 or more"}
 }
 
 // resolveUpdate reads the update strategy. Without rollingUpdate its defaults apply; OnDelete has a budget as well, for
@@ -117,6 +133,7 @@ func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
 	s.paused = ru.Paused
 	if in := ru.InPlaceUpdateStrategy; in != nil {
 		s.graceSeconds = in.GracePeriodSeconds
+		failed(negative(path+".inPlaceUpdateStrategy.gracePeriodSeconds", in.GracePeriodSeconds))
 	}
 	var err error
 	s.rollout.Partition, err = partition.Kept(path+".partition", ru.Partition, replicas)
@@ -125,6 +142,11 @@ func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
 	if ru.MaxSurge != nil {
 		surge, err := partition.Resolve(path+".maxSurge", ru.MaxSurge, int(*replicas), partition.Up|partition.Over100)
 		failed(err)
+		if surge > 0 && s.policy == v1beta1.InPlaceOnly {
+			failed(reason.Reason{
+				Code: partition.InvalidValue, Path: path + ".maxSurge", New: ru.MaxSurge.String(), Detail: "policy InPlaceOnly never replaces a Pod", Remedy: "use 0",
+			})
+		}
 		if !s.paused {
 			s.rollout.MaxSurge = surge
 		}
@@ -147,6 +169,10 @@ func (s *settings) compileOrder(path string, priority *pub.PriorityStrategy, sca
 	var err error
 	switch {
 	case priority == nil:
+	case len(priority.WeightPriority) > 0 && len(priority.OrderPriority) > 0:
+		err = reason.Reason{
+			Code: podorder.InvalidTerm, Path: path + ".priorityStrategy", New: "weightPriority and orderPriority", Remedy: "use one of the two",
+		}
 	case len(priority.WeightPriority) > 0:
 		terms := make([]podorder.WeightTerm, len(priority.WeightPriority))
 		for i := range priority.WeightPriority {

@@ -38,19 +38,25 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 		}
 	}
 	if step.Create > 0 {
-		return true, r.create(ctx, v, step)
+		acted, err = r.create(ctx, v, step)
+		if acted || err == nil {
+			return true, err
+		}
+		// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).
+		deleted, deleteErr := r.delete(ctx, v, step)
+		return deleted, errors.Join(err, deleteErr)
 	}
 	return r.delete(ctx, v, step)
 }
 
-// create makes the missing Pods, old ones first, each after its claims (C-8, C-10).
-func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) error {
+// create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any.
+func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	old := v.update
 	template := &v.cs.Spec.Template
 	if step.CreateOld > 0 {
 		content, err := r.decoder.Content(v.current)
 		if err != nil {
-			return fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
+			return false, fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
 		}
 		old, template = v.current, content.Template
 	}
@@ -72,13 +78,13 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) err
 		r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods, %d at revision %s", made, min(step.CreateOld, made), old.Name)
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return nil // everything here is about to go; trying again would only make noise
+		return true, nil // everything here is about to go; trying again would only make noise
 	}
 	if err != nil {
 		r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventFailedCreate, firstError(err))
-		return fmt.Errorf("CloneSet %s/%s: %d of %d Pods created: %w", v.cs.Namespace, v.cs.Name, made, len(ids), err)
+		return made > 0, fmt.Errorf("CloneSet %s/%s: %d of %d Pods created: %w", v.cs.Namespace, v.cs.Name, made, len(ids), err)
 	}
-	return nil
+	return true, nil
 }
 
 func (r *Reconciler) createPod(ctx context.Context, v *view, pod *corev1.Pod) error {

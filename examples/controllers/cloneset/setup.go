@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,7 +47,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(e event.DeleteEvent) bool { r.tracker.Forget(e.Object.GetUID()); return false },
+			DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
 			UpdateFunc: func(e event.UpdateEvent) bool { return specChanged(e) },
 		})).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
@@ -72,6 +73,12 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return nil
 }
 
+// forget drops what is kept about an owner that is gone.
+func (r *Reconciler) forget(owner types.UID) {
+	r.tracker.Forget(owner)
+	r.doubts.take(owner)
+}
+
 // specChanged drops the events of the controller's own status writes.
 func specChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
@@ -81,8 +88,9 @@ func specChanged(e event.UpdateEvent) bool {
 
 func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = withDefaults(options)
+	unanswered := &doubts{}
 	r := &Reconciler{
-		options: options, client: c, live: mgr.GetAPIReader(),
+		options: options, client: doubter{c, unanswered}, live: mgr.GetAPIReader(), doubts: unanswered,
 		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format (C-54).
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
 		inPlace: kruise.InPlace(options.Gates, options.ResizeInSpec),

@@ -89,7 +89,7 @@ func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	unavailable, atTarget := 0, 0
 	for i := range v.members {
 		m := &v.members[i]
-		if m.dying || (!m.specified && !m.available) {
+		if m.dying || !m.available {
 			unavailable++
 			if m.updated != back {
 				atTarget++

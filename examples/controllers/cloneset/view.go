@@ -88,9 +88,15 @@ func (v *view) read(pod *corev1.Pod, named sets.Set[string]) member {
 // ones in the scale phase (gate PreparingUpdateAsUpdate).
 func (v *view) setRevisions(current, update *appsv1.ControllerRevision) {
 	v.current, v.update = current, update
+	updated := 0
 	for i := range v.members {
 		m := &v.members[i]
-		m.updated = podstate.SameRevision(m.revision, update.Name)
+		if m.updated = podstate.SameRevision(m.revision, update.Name); m.updated {
+			updated++
+		}
+	}
+	if updated == len(v.members) && updated == v.rollout.Replicas {
+		v.current = update // the rollout is over, whether the status says so yet or not (C-49): nothing goes back from here
 	}
 }
 
@@ -109,6 +115,9 @@ func (v *view) counts(preparingCounts bool) rollout.Counts {
 			group.PreDeleting++
 		case m.specified:
 			group.Specified++
+			if !m.available {
+				group.SpecifiedUnavailable++
+			}
 		case !m.available:
 			group.Unavailable++
 		}
