@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,13 +12,9 @@ import (
 )
 
 func connect(ctx context.Context, cfg *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := manager.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering API types: %w", err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	c, err := manager.NewClient(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
+		return nil, err
 	}
 	return c, config.InstallCRDs(ctx, c)
 }

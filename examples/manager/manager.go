@@ -56,6 +56,19 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return v1beta1.AddToScheme(scheme)
 }
 
+// NewClient returns a client without a cache that knows every type the controllers use, for commands and tests.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering API types: %w", err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
 // Run runs the controllers until ctx ends. It returns an error when the API server cannot be reached or a controller cannot
 // be set up. Loggers come from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,18 +20,11 @@ func newLogger(w io.Writer) *log.Logger { return log.New(w, "", log.LstdFlags) }
 
 // connect installs the CRDs and waits until the API server serves them.
 func connect(ctx context.Context, cfg *rest.Config) (client.WithWatch, error) {
-	scheme := runtime.NewScheme()
-	if err := manager.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("registering API types: %w", err)
-	}
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	c, err := manager.NewClient(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	if err := config.InstallCRDs(ctx, c); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, config.InstallCRDs(ctx, c)
 }
 
 // writes counts the controllers' successful writes of Pods and their subresources since the log had the given size.

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,11 +27,7 @@ import (
 // Client returns an administrator's client that knows every API type, and installs the CRDs if they are not there yet.
 func Client(t testing.TB, cp *controlplane.ControlPlane) client.WithWatch {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := manager.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: scheme})
+	c, err := manager.NewClient(cp.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
