@@ -49,6 +49,10 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 	return r.delete(ctx, v, step)
 }
 
+// maxCreations bounds the Pods created in one pass, so that a mistyped number of replicas costs a quota and not the
+// controller's memory. The next pass goes on.
+const maxCreations = slowstart.MaxBatch
+
 // create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any.
 func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	old := v.update
@@ -64,7 +68,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (ac
 	for _, claim := range v.claims {
 		existing.Insert(claim.Name)
 	}
-	ids := r.instanceIDs(v, step.Create)
+	ids := r.instanceIDs(v, min(step.Create, maxCreations))
 	made, err := slowstart.Run(ctx, len(ids), 1, func(ctx context.Context, i int) error {
 		if err := r.createClaims(ctx, v, newClaims(v, ids[i], existing)); err != nil {
 			return err

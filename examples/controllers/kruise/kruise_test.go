@@ -1,0 +1,96 @@
+package kruise_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/lifecycle"
+)
+
+func ExampleInPlace() {
+	config := kruise.InPlace(apps.DefaultGates(), false)
+	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
+	to := from.DeepCopy()
+	to.Spec.Containers[0].Image = "app:v2"
+	fmt.Println(config.Plan(from, to).Possible(), config.Keys.Gate)
+	// Output: true InPlaceUpdateReady
+}
+
+func barrier(key string) *corev1.Container {
+	return &corev1.Container{Env: []corev1.EnvVar{{Name: "OTHER", Value: "1"}, {
+		Name: apps.EnvContainerBarrier,
+		ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "pod-barrier"}, Key: key,
+		}},
+	}}}
+}
+
+func TestLaunchPriority(t *testing.T) {
+	type answer struct {
+		Priority int
+		OK       bool
+	}
+	for _, tc := range []struct {
+		name string
+		in   *corev1.Container
+		want answer
+	}{
+		{"U-18 positive", barrier("p_10"), answer{10, true}},
+		{"U-18 zero", barrier("p_0"), answer{0, true}},
+		{"A-10 negative", barrier("p_-2147483647"), answer{-2147483647, true}},
+		{"other key", barrier("x"), answer{}},
+		{"no number", barrier("p_high"), answer{}},
+		{"no barrier", &corev1.Container{}, answer{}},
+		{"a literal is no barrier", &corev1.Container{Env: []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "p_1"}}}, answer{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			priority, ok := kruise.LaunchPriority(tc.in)
+			if !ok {
+				priority = 0
+			}
+			if diff := cmp.Diff(tc.want, answer{priority, ok}); diff != "" {
+				t.Errorf("LaunchPriority (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHasResizeSubresource(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v1.36.3": true, "v1.32.0": true, "v1.32+gke.1": true, "1.33": true, "v1.31.9": false, "v1.32.0-alpha.1": true,
+		"v1.9.0": false, "v2.0.0": true, "": false, "unknown": false,
+	} {
+		if got := kruise.HasResizeSubresource(version); got != want {
+			t.Errorf("U-12: HasResizeSubresource(%q) = %v, want %v", version, got, want)
+		}
+	}
+}
+
+func TestLifecycle(t *testing.T) {
+	none := kruise.Lifecycle(nil)
+	if none.Hooks != (lifecycle.Hooks{}) || none.Keys.State != "lifecycle.apps.kruise.io/state" {
+		t.Errorf("machine without hooks: %+v", none)
+	}
+	m := kruise.Lifecycle(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
+		LabelsHandler: map[string]string{"a": "b"}, FinalizersHandler: []string{"f"}, MarkPodNotReady: true,
+	}})
+	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true}
+	if diff := cmp.Diff(want, m.Hooks.PreDelete); diff != "" || m.Hooks.InPlaceUpdate != nil {
+		t.Errorf("preDelete (-want +got):\n%s", diff)
+	}
+}
+
+func TestWriter(t *testing.T) {
+	if got := kruise.Writer(lifecycle.PreDelete).Key; got != "preDeleteHook" {
+		t.Errorf("L-11: key %q", got)
+	}
+	if got := kruise.Writer(lifecycle.InPlaceUpdate).Key; got != "preUpdateHook" {
+		t.Errorf("L-11: key %q", got)
+	}
+}
