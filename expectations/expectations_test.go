@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -84,12 +85,7 @@ func (w *world) expect(t *testing.T, owner types.UID, live expectations.Live, wa
 
 func liveAre(uids ...types.UID) expectations.Live {
 	return func(_ expectations.Store, uid types.UID) bool {
-		for _, u := range uids {
-			if u == uid {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(uids, uid)
 	}
 }
 

@@ -84,9 +84,7 @@ func (c *cluster) deliver(n int) {
 func (c *cluster) relist() {
 	c.applied = len(c.events)
 	clear(c.cache)
-	for uid, terminating := range c.objects {
-		c.cache[uid] = terminating
-	}
+	maps.Copy(c.cache, c.objects)
 	c.store.set(fmt.Sprint(c.version))
 }
 

@@ -92,16 +92,22 @@ func TestEdit(t *testing.T) {
 		{"U-31 [BUG] no status, another leaves: repaired", is("", drainOnly), nil, writers{other}, is("False", drainOnly)},
 		{"U-31 [BUG] no status, nobody: repaired", is("", ""), nil, writers{other}, is("True", "[]")},
 		{
-			"reason is kept", &corev1.PodCondition{Status: "True", Reason: "R"}, writers{drain}, nil,
+			"reason is kept", &corev1.PodCondition{Status: "True", Reason: "R"},
+			writers{drain},
+			nil,
 			&corev1.PodCondition{Status: "False", Reason: "R", Message: drainOnly},
 		},
 		{
-			"fields of others are kept", is("False", `[ {"userAgent":"Agent","key":"z","since":"noon"} ]`), writers{drain}, nil,
+			"fields of others are kept", is("False", `[ {"userAgent":"Agent","key":"z","since":"noon"} ]`),
+			writers{drain},
+			nil,
 			is("False", `[{"userAgent":"Agent","key":"z","since":"noon"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`),
 		},
 		{
 			"an entry that occurs twice leaves as a whole",
-			is("False", `[{"userAgent":"Agent","key":"z"},{"userAgent":"Agent","key":"z"}]`), nil, writers{other}, is("True", "[]"),
+			is("False", `[{"userAgent":"Agent","key":"z"},{"userAgent":"Agent","key":"z"}]`), nil,
+			writers{other},
+			is("True", "[]"),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,7 +125,7 @@ func (p *process) cpu() float64 {
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	var user, system int
 	if len(fields) > 12 {
 		_, _ = fmt.Sscan(fields[11], &user)

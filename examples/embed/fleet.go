@@ -30,7 +30,7 @@ import (
 // Fleet keeps a number of equal Pods.
 type Fleet struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 	Spec              struct {
 		Replicas int                    `json:"replicas"`
 		Template corev1.PodTemplateSpec `json:"template"`
@@ -40,7 +40,7 @@ type Fleet struct {
 // DeepCopyObject makes Fleet a runtime.Object.
 func (f *Fleet) DeepCopyObject() runtime.Object {
 	out := *f
-	f.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.ObjectMeta = *f.ObjectMeta.DeepCopy()
 	f.Spec.Template.DeepCopyInto(&out.Spec.Template)
 	return &out
 }

@@ -24,7 +24,7 @@ import (
 // FleetList is a list of Fleets.
 type FleetList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Fleet `json:"items"`
 }
 

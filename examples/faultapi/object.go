@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,8 @@ func (k *kind) applyPatch(before []byte, t types.PatchType, patch []byte) ([]byt
 		return after, nil
 	case t == types.MergePatchType:
 		return mergePatch(before, patch)
+	case t == types.JSONPatchType:
+		return jsonPatch(before, patch)
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
@@ -85,6 +88,62 @@ func mergePatch(before, patch []byte) ([]byte, error) {
 		return nil, apierrors.NewInternalError(err)
 	}
 	return after, nil
+}
+
+// operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// jsonPatch is RFC 6902 reduced to test, add, replace and remove of members of objects.
+func jsonPatch(before, patch []byte) ([]byte, error) {
+	var object map[string]any
+	var operations []operation
+	if err := json.Unmarshal(before, &object); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, o := range operations {
+		if err := o.apply(object); err != nil {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+	}
+	after, err := json.Marshal(object)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return after, nil
+}
+
+func (o operation) apply(object map[string]any) error {
+	segments := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
+	last := len(segments) - 1
+	for i, segment := range segments {
+		segments[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+	}
+	for _, segment := range segments[:last] {
+		inner, ok := object[segment].(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: no object at %q", o.Path, segment)
+		}
+		object = inner
+	}
+	key := segments[last]
+	have, exists := object[key]
+	switch {
+	case o.Op == "add", o.Op == "replace" && exists:
+		object[key] = o.Value
+	case o.Op == "remove" && exists:
+		delete(object, key)
+	case o.Op == "test" && equality.Semantic.DeepEqual(have, o.Value):
+	default:
+		return fmt.Errorf("%s %s failed", o.Op, o.Path)
+	}
+	return nil
 }
 
 func mergeInto(object, changes map[string]any) map[string]any {

@@ -123,10 +123,10 @@ func TestCatchUpFails(t *testing.T) {
 				if !errors.Is(err, tc.want) {
 					t.Errorf("CatchUp = %v, want %v", err, tc.want)
 				}
-				if tc.want == expectations.UnknownStore && !strings.Contains(err.Error(), "persistentvolumeclaims") {
+				if errors.Is(tc.want, expectations.UnknownStore) && !strings.Contains(err.Error(), "persistentvolumeclaims") {
 					t.Errorf("CatchUp = %v, want it to name the store", err)
 				}
-				if tc.want == context.DeadlineExceeded && !strings.Contains(err.Error(), "pods: 150 -> 200") {
+				if errors.Is(tc.want, context.DeadlineExceeded) && !strings.Contains(err.Error(), "pods: 150 -> 200") {
 					t.Errorf("CatchUp = %v, want it to name what is missing", err)
 				}
 			})

@@ -188,10 +188,11 @@ func (c *cluster) checkPossible(seed uint64, config *inplaceupdate.Config, plan 
 		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
-		if step, err := config.Next(pod, metav1.Now()); err != nil || !step.Complete {
-			return fmt.Errorf("not complete: %v %w", step.Waiting, err)
+		step, err := config.Next(pod, metav1.Now())
+		if err == nil && !step.Complete {
+			err = step.Waiting
 		}
-		return nil
+		return err
 	})
 	if diff := cmp.Diff(deliveredOf(&to.ObjectMeta, &to.Spec), deliveredOf(&pod.ObjectMeta, &pod.Spec)); diff != "" {
 		c.t.Errorf("seed %d: the live Pod differs from the template (-template +Pod):\n%s", seed, diff)

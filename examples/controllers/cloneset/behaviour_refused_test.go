@@ -1,0 +1,146 @@
+package cloneset_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// TestRefused: an admission policy of the cluster does not let live Pods change.
+func TestRefused(t *testing.T) {
+	behave(t, "InPlaceWorkloadVerticalScaling=true", nil, []behaviour{
+		{"InPlaceIfPossible recreates a Pod whose change is refused, and says why", refusedRecreates},
+		{"InPlaceIfPossible recreates a Pod whose resize is refused", refusedResize},
+		{"InPlaceOnly waits in service, without trying for ever", refusedWaits},
+	})
+}
+
+// refuse has the API server refuse changes of Pods of this namespace. The rule is CEL over the new object.
+func (c *cluster) refuse(name, resource, rule string) (stop func()) {
+	c.t.Helper()
+	c.namespace = env.Namespace(c.t)
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{
+				{Expression: "!('probe' in object.metadata.annotations)", Message: "in force"},
+				{Expression: rule, Message: "frozen by policy"},
+			},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	if err := errors.Join(c.Create(c.t.Context(), policy), c.Create(c.t.Context(), binding)); err != nil {
+		c.t.Fatal(err)
+	}
+	stop = func() {
+		ctx := context.WithoutCancel(c.t.Context())
+		if err := errors.Join(client.IgnoreNotFound(c.Delete(ctx, binding)), client.IgnoreNotFound(c.Delete(ctx, policy))); err != nil {
+			c.t.Error(err)
+		}
+	}
+	c.t.Cleanup(stop)
+	return stop
+}
+
+// untilRefused waits until the policy is in force for the Pod.
+func (c *cluster) untilRefused(pod *corev1.Pod, subresource string) {
+	c.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
+	if subresource != "" {
+		patch = client.RawPatch("application/strategic-merge-patch+json", []byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"101m"}}}]}}`))
+	}
+	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
+		var err error
+		if subresource == "" {
+			err = c.Patch(ctx, pod.DeepCopy(), patch, client.DryRunAll)
+		} else {
+			err = c.SubResource(subresource).Patch(ctx, pod.DeepCopy(), patch, client.DryRunAll)
+		}
+		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+			return nil
+		}
+		return errors.Join(err, errors.New("the policy is not in force yet"))
+	})
+}
+
+func refusedRecreates(c *cluster) {
+	c.refuse("image", "pods", "object.spec.containers.all(c, c.image.endsWith(':v1'))")
+	c.create(c.cloneSet("noimage", 2, templateAnnotation("a", "b")))
+	before := identities(c.pods("noimage"))
+	c.untilRefused(&c.pods("noimage")[0], "")
+	c.change("noimage", setImage(0, "example.test/app:v2"))
+	c.until("noimage", settled)
+	for uid := range identities(c.untilPods("noimage", images(map[string]int{"v2": 2}))) {
+		if _, ok := before[uid]; ok {
+			c.t.Error("a Pod survived that cannot be changed")
+		}
+	}
+	c.untilEvent("noimage", apps.EventSuccessfulUpdatePodReCreate, string(podapply.Refused), "frozen by policy")
+}
+
+func refusedResize(c *cluster) {
+	c.refuse("resize", "pods/resize", "false")
+	c.create(c.cloneSet("noresize", 1, setResources(resources("100m", "64Mi", false))))
+	pod := c.pods("noresize")[0]
+	c.untilRefused(&pod, "resize")
+	c.change("noresize", setResources(resources("200m", "64Mi", false)))
+	c.untilGone(pod.Name)
+	c.untilResized("noresize", resources("200m", "64Mi", false))
+	c.untilEvent("noresize", apps.EventSuccessfulUpdatePodReCreate, pod.Name, string(podapply.Refused), "frozen by policy")
+}
+
+func refusedWaits(c *cluster) {
+	stop := c.refuse("only", "pods", "object.spec.containers.all(c, c.image.endsWith(':v1'))")
+	c.create(c.cloneSet("frozen", 1, policy(v1beta1.InPlaceOnly), templateAnnotation("a", "b")))
+	pod := c.pods("frozen")[0]
+	c.untilRefused(&pod, "")
+	c.change("frozen", setImage(0, "example.test/app:v2"))
+	c.until("frozen", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	c.untilPod(pod.Name, func(pod *corev1.Pod) error {
+		if !podstate.IsReady(pod) {
+			return errors.New("the Pod is not back in service")
+		}
+		return nil
+	})
+	since := c.mark()
+	c.witness("frozen")
+	c.witness("frozen-still")
+	want := map[string]int{"create pods": 2, "patch pods/status": 2}
+	if diff := cmp.Diff(want, c.writes("frozen", since)); diff != "" {
+		c.t.Errorf("writes besides the witnesses (-want +got):\n%s", diff)
+	}
+	stop()
+	// What a cluster owner changes wakes nobody; the next change of the template does.
+	c.change("frozen", setImage(0, "example.test/app:v3"))
+	c.until("frozen", settled)
+	c.until("frozen", withoutCondition(apps.ConditionFailedUpdate))
+	if live := c.pod(pod.Name); live.UID != pod.UID || live.Spec.Containers[0].Image != "example.test/app:v3" {
+		c.t.Errorf("Pod %s has image %s", live.Name, live.Spec.Containers[0].Image)
+	}
+}

@@ -1,0 +1,519 @@
+package faultapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes})
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// probe asks one API server what it does.
+type probe struct {
+	client.Client
+	t         *testing.T
+	ctx       context.Context
+	namespace string
+	bind      func(*corev1.Pod)
+}
+
+// TestSemantics runs the cases against the server in memory.
+func TestSemantics(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := manager.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range cases() {
+		t.Run(tc.name, func(t *testing.T) {
+			server, err := faultapi.New(scheme, time.Now, &v1beta1.CloneSet{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes := server.Nodes()
+			p := &probe{Client: server.Client(nil, nil), t: t, ctx: t.Context(), namespace: "default"}
+			p.bind = func(pod *corev1.Pod) {
+				if !nodes.Schedule(pod, "nowhere") {
+					t.Fatalf("Pod %s was not scheduled", pod.Name)
+				}
+			}
+			if got := tc.run(p); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSemanticsOfRealServer runs the same cases against the real one.
+func TestSemanticsOfRealServer(t *testing.T) {
+	cp := env.Start(t)
+	c := controllertest.Client(t, cp)
+	namespace := env.Namespace(t)
+	for _, tc := range cases() {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &probe{Client: c, t: t, ctx: t.Context(), namespace: namespace}
+			p.bind = func(pod *corev1.Pod) {
+				binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
+				p.must(c.SubResource("binding").Create(p.ctx, pod, binding))
+			}
+			if got := tc.run(p); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func (p *probe) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// pod creates a Pod that no scheduler and no kubelet will touch.
+func (p *probe) pod(change ...func(*corev1.Pod)) *corev1.Pod {
+	p.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-", Labels: map[string]string{"app": "probe"}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "nobody", AutomountServiceAccountToken: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](30),
+			Containers: []corev1.Container{{
+				Name: "app", Image: "example.test/app:v1",
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+			}},
+		},
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	p.must(p.Create(p.ctx, pod))
+	return pod
+}
+
+func (p *probe) cloneSet() *v1beta1.CloneSet {
+	p.t.Helper()
+	labels := map[string]string{"app": "probe"}
+	cs := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+			},
+		},
+		Status: v1beta1.CloneSetStatus{Replicas: 7},
+	}
+	p.must(p.Create(p.ctx, cs))
+	return cs
+}
+
+// fresh reads an object anew.
+func fresh[T client.Object](p *probe, obj T) T {
+	p.t.Helper()
+	out := obj.DeepCopyObject().(T)
+	p.must(p.Get(p.ctx, client.ObjectKeyFromObject(obj), out))
+	return out
+}
+
+func (p *probe) gone(obj client.Object) bool {
+	err := p.Get(p.ctx, client.ObjectKeyFromObject(obj), obj.DeepCopyObject().(client.Object))
+	return apierrors.IsNotFound(err)
+}
+
+// strategic patches a copy of the object, or one of its subresources, and describes the answer.
+func (p *probe) strategic(obj client.Object, sub, body string) string {
+	return p.patch(obj, sub, types.StrategicMergePatchType, body)
+}
+
+func (p *probe) patch(obj client.Object, sub string, t types.PatchType, body string) string {
+	obj = obj.DeepCopyObject().(client.Object)
+	if sub == "" {
+		return outcome(p.Client.Patch(p.ctx, obj, client.RawPatch(t, []byte(body))))
+	}
+	return outcome(p.SubResource(sub).Patch(p.ctx, obj, client.RawPatch(t, []byte(body))))
+}
+
+// outcome describes an error by what callers look at: code, reason and the fields of its causes.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return err.Error()
+	}
+	s := status.Status()
+	fields := map[string]bool{}
+	if s.Details != nil {
+		for _, cause := range s.Details.Causes {
+			fields[cause.Field] = true
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Code, s.Reason, strings.Join(slices.Sorted(maps.Keys(fields)), " ")))
+}
+
+// uidPatch is a patch with an UID and whatever else.
+func uidPatch(uid types.UID, more string) string {
+	return fmt.Sprintf(`{"metadata":{"uid":%q%s}}`, uid, more)
+}
+
+const otherUID = types.UID("00000000-0000-0000-0000-000000000000")
+
+type semantics struct {
+	name string
+	run  func(*probe) string
+	want string
+}
+
+func cases() []semantics {
+	return slices.Concat(createCases(), patchCases(), statusCases(), resizeCases(), deleteCases(), customCases(), otherCases())
+}
+
+func createCases() []semantics {
+	return []semantics{
+		{"create sets uid, generation, phase and qos", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning })
+			return fmt.Sprint(pod.UID != "", pod.ResourceVersion != "", !pod.CreationTimestamp.IsZero(), pod.Generation, pod.Status.Phase, pod.Status.QOSClass)
+		}, "true true true 1 Pending Burstable"},
+		{"create of a name that is taken", func(p *probe) string {
+			pod := p.pod()
+			again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: *pod.Spec.DeepCopy()}
+			return outcome(p.Create(p.ctx, again))
+		}, "409 AlreadyExists"},
+		{"create with a resourceVersion", func(p *probe) string {
+			pod := p.pod()
+			again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + "-2", ResourceVersion: pod.ResourceVersion}, Spec: *pod.Spec.DeepCopy()}
+			err := p.Create(p.ctx, again)
+			return fmt.Sprint(err != nil)
+		}, "true"},
+		{"create with a label value that is none", func(p *probe) string {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "bad", Labels: map[string]string{"a": strings.Repeat("x", 64)}}}
+			pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+			return outcome(p.Create(p.ctx, pod))
+		}, "422 Invalid metadata.labels"},
+	}
+}
+
+func patchCases() []semantics {
+	return []semantics{
+		{"patch of labels", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "", uidPatch(pod.UID, `,"labels":{"a":"b","app":null}`))
+			after := fresh(p, pod)
+			return fmt.Sprint(got, after.Labels, after.Generation, after.ResourceVersion != pod.ResourceVersion)
+		}, "ok map[a:b] 1 true"},
+		{"patch that changes nothing keeps the version", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "", uidPatch(pod.UID, `,"labels":{"app":"probe"}`))
+			return fmt.Sprint(got, fresh(p, pod).ResourceVersion == pod.ResourceVersion)
+		}, "ok true"},
+		{"patch with another uid", func(p *probe) string {
+			return p.strategic(p.pod(), "", uidPatch(otherUID, `,"labels":{"a":"b"}`))
+		}, "422 Invalid metadata.uid"},
+		{"patch with an old resourceVersion", func(p *probe) string {
+			pod := p.pod()
+			p.must(p.Client.Patch(p.ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+			return p.strategic(pod, "", fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{"a":"c"}}}`, pod.ResourceVersion))
+		}, "409 Conflict"},
+		{"patch with an old resourceVersion and another uid", func(p *probe) string {
+			return p.strategic(p.pod(), "", fmt.Sprintf(`{"metadata":{"resourceVersion":"1","uid":%q}}`, otherUID))
+		}, "409 Conflict"},
+		{"patch of what is not there", func(p *probe) string {
+			pod := p.pod()
+			pod.Name += "-not"
+			return p.strategic(pod, "", uidPatch(pod.UID, ""))
+		}, "404 NotFound"},
+		{"patch of an image raises the generation", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "", `{"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]}}`)
+			after := fresh(p, pod)
+			return fmt.Sprint(got, after.Spec.Containers[0].Image, after.Generation)
+		}, "ok example.test/app:v2 2"},
+		{"patch of an immutable field", func(p *probe) string {
+			return p.strategic(p.pod(), "", `{"spec":{"containers":[{"name":"app","env":[{"name":"A","value":"1"}]}]}}`)
+		}, "422 Invalid spec"},
+		{"patch of resources without resize", func(p *probe) string {
+			return p.strategic(p.pod(), "", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
+		}, "422 Invalid spec"},
+		{"patch of the status without its subresource", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "", `{"status":{"phase":"Running"}}`)
+			after := fresh(p, pod)
+			return fmt.Sprint(got, after.Status.Phase, after.ResourceVersion == pod.ResourceVersion)
+		}, "ok Pending true"},
+		{"patch removes one finalizer", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/a", "example.test/b"} })
+			got := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/a"]}}`)
+			after := fresh(p, pod)
+			p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/b"]}}`)
+			return fmt.Sprint(got, after.Finalizers)
+		}, "ok [example.test/b]"},
+		{"patch removes one owner by uid", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) {
+				pod.OwnerReferences = []metav1.OwnerReference{
+					{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "b"},
+				}
+			})
+			got := p.strategic(pod, "", `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"a"}]}}`)
+			return fmt.Sprint(got, len(fresh(p, pod).OwnerReferences))
+		}, "ok 1"},
+		{"update with another uid", func(p *probe) string {
+			pod := p.pod()
+			pod.UID, pod.ResourceVersion = otherUID, ""
+			return outcome(p.Update(p.ctx, pod))
+		}, "409 Conflict"},
+		{"answer as metadata alone", func(p *probe) string {
+			pod := p.pod()
+			obj := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+			err := p.Client.Patch(p.ctx, obj, client.RawPatch(types.StrategicMergePatchType, []byte(uidPatch(pod.UID, `,"labels":{"a":"b"}`))))
+			return fmt.Sprint(outcome(err), obj.UID == pod.UID, obj.Labels, obj.ResourceVersion == fresh(p, pod).ResourceVersion)
+		}, "ok true map[a:b app:probe] true"},
+	}
+}
+
+func statusCases() []semantics {
+	const condition = `"status":{"conditions":[{"type":"example.test/gate","status":"True"}]}`
+	return []semantics{
+		{"status patch keeps labels and annotations and drops the spec", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "status", `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"},"finalizers":["example.test/f"]},"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]},`+condition+`}`)
+			after := fresh(p, pod)
+			p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
+			return fmt.Sprint(got, after.Labels["a"], after.Annotations["c"], after.Finalizers, after.Spec.Containers[0].Image, after.Generation, len(after.Status.Conditions))
+		}, "ok b d [example.test/f] example.test/app:v1 1 1"},
+		{"status patch drops owner references", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "status", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]},`+condition+`}`)
+			return fmt.Sprint(got, len(fresh(p, pod).OwnerReferences))
+		}, "ok 0"},
+		{"status patch with another uid", func(p *probe) string {
+			return p.strategic(p.pod(), "status", `{"metadata":{"uid":"`+string(otherUID)+`"},`+condition+`}`)
+		}, "422 Invalid metadata.uid"},
+		{"status patch with an old resourceVersion", func(p *probe) string {
+			return p.strategic(p.pod(), "status", `{"metadata":{"resourceVersion":"1"},`+condition+`}`)
+		}, "409 Conflict"},
+		{"status patch keeps the quality of service and observed generations", func(p *probe) string {
+			pod := p.pod()
+			p.strategic(pod, "status", `{"status":{"observedGeneration":1,"conditions":[{"type":"example.test/gate","status":"False","observedGeneration":1}]}}`)
+			got := p.strategic(pod, "status", `{"status":{"qosClass":null,"observedGeneration":null,"conditions":[{"type":"example.test/gate","status":"True","observedGeneration":null}]}}`)
+			after := fresh(p, pod)
+			return fmt.Sprint(got, after.Status.QOSClass, after.Status.ObservedGeneration, after.Status.Conditions[0].ObservedGeneration)
+		}, "ok Burstable 1 1"},
+		{"status patch that changes nothing keeps the version", func(p *probe) string {
+			pod := p.pod()
+			p.strategic(pod, "status", `{`+condition+`}`)
+			before := fresh(p, pod)
+			got := p.strategic(pod, "status", `{`+condition+`}`)
+			return fmt.Sprint(got, fresh(p, pod).ResourceVersion == before.ResourceVersion)
+		}, "ok true"},
+	}
+}
+
+func resizeCases() []semantics {
+	return []semantics{
+		{"resize drops labels and images", func(p *probe) string {
+			pod := p.pod()
+			got := p.strategic(pod, "resize", `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"app","image":"example.test/app:v2","resources":{"requests":{"cpu":"200m"}}}]}}`)
+			after := fresh(p, pod)
+			return fmt.Sprint(got, after.Labels, after.Spec.Containers[0].Image, after.Spec.Containers[0].Resources.Requests.Cpu(), after.Generation)
+		}, "ok map[app:probe] example.test/app:v1 200m 2"},
+		{"resize with another uid", func(p *probe) string {
+			return p.strategic(p.pod(), "resize", `{"metadata":{"uid":"`+string(otherUID)+`"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
+		}, "422 Invalid metadata.uid"},
+		{"resize with an old resourceVersion", func(p *probe) string {
+			return p.strategic(p.pod(), "resize", `{"metadata":{"resourceVersion":"1"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
+		}, "409 Conflict"},
+		{"resize that would change the quality of service", func(p *probe) string {
+			return p.strategic(p.pod(), "resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m","memory":"1Mi"},"limits":{"cpu":"200m","memory":"1Mi"}}}]}}`)
+		}, "422 Invalid spec"},
+		{"resize of what cannot be resized", func(p *probe) string {
+			return p.strategic(p.pod(), "resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"ephemeral-storage":"1Mi"}}}]}}`)
+		}, "422 Invalid spec"},
+		{"resize that removes a request", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Mi")
+			})
+			return p.strategic(pod, "resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":null}}}]}}`)
+		}, "422 Invalid spec.containers[0].resources.requests"},
+	}
+}
+
+func deleteCases() []semantics {
+	uid := func(uid types.UID) client.DeleteOption { return client.Preconditions{UID: &uid} }
+	return []semantics{
+		{"delete with another uid", func(p *probe) string { return outcome(p.Delete(p.ctx, p.pod(), uid(otherUID))) }, "409 Conflict"},
+		{"delete with an old resourceVersion", func(p *probe) string {
+			return outcome(p.Delete(p.ctx, p.pod(), client.Preconditions{ResourceVersion: ptr.To("1")}))
+		}, "409 Conflict"},
+		{"delete of a Pod without node is immediate", func(p *probe) string {
+			pod := p.pod()
+			return fmt.Sprint(outcome(p.Delete(p.ctx, pod, uid(pod.UID))), p.gone(pod))
+		}, "ok true"},
+		{"delete of a Pod on a node is graceful", func(p *probe) string {
+			pod := p.pod()
+			p.bind(pod)
+			before := fresh(p, pod)
+			got := outcome(p.Delete(p.ctx, pod, uid(pod.UID)))
+			after := fresh(p, pod)
+			again := outcome(p.Delete(p.ctx, pod))
+			same := fresh(p, pod).ResourceVersion == after.ResourceVersion
+			last := outcome(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
+			return fmt.Sprint(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, after.Generation-before.Generation, again, same, last, p.gone(pod))
+		}, "ok true 30 1 ok true ok true"},
+		{"delete of a Pod that has failed is immediate", func(p *probe) string {
+			pod := p.pod()
+			p.bind(pod)
+			p.strategic(pod, "status", `{"status":{"phase":"Failed"}}`)
+			return fmt.Sprint(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
+		}, "ok true"},
+		{"delete of a Pod with grace 0 in its spec is immediate", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0) })
+			p.bind(pod)
+			return fmt.Sprint(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
+		}, "ok true"},
+		{"delete waits for finalizers", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
+			got := outcome(p.Delete(p.ctx, pod))
+			after := fresh(p, pod)
+			add := p.strategic(pod, "", `{"metadata":{"finalizers":["example.test/g"]}}`)
+			free := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
+			return fmt.Sprint(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, add, free, p.gone(pod))
+		}, "ok true 0 422 Invalid metadata.finalizers ok true"},
+		{"delete of a Pod on a node with finalizers", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
+			p.bind(pod)
+			got := outcome(p.Delete(p.ctx, pod))
+			end := outcome(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
+			after := fresh(p, pod)
+			free := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
+			return fmt.Sprint(got, end, *after.DeletionGracePeriodSeconds, free, p.gone(pod))
+		}, "ok ok 0 ok true"},
+		{"delete of what is not there", func(p *probe) string {
+			pod := p.pod()
+			pod.Name += "-not"
+			return outcome(p.Delete(p.ctx, pod))
+		}, "404 NotFound"},
+		{"status patch cannot undo a deletion", func(p *probe) string {
+			pod := p.pod()
+			p.bind(pod)
+			p.must(p.Delete(p.ctx, pod))
+			got := p.strategic(pod, "status", `{"metadata":{"deletionTimestamp":null},"status":{"reason":"x"}}`)
+			after := fresh(p, pod)
+			p.must(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
+			return fmt.Sprint(got, after.DeletionTimestamp != nil, after.Status.Reason)
+		}, "ok true x"},
+	}
+}
+
+func customCases() []semantics {
+	const status = `"status":{"replicas":3,"readyReplicas":0,"availableReplicas":0,"updatedReplicas":0,"updatedReadyReplicas":0}`
+	return []semantics{
+		{"custom: create drops the status", func(p *probe) string {
+			cs := p.cloneSet()
+			return fmt.Sprint(cs.Generation, fresh(p, cs).Status.Replicas)
+		}, "1 0"},
+		{"custom: status patch drops spec and metadata", func(p *probe) string {
+			cs := p.cloneSet()
+			got := p.patch(cs, "status", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}},"spec":{"replicas":5},`+status+`}`)
+			after := fresh(p, cs)
+			return fmt.Sprint(got, len(after.Labels), *after.Spec.Replicas, after.Status.Replicas, after.Generation)
+		}, "ok 0 0 3 1"},
+		{"custom: status patch with another uid is carried out", func(p *probe) string {
+			cs := p.cloneSet()
+			got := p.patch(cs, "status", types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},`+status+`}`)
+			after := fresh(p, cs)
+			return fmt.Sprint(got, after.UID == cs.UID, after.Status.Replicas)
+		}, "ok true 3"},
+		{"custom: status patch with an old resourceVersion", func(p *probe) string {
+			return p.patch(p.cloneSet(), "status", types.MergePatchType, `{"metadata":{"resourceVersion":"1"},`+status+`}`)
+		}, "409 Conflict"},
+		{"custom: status patch that tests the uid", func(p *probe) string {
+			cs := p.cloneSet()
+			body := func(uid types.UID) string {
+				return fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q},{"op":"add","path":"/status","value":{"replicas":3,"readyReplicas":0,"availableReplicas":0,"updatedReplicas":0,"updatedReadyReplicas":0}}]`, uid)
+			}
+			other := p.patch(cs, "status", types.JSONPatchType, body(otherUID))
+			own := p.patch(cs, "status", types.JSONPatchType, body(cs.UID))
+			return fmt.Sprint(other, " ", own, " ", fresh(p, cs).Status.Replicas)
+		}, "422 Invalid ok 3"},
+		{"custom: patch of the spec raises the generation and drops the status", func(p *probe) string {
+			cs := p.cloneSet()
+			got := p.patch(cs, "", types.MergePatchType, `{"spec":{"replicas":5},`+status+`}`)
+			after := fresh(p, cs)
+			return fmt.Sprint(got, *after.Spec.Replicas, after.Status.Replicas, after.Generation)
+		}, "ok 5 0 2"},
+		{"custom: patch with another uid", func(p *probe) string {
+			return p.patch(p.cloneSet(), "", types.MergePatchType, uidPatch(otherUID, `,"labels":{"a":"b"}`))
+		}, "422 Invalid metadata.uid"},
+		{"custom: patch of labels keeps the generation", func(p *probe) string {
+			cs := p.cloneSet()
+			got := p.patch(cs, "", types.MergePatchType, uidPatch(cs.UID, `,"labels":{"a":"b"}`))
+			return fmt.Sprint(got, fresh(p, cs).Generation)
+		}, "ok 1"},
+		{"custom: strategic merge patch", func(p *probe) string {
+			return p.strategic(p.cloneSet(), "", `{"spec":{"replicas":5}}`)
+		}, "415 UnsupportedMediaType"},
+		{"custom: update without resourceVersion", func(p *probe) string {
+			cs := p.cloneSet()
+			cs.ResourceVersion = ""
+			return outcome(p.Update(p.ctx, cs))
+		}, "422 Invalid metadata.resourceVersion"},
+	}
+}
+
+func otherCases() []semantics {
+	return []semantics{
+		{"claims are protected", func(p *probe) string {
+			claim := &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-", Finalizers: []string{"example.test/hold"}},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("none"),
+					Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				},
+			}
+			p.must(p.Create(p.ctx, claim))
+			protected := slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection")
+			got := outcome(p.Delete(p.ctx, claim))
+			after := fresh(p, claim)
+			p.strategic(claim, "", `{"metadata":{"finalizers":null}}`)
+			return fmt.Sprint(protected, claim.Status.Phase, got, after.DeletionTimestamp != nil)
+		}, "truePending ok true"},
+		{"revisions have no generation and are deleted at once", func(p *probe) string {
+			rev := &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},
+				Data:       runtime.RawExtension{Raw: json.RawMessage(`{"a":1}`)}, Revision: 1,
+			}
+			p.must(p.Create(p.ctx, rev))
+			got := p.patch(rev, "", types.MergePatchType, uidPatch(rev.UID, "")[:len(uidPatch(rev.UID, ""))-1]+`,"revision":2}`)
+			after := fresh(p, rev)
+			data := p.patch(rev, "", types.MergePatchType, `{"data":{"a":2}}`)
+			return fmt.Sprint(got, after.Generation, after.Revision, data, outcome(p.Delete(p.ctx, rev)), p.gone(rev))
+		}, "ok0 2422 Invalid dataoktrue"},
+	}
+}
