@@ -59,14 +59,10 @@ func (d *differ) compare(path string, from, to reflect.Value) {
 	}
 }
 
-// isLeaf reports whether a struct is a value of its own kind, such as a quantity, whose fields mean nothing to a reader.
+// isLeaf reports whether a struct is a value of its own kind, such as a quantity or a time, whose fields mean nothing to a
+// reader: it writes itself as JSON.
 func isLeaf(t reflect.Type) bool {
-	for field := range t.Fields() {
-		if !field.IsExported() {
-			return true
-		}
-	}
-	return false
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
 
 func (d *differ) compareFields(path string, from, to reflect.Value) {

@@ -33,12 +33,15 @@ func NewPlanner(config Config, decoder *revision.Decoder, extra func(from, to *a
 }
 
 // Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks
-// (U-1). The plan is shared: read only.
+// (U-1). The plan is shared: read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
 func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 	if from == nil {
 		return &Plan{Blocking: reason.List{{
 			Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's own revision is not in the history", Remedy: "recreate the Pod",
 		}}}
+	}
+	if from.UID == "" || to.UID == "" {
+		return p.compute(from, to)
 	}
 	key := pair{from.UID, to.UID}
 	p.mu.RLock()

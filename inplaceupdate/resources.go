@@ -125,10 +125,11 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 	used, guaranteed := false, true
 	for _, r := range all {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			limit, request := r.Limits[name], r.Requests[name]
+			limit := r.Limits[name]
+			request, set := r.Requests[name]
 			used = used || !limit.IsZero() || !request.IsZero()
-			// An unset request is defaulted to the limit on the live Pod.
-			same := request.IsZero() || request.Cmp(limit) == 0
+			// An unset request is defaulted to the limit on the live Pod; a zero that somebody wrote is not.
+			same := !set || request.Cmp(limit) == 0
 			guaranteed = guaranteed && !limit.IsZero() && same
 		}
 	}

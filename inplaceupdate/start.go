@@ -52,6 +52,7 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 			SupersededImages:      c.superseded(pod, old, plan),
 		},
 	}
+	c.inherit(pod, old, plan, state)
 	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
 	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
 		change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionFalse, Reason: ReasonStart}}
@@ -95,14 +96,40 @@ func withUndelivered(pod *corev1.Pod, old *State, plan *Plan) *Plan {
 			out.Resources[name] = overlaid(out.Resources[name], resources)
 		}
 	}
-	out.RefMetadata = make(map[string]RefMetadata)
-	for _, from := range []map[string]RefMetadata{old.NextContainerRefMetadata, plan.RefMetadata} {
-		for name, refs := range from {
-			have := out.RefMetadata[name]
-			out.RefMetadata[name] = RefMetadata{Labels: united(have.Labels, refs.Labels), Annotations: united(have.Annotations, refs.Annotations)}
+	out.RefMetadata = maps.Clone(plan.RefMetadata)
+	for name, refs := range old.NextContainerRefMetadata {
+		if out.RefMetadata == nil {
+			out.RefMetadata = make(map[string]RefMetadata)
+		}
+		have := out.RefMetadata[name]
+		out.RefMetadata[name] = RefMetadata{
+			Labels:      united(plan.unmentioned(refs.Labels, labelsOf), have.Labels),
+			Annotations: united(plan.unmentioned(refs.Annotations, annotationsOf), have.Annotations),
 		}
 	}
 	return &out
+}
+
+func labelsOf(r RefMetadata) map[string]string { return r.Labels }
+
+func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
+
+// unmentioned returns the keys of earlier metadata about which the plan says nothing itself.
+func (p *Plan) unmentioned(earlier map[string]string, kind func(RefMetadata) map[string]string) map[string]string {
+	out := maps.Clone(earlier)
+	for key := range earlier {
+		_, label := p.Labels[key]
+		_, annotation := p.Annotations[key]
+		if label || annotation {
+			delete(out, key)
+		}
+		for _, refs := range p.RefMetadata {
+			if _, ok := kind(refs)[key]; ok {
+				delete(out, key)
+			}
+		}
+	}
+	return out
 }
 
 // overlaid returns the quantities of both, those of b where both have one.
@@ -136,18 +163,47 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) 
 	return err
 }
 
-// superseded collects, for the containers whose image the plan changes, the images of an update that is not complete yet.
-func (c *Config) superseded(pod *corev1.Pod, old *State, plan *Plan) map[string][]string {
-	if old == nil || len(plan.Images) == 0 {
-		return nil
+// inherit takes over what an earlier update still waits for in containers that the plan leaves alone, so that this one is
+// not complete before they are.
+func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) {
+	if old == nil {
+		return
 	}
-	var out map[string][]string
-	for name := range plan.Images {
-		if _, ok := old.LastContainerStatuses[name]; !ok || c.imageRuns(pod, &old.Progress, name) == nil {
+	for name, record := range old.LastContainerStatuses {
+		if _, changed := plan.Images[name]; changed || c.imageRuns(pod, &old.Progress, name) == nil {
 			continue
 		}
-		images := slices.Clone(old.SupersededImages[name])
-		if spec := podstate.Container(pod, name); spec != nil && !slices.Contains(images, spec.Image) {
+		if state.LastContainerStatuses == nil {
+			state.LastContainerStatuses = make(map[string]ContainerRecord)
+		}
+		state.LastContainerStatuses[name] = record
+		state.UpdateImages = true
+		if images := old.SupersededImages[name]; len(images) > 0 {
+			if state.SupersededImages == nil {
+				state.SupersededImages = make(map[string][]string)
+			}
+			state.SupersededImages[name] = images
+		}
+	}
+	state.UpdateResources = state.UpdateResources || (old.UpdateResources && len(c.unresized(pod)) > 0)
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (old.UpdateEnvFromMetadata && len(c.envUnreported(pod)) > 0)
+}
+
+// superseded collects, for the containers whose image the plan changes, the images of an update that is not complete yet,
+// and the present image of a container that is not reported: its node may be about to start that one, and the record of
+// what it runs is empty.
+func (c *Config) superseded(pod *corev1.Pod, old *State, plan *Plan) map[string][]string {
+	var out map[string][]string
+	for name := range plan.Images {
+		var images []string
+		status := podstate.ContainerStatus(pod, name)
+		open := status == nil || status.ImageID == ""
+		if old != nil {
+			if _, ok := old.LastContainerStatuses[name]; ok && c.imageRuns(pod, &old.Progress, name) != nil {
+				images, open = slices.Clone(old.SupersededImages[name]), true
+			}
+		}
+		if spec := podstate.Container(pod, name); open && spec != nil && !slices.Contains(images, spec.Image) {
 			images = append(images, spec.Image)
 		}
 		images = slices.DeleteFunc(images, func(image string) bool { return image == plan.Images[name] })

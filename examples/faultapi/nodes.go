@@ -27,6 +27,7 @@ type node struct {
 	view       *corev1.Pod
 	containers map[string]*container
 	failed     bool
+	unreported bool // since it was seen or has changed
 }
 
 type container struct {
@@ -106,7 +107,7 @@ func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 		n.pods[uid] = p
 	}
 	changed := p.view == nil || p.view.ResourceVersion != current.ResourceVersion
-	p.view = current
+	p.view, p.unreported = current, p.unreported || changed
 	return changed
 }
 
@@ -143,6 +144,7 @@ func (n *Nodes) Run(uid types.UID) bool {
 		c.image, c.resources = spec.Image, spec.Resources
 		changed = true
 	}
+	p.unreported = p.unreported || changed
 	return changed
 }
 
@@ -158,7 +160,7 @@ func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
 	if p == nil || p.failed || p.containers[name] == nil || p.containers[name].ready == ready {
 		return false
 	}
-	p.containers[name].ready = ready
+	p.containers[name].ready, p.unreported = ready, true
 	return true
 }
 
@@ -169,6 +171,7 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 		return false
 	}
 	p.containers[name].restart(uid, name)
+	p.unreported = true
 	return true
 }
 
@@ -178,7 +181,7 @@ func (n *Nodes) Evict(uid types.UID) bool {
 	if p == nil || p.failed {
 		return false
 	}
-	p.failed = true
+	p.failed, p.unreported = true, true
 	for _, c := range p.containers {
 		c.ready = false
 	}
@@ -200,6 +203,7 @@ func (n *Nodes) Report(uid types.UID) bool {
 	if p == nil {
 		return false
 	}
+	p.unreported = false
 	before := n.server.Version()
 	now := n.server.time()
 	// A Pod that is gone is noticed by Observe.
@@ -320,17 +324,18 @@ func (n *Nodes) Settle() bool {
 	}
 	for _, uid := range n.Known() {
 		view := n.pods[uid].view
-		if !n.Observe(client.ObjectKeyFromObject(view), uid) && n.pods[uid] == nil {
+		news := n.Observe(client.ObjectKeyFromObject(view), uid)
+		p := n.pods[uid]
+		if p == nil {
 			continue
 		}
-		if n.pods[uid] == nil {
-			continue
+		news = n.Run(uid) || news
+		for name := range p.containers {
+			news = n.SetReady(uid, name, true) || news
 		}
-		n.Run(uid)
-		for name := range n.pods[uid].containers {
-			n.SetReady(uid, name, true)
+		if news || p.unreported {
+			n.Report(uid)
 		}
-		n.Report(uid)
 		n.Terminate(uid)
 	}
 	return n.server.Version() != before

@@ -65,7 +65,7 @@ func New(scheme *runtime.Scheme, now func() time.Time, custom ...client.Object) 
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := newPlainStrategy(&appsv1.ControllerRevision{})
+	revisions, err := newRevisionStrategy()
 	if err != nil {
 		return nil, err
 	}
@@ -252,23 +252,35 @@ func (s *Server) update(
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
-	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, path)
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
-	errs = append(errs, k.validateUpdate(sub, obj, old)...)
-	if len(errs) > 0 {
+	version := obj.GetResourceVersion()
+	obj.SetResourceVersion(old.GetResourceVersion())
+	same := equality.Semantic.DeepEqual(obj, old)
+	obj.SetResourceVersion(version)
+	if same && !endsNow(obj, old) {
+		return old, nil
+	}
+	if errs := k.validate(sub, obj, old); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if endsNow(obj, old) {
 		s.store(k, watch.Deleted, obj)
 		return obj, nil
 	}
-	obj.SetResourceVersion(old.GetResourceVersion())
-	if equality.Semantic.DeepEqual(obj, old) {
-		return old, nil
-	}
 	s.store(k, watch.Modified, obj)
 	return obj, nil
+}
+
+// validate leaves out metadata that has not changed: it was valid before.
+func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
+	var errs field.ErrorList
+	now, before := *metadataOf(obj), *metadataOf(old)
+	now.ResourceVersion, now.Generation = before.ResourceVersion, before.Generation
+	if !equality.Semantic.DeepEqual(now, before) {
+		path := field.NewPath("metadata")
+		errs = validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, path)
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
+	}
+	return append(errs, k.validateUpdate(sub, obj, old)...)
 }
 
 func checkVersion(k *kind, obj, old client.Object) error {

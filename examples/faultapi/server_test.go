@@ -178,6 +178,9 @@ func outcome(err error) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s %s", s.Code, s.Reason, strings.Join(slices.Sorted(maps.Keys(fields)), " ")))
 }
 
+// line puts its parts into one line.
+func line(parts ...any) string { return strings.TrimSpace(fmt.Sprintln(parts...)) }
+
 // uidPatch is a patch with an UID and whatever else.
 func uidPatch(uid types.UID, more string) string {
 	return fmt.Sprintf(`{"metadata":{"uid":%q%s}}`, uid, more)
@@ -199,7 +202,7 @@ func createCases() []semantics {
 	return []semantics{
 		{"create sets uid, generation, phase and qos", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning })
-			return fmt.Sprint(pod.UID != "", pod.ResourceVersion != "", !pod.CreationTimestamp.IsZero(), pod.Generation, pod.Status.Phase, pod.Status.QOSClass)
+			return line(pod.UID != "", pod.ResourceVersion != "", !pod.CreationTimestamp.IsZero(), pod.Generation, pod.Status.Phase, pod.Status.QOSClass)
 		}, "true true true 1 Pending Burstable"},
 		{"create of a name that is taken", func(p *probe) string {
 			pod := p.pod()
@@ -210,7 +213,7 @@ func createCases() []semantics {
 			pod := p.pod()
 			again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + "-2", ResourceVersion: pod.ResourceVersion}, Spec: *pod.Spec.DeepCopy()}
 			err := p.Create(p.ctx, again)
-			return fmt.Sprint(err != nil)
+			return line(err != nil)
 		}, "true"},
 		{"create with a label value that is none", func(p *probe) string {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "bad", Labels: map[string]string{"a": strings.Repeat("x", 64)}}}
@@ -226,12 +229,12 @@ func patchCases() []semantics {
 			pod := p.pod()
 			got := p.strategic(pod, "", uidPatch(pod.UID, `,"labels":{"a":"b","app":null}`))
 			after := fresh(p, pod)
-			return fmt.Sprint(got, after.Labels, after.Generation, after.ResourceVersion != pod.ResourceVersion)
+			return line(got, after.Labels, after.Generation, after.ResourceVersion != pod.ResourceVersion)
 		}, "ok map[a:b] 1 true"},
 		{"patch that changes nothing keeps the version", func(p *probe) string {
 			pod := p.pod()
 			got := p.strategic(pod, "", uidPatch(pod.UID, `,"labels":{"app":"probe"}`))
-			return fmt.Sprint(got, fresh(p, pod).ResourceVersion == pod.ResourceVersion)
+			return line(got, fresh(p, pod).ResourceVersion == pod.ResourceVersion)
 		}, "ok true"},
 		{"patch with another uid", func(p *probe) string {
 			return p.strategic(p.pod(), "", uidPatch(otherUID, `,"labels":{"a":"b"}`))
@@ -253,7 +256,7 @@ func patchCases() []semantics {
 			pod := p.pod()
 			got := p.strategic(pod, "", `{"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]}}`)
 			after := fresh(p, pod)
-			return fmt.Sprint(got, after.Spec.Containers[0].Image, after.Generation)
+			return line(got, after.Spec.Containers[0].Image, after.Generation)
 		}, "ok example.test/app:v2 2"},
 		{"patch of an immutable field", func(p *probe) string {
 			return p.strategic(p.pod(), "", `{"spec":{"containers":[{"name":"app","env":[{"name":"A","value":"1"}]}]}}`)
@@ -265,14 +268,14 @@ func patchCases() []semantics {
 			pod := p.pod()
 			got := p.strategic(pod, "", `{"status":{"phase":"Running"}}`)
 			after := fresh(p, pod)
-			return fmt.Sprint(got, after.Status.Phase, after.ResourceVersion == pod.ResourceVersion)
+			return line(got, after.Status.Phase, after.ResourceVersion == pod.ResourceVersion)
 		}, "ok Pending true"},
 		{"patch removes one finalizer", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/a", "example.test/b"} })
 			got := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/a"]}}`)
 			after := fresh(p, pod)
 			p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/b"]}}`)
-			return fmt.Sprint(got, after.Finalizers)
+			return line(got, after.Finalizers)
 		}, "ok [example.test/b]"},
 		{"patch removes one owner by uid", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) {
@@ -281,7 +284,7 @@ func patchCases() []semantics {
 				}
 			})
 			got := p.strategic(pod, "", `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"a"}]}}`)
-			return fmt.Sprint(got, len(fresh(p, pod).OwnerReferences))
+			return line(got, len(fresh(p, pod).OwnerReferences))
 		}, "ok 1"},
 		{"update with another uid", func(p *probe) string {
 			pod := p.pod()
@@ -292,7 +295,7 @@ func patchCases() []semantics {
 			pod := p.pod()
 			obj := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 			err := p.Client.Patch(p.ctx, obj, client.RawPatch(types.StrategicMergePatchType, []byte(uidPatch(pod.UID, `,"labels":{"a":"b"}`))))
-			return fmt.Sprint(outcome(err), obj.UID == pod.UID, obj.Labels, obj.ResourceVersion == fresh(p, pod).ResourceVersion)
+			return line(outcome(err), obj.UID == pod.UID, obj.Labels, obj.ResourceVersion == fresh(p, pod).ResourceVersion)
 		}, "ok true map[a:b app:probe] true"},
 	}
 }
@@ -305,12 +308,12 @@ func statusCases() []semantics {
 			got := p.strategic(pod, "status", `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"},"finalizers":["example.test/f"]},"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]},`+condition+`}`)
 			after := fresh(p, pod)
 			p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
-			return fmt.Sprint(got, after.Labels["a"], after.Annotations["c"], after.Finalizers, after.Spec.Containers[0].Image, after.Generation, len(after.Status.Conditions))
+			return line(got, after.Labels["a"], after.Annotations["c"], after.Finalizers, after.Spec.Containers[0].Image, after.Generation, len(after.Status.Conditions))
 		}, "ok b d [example.test/f] example.test/app:v1 1 1"},
 		{"status patch drops owner references", func(p *probe) string {
 			pod := p.pod()
 			got := p.strategic(pod, "status", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"a"}]},`+condition+`}`)
-			return fmt.Sprint(got, len(fresh(p, pod).OwnerReferences))
+			return line(got, len(fresh(p, pod).OwnerReferences))
 		}, "ok 0"},
 		{"status patch with another uid", func(p *probe) string {
 			return p.strategic(p.pod(), "status", `{"metadata":{"uid":"`+string(otherUID)+`"},`+condition+`}`)
@@ -323,14 +326,14 @@ func statusCases() []semantics {
 			p.strategic(pod, "status", `{"status":{"observedGeneration":1,"conditions":[{"type":"example.test/gate","status":"False","observedGeneration":1}]}}`)
 			got := p.strategic(pod, "status", `{"status":{"qosClass":null,"observedGeneration":null,"conditions":[{"type":"example.test/gate","status":"True","observedGeneration":null}]}}`)
 			after := fresh(p, pod)
-			return fmt.Sprint(got, after.Status.QOSClass, after.Status.ObservedGeneration, after.Status.Conditions[0].ObservedGeneration)
+			return line(got, after.Status.QOSClass, after.Status.ObservedGeneration, after.Status.Conditions[0].ObservedGeneration)
 		}, "ok Burstable 1 1"},
 		{"status patch that changes nothing keeps the version", func(p *probe) string {
 			pod := p.pod()
 			p.strategic(pod, "status", `{`+condition+`}`)
 			before := fresh(p, pod)
 			got := p.strategic(pod, "status", `{`+condition+`}`)
-			return fmt.Sprint(got, fresh(p, pod).ResourceVersion == before.ResourceVersion)
+			return line(got, fresh(p, pod).ResourceVersion == before.ResourceVersion)
 		}, "ok true"},
 	}
 }
@@ -341,7 +344,7 @@ func resizeCases() []semantics {
 			pod := p.pod()
 			got := p.strategic(pod, "resize", `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"app","image":"example.test/app:v2","resources":{"requests":{"cpu":"200m"}}}]}}`)
 			after := fresh(p, pod)
-			return fmt.Sprint(got, after.Labels, after.Spec.Containers[0].Image, after.Spec.Containers[0].Resources.Requests.Cpu(), after.Generation)
+			return line(got, after.Labels, after.Spec.Containers[0].Image, after.Spec.Containers[0].Resources.Requests.Cpu(), after.Generation)
 		}, "ok map[app:probe] example.test/app:v1 200m 2"},
 		{"resize with another uid", func(p *probe) string {
 			return p.strategic(p.pod(), "resize", `{"metadata":{"uid":"`+string(otherUID)+`"},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)
@@ -373,7 +376,7 @@ func deleteCases() []semantics {
 		}, "409 Conflict"},
 		{"delete of a Pod without node is immediate", func(p *probe) string {
 			pod := p.pod()
-			return fmt.Sprint(outcome(p.Delete(p.ctx, pod, uid(pod.UID))), p.gone(pod))
+			return line(outcome(p.Delete(p.ctx, pod, uid(pod.UID))), p.gone(pod))
 		}, "ok true"},
 		{"delete of a Pod on a node is graceful", func(p *probe) string {
 			pod := p.pod()
@@ -384,18 +387,18 @@ func deleteCases() []semantics {
 			again := outcome(p.Delete(p.ctx, pod))
 			same := fresh(p, pod).ResourceVersion == after.ResourceVersion
 			last := outcome(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
-			return fmt.Sprint(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, after.Generation-before.Generation, again, same, last, p.gone(pod))
+			return line(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, after.Generation-before.Generation, again, same, last, p.gone(pod))
 		}, "ok true 30 1 ok true ok true"},
 		{"delete of a Pod that has failed is immediate", func(p *probe) string {
 			pod := p.pod()
 			p.bind(pod)
 			p.strategic(pod, "status", `{"status":{"phase":"Failed"}}`)
-			return fmt.Sprint(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
+			return line(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
 		}, "ok true"},
 		{"delete of a Pod with grace 0 in its spec is immediate", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0) })
 			p.bind(pod)
-			return fmt.Sprint(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
+			return line(outcome(p.Delete(p.ctx, pod)), p.gone(pod))
 		}, "ok true"},
 		{"delete waits for finalizers", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
@@ -403,7 +406,7 @@ func deleteCases() []semantics {
 			after := fresh(p, pod)
 			add := p.strategic(pod, "", `{"metadata":{"finalizers":["example.test/g"]}}`)
 			free := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
-			return fmt.Sprint(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, add, free, p.gone(pod))
+			return line(got, after.DeletionTimestamp != nil, *after.DeletionGracePeriodSeconds, add, free, p.gone(pod))
 		}, "ok true 0 422 Invalid metadata.finalizers ok true"},
 		{"delete of a Pod on a node with finalizers", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
@@ -412,7 +415,7 @@ func deleteCases() []semantics {
 			end := outcome(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
 			after := fresh(p, pod)
 			free := p.strategic(pod, "", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
-			return fmt.Sprint(got, end, *after.DeletionGracePeriodSeconds, free, p.gone(pod))
+			return line(got, end, *after.DeletionGracePeriodSeconds, free, p.gone(pod))
 		}, "ok ok 0 ok true"},
 		{"delete of what is not there", func(p *probe) string {
 			pod := p.pod()
@@ -426,7 +429,7 @@ func deleteCases() []semantics {
 			got := p.strategic(pod, "status", `{"metadata":{"deletionTimestamp":null},"status":{"reason":"x"}}`)
 			after := fresh(p, pod)
 			p.must(p.Delete(p.ctx, pod, client.GracePeriodSeconds(0)))
-			return fmt.Sprint(got, after.DeletionTimestamp != nil, after.Status.Reason)
+			return line(got, after.DeletionTimestamp != nil, after.Status.Reason)
 		}, "ok true x"},
 	}
 }
@@ -436,19 +439,19 @@ func customCases() []semantics {
 	return []semantics{
 		{"custom: create drops the status", func(p *probe) string {
 			cs := p.cloneSet()
-			return fmt.Sprint(cs.Generation, fresh(p, cs).Status.Replicas)
+			return line(cs.Generation, fresh(p, cs).Status.Replicas)
 		}, "1 0"},
 		{"custom: status patch drops spec and metadata", func(p *probe) string {
 			cs := p.cloneSet()
 			got := p.patch(cs, "status", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}},"spec":{"replicas":5},`+status+`}`)
 			after := fresh(p, cs)
-			return fmt.Sprint(got, len(after.Labels), *after.Spec.Replicas, after.Status.Replicas, after.Generation)
+			return line(got, len(after.Labels), *after.Spec.Replicas, after.Status.Replicas, after.Generation)
 		}, "ok 0 0 3 1"},
 		{"custom: status patch with another uid is carried out", func(p *probe) string {
 			cs := p.cloneSet()
 			got := p.patch(cs, "status", types.MergePatchType, `{"metadata":{"uid":"`+string(otherUID)+`"},`+status+`}`)
 			after := fresh(p, cs)
-			return fmt.Sprint(got, after.UID == cs.UID, after.Status.Replicas)
+			return line(got, after.UID == cs.UID, after.Status.Replicas)
 		}, "ok true 3"},
 		{"custom: status patch with an old resourceVersion", func(p *probe) string {
 			return p.patch(p.cloneSet(), "status", types.MergePatchType, `{"metadata":{"resourceVersion":"1"},`+status+`}`)
@@ -460,13 +463,13 @@ func customCases() []semantics {
 			}
 			other := p.patch(cs, "status", types.JSONPatchType, body(otherUID))
 			own := p.patch(cs, "status", types.JSONPatchType, body(cs.UID))
-			return fmt.Sprint(other, " ", own, " ", fresh(p, cs).Status.Replicas)
+			return line(other, own, fresh(p, cs).Status.Replicas)
 		}, "422 Invalid ok 3"},
 		{"custom: patch of the spec raises the generation and drops the status", func(p *probe) string {
 			cs := p.cloneSet()
 			got := p.patch(cs, "", types.MergePatchType, `{"spec":{"replicas":5},`+status+`}`)
 			after := fresh(p, cs)
-			return fmt.Sprint(got, *after.Spec.Replicas, after.Status.Replicas, after.Generation)
+			return line(got, *after.Spec.Replicas, after.Status.Replicas, after.Generation)
 		}, "ok 5 0 2"},
 		{"custom: patch with another uid", func(p *probe) string {
 			return p.patch(p.cloneSet(), "", types.MergePatchType, uidPatch(otherUID, `,"labels":{"a":"b"}`))
@@ -474,7 +477,7 @@ func customCases() []semantics {
 		{"custom: patch of labels keeps the generation", func(p *probe) string {
 			cs := p.cloneSet()
 			got := p.patch(cs, "", types.MergePatchType, uidPatch(cs.UID, `,"labels":{"a":"b"}`))
-			return fmt.Sprint(got, fresh(p, cs).Generation)
+			return line(got, fresh(p, cs).Generation)
 		}, "ok 1"},
 		{"custom: strategic merge patch", func(p *probe) string {
 			return p.strategic(p.cloneSet(), "", `{"spec":{"replicas":5}}`)
@@ -502,8 +505,8 @@ func otherCases() []semantics {
 			got := outcome(p.Delete(p.ctx, claim))
 			after := fresh(p, claim)
 			p.strategic(claim, "", `{"metadata":{"finalizers":null}}`)
-			return fmt.Sprint(protected, claim.Status.Phase, got, after.DeletionTimestamp != nil)
-		}, "truePending ok true"},
+			return line(protected, claim.Status.Phase, got, after.DeletionTimestamp != nil)
+		}, "true Pending ok true"},
 		{"revisions have no generation and are deleted at once", func(p *probe) string {
 			rev := &appsv1.ControllerRevision{
 				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},
@@ -513,7 +516,7 @@ func otherCases() []semantics {
 			got := p.patch(rev, "", types.MergePatchType, uidPatch(rev.UID, "")[:len(uidPatch(rev.UID, ""))-1]+`,"revision":2}`)
 			after := fresh(p, rev)
 			data := p.patch(rev, "", types.MergePatchType, `{"data":{"a":2}}`)
-			return fmt.Sprint(got, after.Generation, after.Revision, data, outcome(p.Delete(p.ctx, rev)), p.gone(rev))
-		}, "ok0 2422 Invalid dataoktrue"},
+			return line(got, after.Generation, after.Revision, data, outcome(p.Delete(p.ctx, rev)), p.gone(rev))
+		}, "ok 0 2 422 Invalid data ok true"},
 	}
 }

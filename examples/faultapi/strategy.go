@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,6 +66,22 @@ func noSubresource(sub string) error {
 		return nil
 	}
 	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
+}
+
+// revisionStrategy is that of ControllerRevisions, whose content cannot change.
+type revisionStrategy struct{ plainStrategy }
+
+func newRevisionStrategy() (revisionStrategy, error) {
+	plain, err := newPlainStrategy(&appsv1.ControllerRevision{})
+	return revisionStrategy{plain}, err
+}
+
+func (revisionStrategy) validateUpdate(_ string, obj, old client.Object) field.ErrorList {
+	rev, before := obj.(*appsv1.ControllerRevision), old.(*appsv1.ControllerRevision)
+	if string(rev.Data.Raw) == string(before.Data.Raw) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("data"), "", "field is immutable")}
 }
 
 // claimStrategy is that of PersistentVolumeClaims.
@@ -275,6 +292,9 @@ func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.Erro
 			errs = append(errs, field.Forbidden(path, "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"))
 		}
 	case resizeSubresource:
+		if errs = removedResources(&pod.Spec, &before.Spec); len(errs) > 0 {
+			return errs
+		}
 		if qosOf(pod) != before.Status.QOSClass {
 			errs = append(errs, field.Invalid(path, qosOf(pod), "Pod QOS Class may not change as a result of resizing"))
 		}
@@ -313,7 +333,32 @@ func withMutable(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	return out
 }
 
-// withResources returns the spec with cpu and memory set back. Entries may be added but not removed.
+// removedResources reports requests and limits that a resize would take away.
+func removedResources(spec, before *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	if len(spec.Containers) != len(before.Containers) {
+		return nil
+	}
+	for i := range before.Containers {
+		path := field.NewPath("spec", "containers").Index(i).Child("resources")
+		for _, kind := range []struct {
+			name     string
+			old, now corev1.ResourceList
+		}{
+			{"requests", before.Containers[i].Resources.Requests, spec.Containers[i].Resources.Requests},
+			{"limits", before.Containers[i].Resources.Limits, spec.Containers[i].Resources.Limits},
+		} {
+			for name := range kind.old {
+				if _, ok := kind.now[name]; !ok {
+					errs = append(errs, field.Forbidden(path.Child(kind.name), "resource "+kind.name+" cannot be removed"))
+				}
+			}
+		}
+	}
+	return errs
+}
+
+// withResources returns the spec with cpu and memory set back.
 func withResources(spec, before *corev1.PodSpec) *corev1.PodSpec {
 	out := spec.DeepCopy()
 	back := func(containers, from []corev1.Container) {
@@ -321,11 +366,6 @@ func withResources(spec, before *corev1.PodSpec) *corev1.PodSpec {
 			set := func(list *corev1.ResourceList, old corev1.ResourceList) {
 				for name := range *list {
 					if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-						return
-					}
-				}
-				for name := range old {
-					if _, ok := (*list)[name]; !ok {
 						return
 					}
 				}

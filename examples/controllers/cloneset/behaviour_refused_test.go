@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -26,6 +28,7 @@ func TestRefused(t *testing.T) {
 		{"InPlaceIfPossible recreates a Pod whose change is refused, and says why", refusedRecreates},
 		{"InPlaceIfPossible recreates a Pod whose resize is refused", refusedResize},
 		{"InPlaceOnly waits in service, without trying for ever", refusedWaits},
+		{"InPlaceOnly says that a resize is refused, and goes on with the next one", refusedResizeWaits},
 	})
 }
 
@@ -68,12 +71,24 @@ func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	return stop
 }
 
+// untilAllowed waits until no policy is in force for the Pod.
+func (c *cluster) untilAllowed(pod *corev1.Pod) {
+	c.t.Helper()
+	probe := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
+	resize := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"app","resources":{}}]}}`))
+	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
+		return errors.Join(
+			c.Patch(ctx, pod.DeepCopy(), probe, client.DryRunAll),
+			c.SubResource("resize").Patch(ctx, pod.DeepCopy(), resize, client.DryRunAll))
+	})
+}
+
 // untilRefused waits until the policy is in force for the Pod.
 func (c *cluster) untilRefused(pod *corev1.Pod, subresource string) {
 	c.t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"probe":"1"}}}`))
 	if subresource != "" {
-		patch = client.RawPatch("application/strategic-merge-patch+json", []byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"101m"}}}]}}`))
+		patch = client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"101m"}}}]}}`))
 	}
 	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
 		var err error
@@ -129,18 +144,37 @@ func refusedWaits(c *cluster) {
 		return nil
 	})
 	since := c.mark()
-	c.witness("frozen")
-	c.witness("frozen-still")
-	want := map[string]int{"create pods": 2, "patch pods/status": 2}
+	// A witness that takes its time: a controller that tries again does so within a few seconds.
+	c.create(c.cloneSet("frozen-slow", 1, templateAnnotation(controlplane.StartDelay, "6s")))
+	want := map[string]int{"create pods": 1, "patch pods/status": 1}
 	if diff := cmp.Diff(want, c.writes("frozen", since)); diff != "" {
-		c.t.Errorf("writes besides the witnesses (-want +got):\n%s", diff)
+		c.t.Errorf("writes besides the witness (-want +got):\n%s", diff)
 	}
 	stop()
+	c.untilAllowed(&pod)
 	// What a cluster owner changes wakes nobody; the next change of the template does.
 	c.change("frozen", setImage(0, "example.test/app:v3"))
 	c.until("frozen", settled)
 	c.until("frozen", withoutCondition(apps.ConditionFailedUpdate))
 	if live := c.pod(pod.Name); live.UID != pod.UID || live.Spec.Containers[0].Image != "example.test/app:v3" {
 		c.t.Errorf("Pod %s has image %s", live.Name, live.Spec.Containers[0].Image)
+	}
+}
+
+func refusedResizeWaits(c *cluster) {
+	stop := c.refuse("onlyresize", "pods/resize", "false")
+	c.create(c.cloneSet("rigid", 1, policy(v1beta1.InPlaceOnly), setResources(resources("100m", "64Mi", false))))
+	pod := c.pods("rigid")[0]
+	c.untilRefused(&pod, "resize")
+	c.change("rigid", setResources(resources("200m", "64Mi", false)))
+	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	c.witness("rigid")
+	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	stop()
+	c.untilAllowed(&pod)
+	c.change("rigid", setResources(resources("300m", "64Mi", false)))
+	c.untilResized("rigid", resources("300m", "64Mi", false))
+	if live := c.pod(pod.Name); live.UID != pod.UID || live.Status.ContainerStatuses[0].RestartCount != 0 {
+		c.t.Errorf("Pod %s restarted %d times", live.Name, live.Status.ContainerStatuses[0].RestartCount)
 	}
 }

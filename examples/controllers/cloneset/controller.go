@@ -90,7 +90,10 @@ type Reconciler struct {
 	// which starting has just closed.
 	busy sync.Map
 	// doubts holds writes that were not answered.
-	doubts *doubts
+	doubts   *doubts
+	refusals refusals
+	// statuses holds what the cache may not show yet of the owners' own status.
+	statuses statuses
 }
 
 // Reconcile brings one CloneSet a step closer to its spec.
@@ -99,6 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &cs); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	r.statuses.overlay(&cs)
 	if err := r.doubts.settle(ctx, r.live, r.tracker, cs.UID); err != nil {
 		return ctrl.Result{}, fmt.Errorf("CloneSet %s: %w", req, err)
 	}
@@ -138,8 +142,11 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 	out := outcome{collisions: collisions}
 	if cs.DeletionTimestamp == nil {
 		out.acted, out.scaleErr = r.scale(ctx, v)
-		if !out.acted {
+		if !out.acted && !r.doubts.any(cs.UID) {
 			out.acted, out.updateErr = r.updatePods(ctx, v)
+		}
+		if out.updateErr == nil {
+			out.updateErr = r.refused(v)
 		}
 	}
 	return r.report(ctx, v, out)

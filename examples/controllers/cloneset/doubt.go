@@ -53,6 +53,13 @@ func (d *doubts) take(owner types.UID) []doubt {
 	return all
 }
 
+// any reports whether a write of the owner is in doubt: whatever else is decided on its view would lack that write.
+func (d *doubts) any(owner types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.owners[owner]) > 0
+}
+
 // settle turns the owner's doubts into expectations. What cannot be read now stays in doubt.
 func (d *doubts) settle(ctx context.Context, live client.Reader, tracker *expectations.Tracker, owner types.UID) error {
 	var failures []error

@@ -134,7 +134,7 @@ func (w *world) step() {
 		weight int
 		do     func()
 	}{
-		{30, w.release}, {18, w.startWork}, {18, w.deliver}, {20, w.nodeStep}, {3, w.userStep}, {4, w.hookStep}, {4, w.tick}, {2, w.collect}, {1, w.rare},
+		{30, w.release}, {18, w.startWork}, {18, w.deliver}, {20, w.nodeStep}, {5, w.userStep}, {4, w.hookStep}, {4, w.tick}, {2, w.collect}, {1, w.rare},
 	}
 	total := 0
 	for _, c := range choices {
@@ -235,8 +235,12 @@ func (w *world) deliver() {
 			behind = append(behind, resource)
 		}
 	}
-	if len(behind) == 0 {
+	switch {
+	case len(behind) == 0 && !w.process.started:
 		w.bookmark()
+		return
+	case len(behind) == 0:
+		w.nodeStep()
 		return
 	}
 	resource := behind[w.rng.IntN(len(behind))]

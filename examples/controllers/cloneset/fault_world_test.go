@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -69,7 +70,7 @@ type process struct {
 type task struct {
 	name string
 	key  types.NamespacedName
-	done bool
+	done atomic.Bool // a timer may end a task while the schedule looks on
 
 	result ctrl.Result
 	err    error
@@ -153,7 +154,7 @@ func (w *world) kill(why error) {
 	p.gate.Break(why)
 	synctest.Wait()
 	for name, t := range p.running {
-		if !t.done {
+		if !t.done.Load() {
 			panic(fmt.Sprintf("task %s outlives its process", name))
 		}
 	}
@@ -167,7 +168,7 @@ func (w *world) launch(t *task, work func(context.Context) (ctrl.Result, error))
 	go func() {
 		defer func() {
 			t.died = recover()
-			t.done = true
+			t.done.Store(true)
 		}()
 		t.result, t.err = work(ctx)
 	}()
@@ -180,7 +181,7 @@ func (w *world) harvest() {
 	p := w.process
 	for _, name := range slices.Sorted(maps.Keys(p.running)) {
 		t := p.running[name]
-		if !t.done {
+		if !t.done.Load() {
 			continue
 		}
 		delete(p.running, name)
@@ -240,7 +241,7 @@ func (w *world) wakeOwner(d faultapi.Delta) {
 	switch {
 	case d.New == nil:
 		w.process.reconciler.forget(d.Old.GetUID())
-	case d.Old == nil || specChanged(event.UpdateEvent{ObjectOld: d.Old, ObjectNew: d.New}):
+	case d.Old == nil || w.process.reconciler.ownerChanged(event.UpdateEvent{ObjectOld: d.Old, ObjectNew: d.New}):
 		w.process.dirty["owner "+d.New.GetName()] = true
 	}
 }
@@ -248,6 +249,7 @@ func (w *world) wakeOwner(d faultapi.Delta) {
 func (w *world) wakePod(d faultapi.Delta) {
 	if d.New == nil {
 		w.process.reconciler.tracker.Forget(d.Old.GetUID())
+		w.process.reconciler.refusals.forget(d.Old.GetUID())
 		return
 	}
 	w.process.dirty["pod "+d.New.GetName()] = true

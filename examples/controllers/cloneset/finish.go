@@ -66,10 +66,10 @@ func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		f.events.Event(&cs, corev1.EventTypeWarning, apps.EventFailedUpdate, err.Error())
 		return ctrl.Result{}, nil
 	}
-	return f.send(ctx, pod, changes, again)
+	return f.send(ctx, &cs, pod, changes, again)
 }
 
-func (f *Finisher) send(ctx context.Context, pod *corev1.Pod, changes []podpatch.Change, again time.Duration) (ctrl.Result, error) {
+func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.Pod, changes []podpatch.Change, again time.Duration) (ctrl.Result, error) {
 	patches, err := podpatch.Merge(pod, metav1.NewTime(f.options.Clock.Now()), changes...)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -84,6 +84,11 @@ func (f *Finisher) send(ctx context.Context, pod *corev1.Pod, changes []podpatch
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
+	}
+	if errors.Is(err, podapply.Refused) {
+		f.refusals.add(pod.UID, pod.Labels[apps.LabelRevision], f.options.Clock.Now(), err)
+		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
+		return ctrl.Result{RequeueAfter: refusalRetry}, nil // not an error: it is reported, and trying at once would only make noise
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }

@@ -113,6 +113,9 @@ func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta
 	var cs *v1beta1.CloneSet
 	controlplanetest.Eventually(c.t, 2*time.Minute, func(ctx context.Context) error {
 		cs = c.get(ctx, name)
+		if err := ctx.Err(); err != nil {
+			return err // and cs is empty
+		}
 		return want(cs)
 	})
 	return cs

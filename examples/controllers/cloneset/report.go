@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -46,6 +47,9 @@ func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Res
 	}
 	if v.wake > 0 && (wake == 0 || v.wake < wake) {
 		wake = v.wake
+	}
+	if errors.Is(out.updateErr, podapply.Refused) && (wake == 0 || refusalRetry < wake) {
+		wake = refusalRetry // whoever lifts the refusal does not wake the controller
 	}
 	return ctrl.Result{RequeueAfter: wake}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
 }
@@ -194,38 +198,33 @@ func (r *Reconciler) reportRefusal(ctx context.Context, cs *v1beta1.CloneSet, wh
 	return err
 }
 
-// writeStatus patches the status where it differs. The patch holds all of it, because the schema requires fields that a
-// diff against an empty status would leave out, and null for what has to go. version is the CloneSet's afterwards.
+// writeStatus replaces the status where it differs. A merge patch would not do: it would leave what only an older cache has
+// not shown, and the API server does not look at the UID that a patch of a custom resource's status names, so that a
+// successor would get it. version is the newest known one of the CloneSet that has the spec of cs.
 func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) (version string, err error) {
-	if equality.Semantic.DeepEqual(cs.Status, status) {
-		return cs.ResourceVersion, nil
+	if !r.statuses.open(cs.UID) && equality.Semantic.DeepEqual(cs.Status, status) {
+		return r.statuses.version(cs), nil
 	}
-	body, err := statusPatch(cs, &status)
+	body, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": cs.UID},
+		{"op": "add", "path": "/status", "value": status},
+	})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("encoding the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
 	}
 	changed := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: cs.Namespace, Name: cs.Name}}
-	if err := r.client.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
+	err = r.client.Status().Patch(ctx, changed, client.RawPatch(types.JSONPatchType, body))
+	switch {
+	case apierrors.IsNotFound(err), isReplaced(err):
+		return cs.ResourceVersion, nil
+	case unanswered(err):
+		r.statuses.keep(cs.UID, writtenStatus{open: true})
+	}
+	if err != nil {
 		return "", fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
 	}
-	return changed.ResourceVersion, nil
-}
-
-func statusPatch(cs *v1beta1.CloneSet, status *v1beta1.CloneSetStatus) ([]byte, error) {
-	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&cs.Status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
-	}
-	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
-	}
-	for key := range before {
-		if _, ok := after[key]; !ok {
-			after[key] = nil
-		}
-	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": cs.UID}, "status": after})
+	r.statuses.keep(cs.UID, writtenStatus{version: changed.ResourceVersion, generation: changed.Generation, status: status})
+	return r.statuses.version(cs), nil
 }
 
 // dropNames removes names from podsToDelete that are no active Pods any more (C-55). version is the CloneSet's after the

@@ -39,7 +39,7 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 	}
 	if step.Create > 0 {
 		acted, err = r.create(ctx, v, step)
-		if acted || err == nil {
+		if acted || err == nil || r.doubts.any(v.cs.UID) {
 			return true, err
 		}
 		// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).

@@ -48,7 +48,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(predicate.Funcs{
 			DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
-			UpdateFunc: func(e event.UpdateEvent) bool { return specChanged(e) },
+			UpdateFunc: r.ownerChanged,
 		})).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
@@ -61,7 +61,11 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		ref := metav1.GetControllerOfNoCopy(obj)
 		return ref != nil && ref.Kind == gk.Kind
 	})
-	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.tracker.Forget(e.Object.GetUID()); return false }
+	owned.DeleteFunc = func(e event.DeleteEvent) bool {
+		r.tracker.Forget(e.Object.GetUID())
+		r.refusals.forget(e.Object.GetUID())
+		return false
+	}
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).
@@ -77,9 +81,10 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 func (r *Reconciler) forget(owner types.UID) {
 	r.tracker.Forget(owner)
 	r.doubts.take(owner)
+	r.statuses.forget(owner)
 }
 
-// specChanged drops the events of the controller's own status writes.
+// specChanged reports what a user may have changed.
 func specChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 		e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||

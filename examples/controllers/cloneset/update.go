@@ -115,12 +115,16 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	}
 	plan := r.planner.Plan(v.revisionOf(pod), target)
 	if plan.Possible() {
+		if err := r.refusals.of(pod.UID, target.Name, v.now); err != nil && v.policy == v1beta1.InPlaceOnly {
+			return false, verdict{err}
+		}
 		acted, err = r.startInPlace(ctx, v, pod, plan, target)
 		if !errors.Is(err, podapply.Refused) {
 			return acted, err
 		}
 		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
 		if v.policy == v1beta1.InPlaceOnly {
+			r.refusals.add(pod.UID, target.Name, v.now, err)
 			return acted, verdict{err}
 		}
 		return r.recreate(ctx, v, pod, reason.From(err))

@@ -1,0 +1,122 @@
+package inplaceupdate_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+func newRevision(t testing.TB, uid types.UID, template *template) *appsv1.ControllerRevision {
+	t.Helper()
+	data, err := revision.Encode(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-" + string(uid), UID: uid}, Data: runtime.RawExtension{Raw: data}}
+}
+
+func raw(uid types.UID, data string) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-" + string(uid), UID: uid}, Data: runtime.RawExtension{Raw: []byte(data)}}
+}
+
+func TestPlanner(t *testing.T) {
+	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
+	const claimsChanged reason.Code = "ClaimsChanged"
+	refuse := func(from, to *appsv1.ControllerRevision) reason.List {
+		if from.Annotations["claims"] != to.Annotations["claims"] {
+			return reason.List{{Code: claimsChanged, Path: "metadata.annotations[claims]"}}
+		}
+		return nil
+	}
+	otherClaims := newRevision(t, "4", newTemplate(image("app", "app:v2")))
+	otherClaims.Annotations = map[string]string{"claims": "7"}
+	const data = `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"a"}]}}`
+	for _, tc := range []struct {
+		name     string
+		from, to *appsv1.ControllerRevision
+		want     []string
+	}{
+		{"U-1 the Pod's revision is not known", nil, v2, []string{"RevisionMissing metadata.labels"}},
+		{"U-1 the Pod's revision cannot be read", raw("b", "{}"), v2, []string{"UnreadableRevision data"}},
+		{"U-1 the target cannot be read", v1, raw("b", "{}"), []string{"UnreadableRevision data"}},
+		{"U-2 possible", v1, v2, nil},
+		{"U-4 outside the template", raw("o1", data+`}}`), raw("o2", data+`,"x":1}}`), []string{"OutsideTemplate data"}},
+		{"U-4 beside the spec", raw("o1", data+`}}`), raw("o3", data+`},"x":1}`), []string{"OutsideTemplate data"}},
+		{"U-4 the same outside", raw("o2", data+`,"x":1}}`), raw("o4", data+`,"x":1}}`), nil},
+		{"U-6 reasons of the caller", v1, otherClaims, []string{"ClaimsChanged metadata.annotations[claims]"}},
+		{"U-6 none of the caller's", newRevision(t, "5", newTemplate()), v2, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), refuse)
+			got := planner.Plan(tc.from, tc.to)
+			if diff := cmp.Diff(tc.want, codesAndPaths(got.Blocking)); diff != "" {
+				t.Errorf("blocking (-want +got):\n%s", diff)
+			}
+			if len(tc.want) > 0 && len(got.Images) > 0 {
+				t.Errorf("a plan that is not possible has images: %v", got.Images)
+			}
+		})
+	}
+}
+
+func TestPlannerKeepsPlans(t *testing.T) {
+	asked := 0
+	count := func(_, _ *appsv1.ControllerRevision) reason.List { asked++; return nil }
+	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), count)
+	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
+	if first := planner.Plan(v1, v2); first != planner.Plan(v1, v2) || asked != 1 {
+		t.Errorf("the second Pod of a pair is planned again: %d times", asked)
+	}
+	if back := planner.Plan(v2, v1); back.Images["app"] != "app:v1" || asked != 2 {
+		t.Errorf("the way back = %+v", back)
+	}
+	if n := testing.AllocsPerRun(10, func() { planner.Plan(v1, v2) }); n != 0 {
+		t.Errorf("%v allocations for a known pair, want none", n)
+	}
+	// A prediction asks about revisions that do not exist yet. They all have the same, empty UID.
+	for _, to := range []string{"app:v3", "app:v4"} {
+		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
+			t.Errorf("plan to %s sets %s", to, got.Images["app"])
+		}
+	}
+}
+
+func TestPlannerIsSafeForConcurrentUse(t *testing.T) {
+	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), nil)
+	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if plan := planner.Plan(v1, v2); plan.Images["app"] != "app:v2" {
+				t.Errorf("plan %+v", plan)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestValidate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		keys inplaceupdate.Keys
+		ok   bool
+	}{
+		"nothing":     {},
+		"no grace":    {keys: inplaceupdate.Keys{StateAnnotation: "s"}},
+		"no state":    {keys: inplaceupdate.Keys{GraceAnnotation: "g"}},
+		"all that is": {keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g"}, ok: true},
+	} {
+		config := inplaceupdate.Config{Keys: tc.keys}
+		if err := config.Validate(); (err == nil) != tc.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
