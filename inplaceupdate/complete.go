@@ -1,6 +1,7 @@
 package inplaceupdate
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,9 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress) reason.List 
 		}
 	}
 	check(pod.Spec.InitContainers)
-	check(pod.Spec.Containers)
+	if !c.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
+		check(pod.Spec.Containers)
+	}
 	return waiting
 }
 
@@ -70,23 +73,32 @@ func withTag(image string) string {
 	return image + ":latest"
 }
 
-// unresized says which containers do not have their requests and limits yet (U-23.2).
+// unresized says which containers do not have their requests and limits yet (U-23.2). A native sidecar counts where its
+// node reports what it has.
 func (c *Config) unresized(pod *corev1.Pod) reason.List {
 	var waiting reason.List
-	for i := range pod.Spec.Containers {
-		spec := &pod.Spec.Containers[i]
-		status := podstate.ContainerStatus(pod, spec.Name)
-		var has corev1.ResourceRequirements
-		if status != nil && status.Resources != nil {
-			has = *status.Resources
-		}
-		if status != nil && sameQuantities(spec.Resources.Limits, has.Limits) && sameQuantities(spec.Resources.Requests, has.Requests) {
-			continue
+	check := func(spec *corev1.Container, has *corev1.ResourceRequirements) {
+		if has != nil && sameQuantities(spec.Resources.Limits, has.Limits) && sameQuantities(spec.Resources.Requests, has.Requests) {
+			return
 		}
 		waiting = append(waiting, reason.Reason{
 			Code: ResizeNotDone, Object: podObject(pod), Path: "status.containerStatuses[" + spec.Name + "].resources",
 			Detail: "container " + spec.Name + " does not have its new resources" + resizeTrouble(pod),
 		})
+	}
+	for i := range pod.Spec.InitContainers {
+		spec := &pod.Spec.InitContainers[i]
+		if status := podstate.ContainerStatus(pod, spec.Name); podstate.IsNativeSidecar(spec) && status != nil && status.Resources != nil {
+			check(spec, status.Resources)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		spec := &pod.Spec.Containers[i]
+		var has *corev1.ResourceRequirements
+		if status := podstate.ContainerStatus(pod, spec.Name); status != nil {
+			has = cmp.Or(status.Resources, &corev1.ResourceRequirements{})
+		}
+		check(spec, has)
 	}
 	return waiting
 }

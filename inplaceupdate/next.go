@@ -1,7 +1,6 @@
 package inplaceupdate
 
 import (
-	"encoding/json"
 	"maps"
 	"time"
 
@@ -134,15 +133,13 @@ func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) 
 			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
 		}, nil
 	}
-	if len(grace.MetaDataPatch) > 0 {
-		var meta metadataPatch
-		if err := json.Unmarshal(grace.MetaDataPatch, &meta); err != nil {
-			return Step{}, unreadable(pod, c.Keys.GraceAnnotation, string(grace.MetaDataPatch), err)
-		}
-		change.Labels = meta.Metadata.Labels
-		maps.Copy(change.Annotations, meta.Metadata.Annotations)
-		change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
+	meta, err := grace.metadata(pod, c.Keys.GraceAnnotation)
+	if err != nil {
+		return Step{}, err
 	}
+	change.Labels = meta.Metadata.Labels
+	maps.Copy(change.Annotations, meta.Metadata.Annotations)
+	change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
 	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || grace.UpdateEnvFromMetadata
 	w := work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources}
 	c.batch(pod, state, w, now, &change)
@@ -176,7 +173,7 @@ func (c *Config) unfinished(pod *corev1.Pod, state *Progress) reason.List {
 	if state.UpdateResources {
 		waiting = append(waiting, c.unresized(pod)...)
 	}
-	if len(state.LastContainerStatuses) > 0 && !c.plainHashesMatch(pod) {
+	if len(state.LastContainerStatuses) > 0 {
 		waiting = append(waiting, c.imagesUnfinished(pod, state)...)
 	}
 	if state.next() && state.PreCheckBeforeNext != nil {

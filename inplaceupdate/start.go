@@ -41,7 +41,10 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	plan = withUndelivered(pod, old, plan)
+	plan, err = c.withUndelivered(pod, old, plan)
+	if err != nil {
+		return podpatch.Change{}, err
+	}
 	state := &State{
 		Revision:        target.Revision,
 		UpdateTimestamp: now,
@@ -74,62 +77,89 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 	return change, c.putState(pod, &change, state)
 }
 
-// withUndelivered adds to the plan what an earlier update has not delivered. The given plan, which others share, is not
-// modified.
-func withUndelivered(pod *corev1.Pod, old *State, plan *Plan) *Plan {
+// withUndelivered adds to the plan what an earlier update has not delivered: later batches, a resize that was not sent, or
+// everything while its grace period runs. The given plan, which others share, is not modified.
+func (c *Config) withUndelivered(pod *corev1.Pod, old *State, plan *Plan) (*Plan, error) {
 	if old == nil {
-		return plan
+		return plan, nil
+	}
+	grace, err := c.grace(pod)
+	if err != nil {
+		return nil, err
 	}
 	unsent := unsent(pod, &old.Progress)
-	if len(unsent) == 0 && !old.next() {
-		return plan
+	held := grace != nil && grace.Revision == old.Revision
+	if len(unsent) == 0 && !old.next() && !held {
+		return plan, nil
 	}
 	out := *plan
-	out.Images = maps.Clone(old.NextContainerImages)
-	if out.Images == nil {
-		out.Images = make(map[string]string)
+	out.undelivered(plan, work{images: old.NextContainerImages, refs: old.NextContainerRefMetadata, resources: old.NextContainerResources})
+	out.undelivered(plan, work{resources: unsent})
+	if held {
+		meta, err := grace.metadata(pod, c.Keys.GraceAnnotation)
+		if err != nil {
+			return nil, err
+		}
+		out.undelivered(plan, work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources})
+		out.Labels = united(unmentioned(meta.Metadata.Labels, plan.Labels, plan.RefMetadata, labelsOf), plan.Labels)
+		out.Annotations = united(unmentioned(meta.Metadata.Annotations, plan.Annotations, plan.RefMetadata, annotationsOf), plan.Annotations)
+		out.AddFinalizers = slices.Concat(plan.AddFinalizers, without(meta.Metadata.Finalizers, plan.AddFinalizers, plan.RemoveFinalizers))
+		out.RemoveFinalizers = slices.Concat(plan.RemoveFinalizers, without(meta.Metadata.DeleteFinalizers, plan.AddFinalizers, plan.RemoveFinalizers))
 	}
-	maps.Copy(out.Images, plan.Images)
-	out.Resources = make(map[string]corev1.ResourceRequirements)
-	for _, from := range []map[string]corev1.ResourceRequirements{old.NextContainerResources, unsent, plan.Resources} {
-		for name, resources := range from {
-			out.Resources[name] = overlaid(out.Resources[name], resources)
+	return &out, nil
+}
+
+// undelivered adds earlier work, as far as the newer plan does not say otherwise. Maps of either are not modified.
+func (p *Plan) undelivered(newer *Plan, w work) {
+	p.Images = united(w.images, p.Images)
+	if len(w.resources) > 0 {
+		all := maps.Clone(w.resources)
+		for name, resources := range p.Resources {
+			all[name] = overlaid(all[name], resources)
+		}
+		p.Resources = all
+	}
+	if len(w.refs) == 0 {
+		return
+	}
+	all := maps.Clone(p.RefMetadata)
+	if all == nil {
+		all = make(map[string]RefMetadata)
+	}
+	for name, refs := range w.refs {
+		all[name] = RefMetadata{
+			Labels:      united(unmentioned(refs.Labels, newer.Labels, newer.RefMetadata, labelsOf), all[name].Labels),
+			Annotations: united(unmentioned(refs.Annotations, newer.Annotations, newer.RefMetadata, annotationsOf), all[name].Annotations),
+		}
+		if len(all[name].Labels)+len(all[name].Annotations) == 0 {
+			delete(all, name)
 		}
 	}
-	out.RefMetadata = maps.Clone(plan.RefMetadata)
-	for name, refs := range old.NextContainerRefMetadata {
-		if out.RefMetadata == nil {
-			out.RefMetadata = make(map[string]RefMetadata)
-		}
-		have := out.RefMetadata[name]
-		out.RefMetadata[name] = RefMetadata{
-			Labels:      united(plan.unmentioned(refs.Labels, labelsOf), have.Labels),
-			Annotations: united(plan.unmentioned(refs.Annotations, annotationsOf), have.Annotations),
-		}
-	}
-	return &out
+	p.RefMetadata = all
 }
 
 func labelsOf(r RefMetadata) map[string]string { return r.Labels }
 
 func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
 
-// unmentioned returns the keys of earlier metadata about which the plan says nothing itself.
-func (p *Plan) unmentioned(earlier map[string]string, kind func(RefMetadata) map[string]string) map[string]string {
+// unmentioned returns the labels or annotations about which a newer plan says nothing, neither plainly nor for a container.
+func unmentioned[V any](earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata, kind func(RefMetadata) map[string]string) map[string]V {
 	out := maps.Clone(earlier)
-	for key := range earlier {
-		_, label := p.Labels[key]
-		_, annotation := p.Annotations[key]
-		if label || annotation {
-			delete(out, key)
+	maps.DeleteFunc(out, func(key string, _ V) bool {
+		_, mentioned := plain[key]
+		for _, r := range refs {
+			_, ok := kind(r)[key]
+			mentioned = mentioned || ok
 		}
-		for _, refs := range p.RefMetadata {
-			if _, ok := kind(refs)[key]; ok {
-				delete(out, key)
-			}
-		}
-	}
+		return mentioned
+	})
 	return out
+}
+
+func without(list []string, others ...[]string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
+		return slices.ContainsFunc(others, func(other []string) bool { return slices.Contains(other, s) })
+	})
 }
 
 // overlaid returns the quantities of both, those of b where both have one.

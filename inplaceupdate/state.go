@@ -85,6 +85,18 @@ type metadataPatch struct {
 	} `json:"metadata"`
 }
 
+// metadata returns the metadata to write when the grace period ends.
+func (g *Grace) metadata(pod *corev1.Pod, key string) (metadataPatch, error) {
+	var meta metadataPatch
+	if len(g.MetaDataPatch) == 0 {
+		return meta, nil
+	}
+	if err := json.Unmarshal(g.MetaDataPatch, &meta); err != nil {
+		return meta, unreadable(pod, key, string(g.MetaDataPatch), err)
+	}
+	return meta, nil
+}
+
 // next reports whether batches are still to come.
 func (s *Progress) next() bool {
 	return len(s.NextContainerImages)+len(s.NextContainerRefMetadata)+len(s.NextContainerResources) > 0

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -617,8 +618,8 @@ func hashCollision(c *cluster) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name},
 		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
 	}
-	// The garbage collector would do it, half a minute later: it must learn of the CRD first.
-	if err := c.Delete(c.t.Context(), taken.DeepCopy()); err != nil {
+	// The garbage collector does it too, but up to half a minute later: it must learn of the CRD first.
+	if err := client.IgnoreNotFound(c.Delete(c.t.Context(), taken.DeepCopy())); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := c.Create(c.t.Context(), taken); err != nil {

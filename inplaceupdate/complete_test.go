@@ -1,0 +1,438 @@
+package inplaceupdate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// kubeletHash is the kubelet's hash, restated: FNV-32a over the bytes of the JSON as a debugger prints them.
+func kubeletHash(t testing.TB, v any) uint64 {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "([]uint8)%v", raw)
+	return uint64(h.Sum32())
+}
+
+// TestKubeletHash holds the restated hash against a value from the kubelet's own tests (Kubernetes 1.36, TestHashContainer).
+func TestKubeletHash(t *testing.T) {
+	got := kubeletHash(t, map[string]string{"name": "test_container", "image": "foo/image:v1"})
+	if got != 0x8e45cbd0 {
+		t.Errorf("hash %#x, want 0x8e45cbd0", got)
+	}
+}
+
+// agentEntry is one entry of what a node agent reports.
+type agentEntry struct {
+	Name        string `json:"name"`
+	ContainerID string `json:"containerID"`
+	Hashes      struct {
+		Plain uint64 `json:"plainHash"`
+		Env   uint64 `json:"extractedEnvFromMetadataHash"`
+	} `json:"hashes"`
+}
+
+// observe returns the entry for a container that runs with its present spec and metadata.
+func observe(t testing.TB, pod *corev1.Pod, name string) agentEntry {
+	t.Helper()
+	c := podstate.Container(pod, name)
+	r := agentEntry{Name: name, ContainerID: podstate.ContainerStatus(pod, name).ContainerID}
+	r.Hashes.Plain = kubeletHash(t, map[string]string{"name": c.Name, "image": c.Image})
+	type pair struct {
+		Name  string `json:"name"`
+		Value string `json:"value,omitempty"`
+	}
+	var env []pair
+	for _, e := range c.Env {
+		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			continue
+		}
+		kind, key, ok := strings.Cut(strings.TrimSuffix(e.ValueFrom.FieldRef.FieldPath, "']"), "['")
+		if ok {
+			env = append(env, pair{e.Name, map[string]map[string]string{"metadata.labels": pod.Labels, "metadata.annotations": pod.Annotations}[kind][key]})
+		}
+	}
+	slices.SortFunc(env, func(a, b pair) int { return strings.Compare(a.Name, b.Name) })
+	r.Hashes.Env = kubeletHash(t, env)
+	return r
+}
+
+// report writes the node agent's annotation for all containers, and edits it where a case wants that.
+func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEntry) {
+	t.Helper()
+	var all []agentEntry
+	for i := range pod.Spec.Containers {
+		all = append(all, observe(t, pod, pod.Spec.Containers[i].Name))
+	}
+	for _, edit := range edits {
+		all = edit(all)
+	}
+	raw, err := json.Marshal(map[string]any{"containers": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[metaKey] = string(raw)
+}
+
+const stateHead = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":`
+
+// TestCompletionOfImages is U-23 (3) and (4). The Pod's spec has app:v2; its state says that app ran sha256:1 before.
+func TestCompletionOfImages(t *testing.T) {
+	wrongPlain := func(r []agentEntry) []agentEntry { r[0].Hashes.Plain++; return r }
+	for _, tc := range []struct {
+		name string
+		edit func(*testing.T, *corev1.Pod)
+		want []string
+	}{
+		{"U-23 another image ID", func(_ *testing.T, pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Image = "sha256:2" }, nil},
+		{"U-23 the old image ID", func(_ *testing.T, pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"
+		}, []string{"ImageNotRunning"}},
+		{"U-24 another tag of the same image", func(_ *testing.T, pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ImageID = "sha256:1" }, nil},
+		{"U-23 no image ID yet", func(_ *testing.T, pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "", "app:v1"
+		}, []string{"ImageNotRunning"}},
+		{"U-23 no status", func(_ *testing.T, pod *corev1.Pod) { pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[1:] }, []string{"ImageNotRunning"}},
+		{"U-23 others do not count", func(_ *testing.T, pod *corev1.Pod) { pod.Status.ContainerStatuses[1].ImageID = "" }, nil},
+		{"U-23 the agent confirms all plain hashes", func(t *testing.T, pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "other"
+			report(t, pod)
+		}, nil},
+		{"U-23 the agent confirms the hash of kubelets before 1.31", func(t *testing.T, pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "other"
+			report(t, pod, func(r []agentEntry) []agentEntry {
+				r[0].Hashes.Plain = kubeletHash(t, pod.Spec.Containers[0])
+				return r
+			})
+		}, nil},
+		{"U-23 the agent reports another hash: the status decides", func(t *testing.T, pod *corev1.Pod) { report(t, pod, wrongPlain) }, nil},
+		{"U-23 neither agent nor status", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, wrongPlain)
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"
+		}, []string{"ImageNotRunning"}},
+		{"U-23 the agent reports another instance", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, func(r []agentEntry) []agentEntry { r[0].ContainerID = "containerd://gone"; return r })
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", "app:v1"
+		}, []string{"ImageNotRunning"}},
+		{"U-23 an unreadable report is none", func(_ *testing.T, pod *corev1.Pod) { pod.Annotations[metaKey] = "{" }, nil},
+		{"the node has not seen the new spec", func(_ *testing.T, pod *corev1.Pod) { pod.Generation++ }, []string{"NotObserved"}},
+		{"a node that does not report generations", func(_ *testing.T, pod *corev1.Pod) {
+			pod.Generation++
+			pod.Status.ObservedGeneration = 0
+		}, nil},
+		{"U-22 grace annotation", func(_ *testing.T, pod *corev1.Pod) { pod.Annotations[graceKey] = `{"revision":"2","graceSeconds":60}` }, []string{"GracePeriodRunning"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate(image("app", "app:v2")))
+			pod.Annotations[stateKey] = stateHead + `{"app":{"imageID":"sha256:1"}},"updateImages":true}`
+			tc.edit(t, pod)
+			step := mustNext(t, newConfig(), pod, now)
+			if diff := cmp.Diff(tc.want, codes(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+		})
+	}
+}
+
+func TestLatestIsMeantWithoutATag(t *testing.T) {
+	for _, tc := range []struct {
+		name, spec, runs string
+		want             bool
+	}{
+		{"U-23 no tag", "app", "app:latest", true},
+		{"U-23 no tag, something else runs", "app", "app", false},
+		{"U-25 [BUG] a registry's port is no tag", "registry:5000/app", "registry:5000/app:latest", true},
+		{"U-25 registry's port and tag", "registry:5000/app:v2", "registry:5000/app:v2", true},
+		{"a digest is complete", "app@sha256:abc", "app@sha256:abc", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate(image("app", tc.spec)))
+			pod.Annotations[stateKey] = stateHead + `{"app":{"imageID":"sha256:1"}},"updateImages":true}`
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", tc.runs
+			if got := mustNext(t, newConfig(), pod, now).Complete; got != tc.want {
+				t.Errorf("complete = %v", got)
+			}
+		})
+	}
+}
+
+// TestCompletionOfSidecars: the agent's report is about containers alone and says nothing about native sidecars.
+func TestCompletionOfSidecars(t *testing.T) {
+	pod := newPod(newTemplate(image("proxy", "proxy:v2")))
+	pod.Annotations[stateKey] = stateHead + `{"proxy":{"imageID":"sha256:1"}},"updateImages":true}`
+	report(t, pod)
+	proxy := &pod.Status.InitContainerStatuses[1]
+	proxy.ImageID, proxy.Image = "sha256:1", "proxy:v1"
+	if step := mustNext(t, newConfig(), pod, now); step.Complete || len(step.Waiting) != 1 || !strings.Contains(step.Waiting[0].Path, "proxy") {
+		t.Errorf("the sidecar runs its old image: %+v", step)
+	}
+	proxy.ImageID = "sha256:2"
+	if step := mustNext(t, newConfig(), pod, now); !step.Complete {
+		t.Errorf("the sidecar runs its new image: %+v", step)
+	}
+}
+
+// TestCompletionOfEnv is U-23 (1): app and log read metadata.
+func TestCompletionOfEnv(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*testing.T, *corev1.Pod)
+		want []string
+	}{
+		{"U-23 all reported", func(t *testing.T, pod *corev1.Pod) { report(t, pod) }, nil},
+		{"U-23 nothing reported", func(*testing.T, *corev1.Pod) {}, []string{"EnvNotReported metadata.annotations[" + metaKey + "]"}},
+		{"U-23 unreadable report", func(_ *testing.T, pod *corev1.Pod) { pod.Annotations[metaKey] = "[" }, []string{"EnvNotReported metadata.annotations[" + metaKey + "]"}},
+		{"U-23 old value", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod)
+			pod.Labels["zone"] = "c"
+		}, []string{"EnvNotReported status.containerStatuses[app]", "EnvNotReported status.containerStatuses[log]"}},
+		{"U-23 another instance", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod)
+			pod.Status.ContainerStatuses[0].ContainerID = "containerd://new"
+		}, []string{"EnvNotReported status.containerStatuses[app]"}},
+		{"U-23 no status", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod)
+			pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:1]
+		}, []string{"EnvNotReported status.containerStatuses[log]"}},
+		{"U-23 a container without an entry", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, func(r []agentEntry) []agentEntry { return r[1:] })
+		}, []string{"EnvNotReported status.containerStatuses[app]"}},
+		{"U-23 the plain hash does not matter", func(t *testing.T, pod *corev1.Pod) {
+			report(t, pod, func(r []agentEntry) []agentEntry { r[0].Hashes.Plain = 0; return r })
+		}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate(env(0, fromLabel("Z", "zone"), fromAnnotation("C", "cfg"), fromLabel("A", "none")), env(1, fromLabel("ZONE", "zone")),
+				label("zone", "b"), annotation("cfg", "2")))
+			pod.Annotations[stateKey] = stateHead + `null,"updateEnvFromMetadata":true}`
+			tc.edit(t, pod)
+			step := mustNext(t, newConfig(), pod, now)
+			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+		})
+	}
+}
+
+// TestCompletionOfResources is U-23 (2).
+func TestCompletionOfResources(t *testing.T) {
+	condition := func(t corev1.PodConditionType, reason, message string) corev1.PodCondition {
+		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+	}
+	old := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources.Limits = quantities("cpu", "0.5") }
+	for _, tc := range []struct {
+		name string
+		edit func(*corev1.Pod)
+		want string // in the reason's detail; empty for complete
+	}{
+		{"U-23 done", func(*corev1.Pod) {}, ""},
+		{"U-23 spelled otherwise", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources.Limits = quantities("cpu", "1000m") }, ""},
+		{"U-23 old limits", old, "container app does not have"},
+		{"U-23 old requests", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources.Requests = nil }, "container app does not have"},
+		{"U-23 no status", func(pod *corev1.Pod) { pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:1] }, "container log does not have"},
+		{"U-23 no resources reported", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources = nil }, "container app does not have"},
+		{"a native sidecar's resources", func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses[1].Resources = &corev1.ResourceRequirements{Limits: quantities("cpu", "0.5")}
+		}, "container proxy does not have"},
+		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[1].Resources = nil }, ""},
+		{"deferred", func(pod *corev1.Pod) {
+			old(pod)
+			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizePending, "Deferred", "node is full"))
+		}, ": Deferred node is full"},
+		{"infeasible", func(pod *corev1.Pod) {
+			old(pod)
+			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizePending, "Infeasible", "node has 1 cpu"))
+		}, ": Infeasible node has 1 cpu"},
+		{"in progress with an error", func(pod *corev1.Pod) {
+			old(pod)
+			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizeInProgress, "Error", ""))
+		}, ": Error"},
+		{"in progress", func(pod *corev1.Pod) {
+			old(pod)
+			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizeInProgress, "", ""))
+		}, "does not have its new resources"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate())
+			pod.Annotations[stateKey] = stateHead + `null,"updateResources":true}`
+			tc.edit(pod)
+			step := mustNext(t, newConfig(), pod, now)
+			if tc.want == "" {
+				if !step.Complete {
+					t.Errorf("not complete: %v", step.Waiting)
+				}
+				return
+			}
+			if len(step.Waiting) != 1 || step.Waiting[0].Code != inplaceupdate.ResizeNotDone || !strings.HasSuffix(step.Waiting[0].Detail, tc.want) &&
+				!strings.HasPrefix(step.Waiting[0].Detail, tc.want) {
+				t.Errorf("waiting %v, want ResizeNotDone with %q", step.Waiting, tc.want)
+			}
+		})
+	}
+}
+
+// TestLostResize: the state was written, whoever wrote it died before pods/resize was asked.
+func TestLostResize(t *testing.T) {
+	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
+	config := newConfig()
+	pod := newPod(from)
+	change := mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now)
+	change.Resources = nil // the third request never arrived
+	pod = write(t, pod, change)
+	step := mustNext(t, config, pod, now)
+	want := map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}
+	if diff := cmp.Diff(want, step.Change.Resources); diff != "" || step.Complete {
+		t.Fatalf("the resize is not sent again (-want +got), complete %v:\n%s", step.Complete, diff)
+	}
+	pod = write(t, pod, step.Change)
+	catchUp(pod)
+	if step = mustNext(t, config, pod, now); !step.Complete {
+		t.Fatalf("not complete: %v", step.Waiting)
+	}
+	pod = write(t, pod, step.Change)
+	pod.Spec.Containers[0].Resources.Limits = quantities("cpu", "3") // an autoscaler, later
+	if step = mustNext(t, config, pod, now); len(step.Change.Resources) > 0 {
+		t.Errorf("a finished update still claims resources: %+v", step.Change)
+	}
+}
+
+// overtaken starts an update to v2 and another to v3 before the node has done anything.
+func overtaken(t *testing.T, config *inplaceupdate.Config, v1, v2, v3 *template, grace int32) *corev1.Pod {
+	t.Helper()
+	pod := newPod(v1)
+	pod = write(t, pod, mustStart(t, config, pod, v1, v2, inplaceupdate.Target{Revision: "2", GraceSeconds: grace}, now))
+	return write(t, pod, mustStart(t, config, pod, v2, v3, inplaceupdate.Target{Revision: "3"}, now))
+}
+
+func TestOvertakenImagesAreNotCompletion(t *testing.T) {
+	v1, v2, v3 := newTemplate(), newTemplate(image("app", "app:v2")), newTemplate(image("app", "app:v3"))
+	runs := func(image, id string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: "app", Image: image, ImageID: id, Ready: true}
+	}
+	for _, tc := range []struct {
+		name   string
+		status corev1.ContainerStatus
+		want   bool
+	}{
+		{"U-28 the first image still runs", runs("app:v1", "sha256:app:v1"), false},
+		{"U-28 the overtaken one runs", runs("app:v2", "sha256:2"), false},
+		{"U-28 the overtaken one, name in full", runs("docker.io/library/app:v2", "sha256:2"), false},
+		{"U-28 the new one runs", runs("app:v3", "sha256:3"), true},
+		{"U-28 the new one, name in full", runs("docker.io/library/app:v3", "sha256:3"), true},
+		{"U-28 the new one, by digest", runs("sha256:3", "sha256:3"), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := overtaken(t, newConfig(), v1, v2, v3, 0)
+			pod.Status.ObservedGeneration = pod.Generation
+			pod.Status.ContainerStatuses[0] = tc.status
+			if step := mustNext(t, newConfig(), pod, now); step.Complete != tc.want {
+				t.Errorf("complete = %v, waiting %v", step.Complete, step.Waiting)
+			}
+		})
+	}
+	t.Run("U-28 a finished update is not overtaken", func(t *testing.T) {
+		pod := newPod(v1)
+		pod = write(t, pod, mustStart(t, newConfig(), pod, v1, v2, inplaceupdate.Target{Revision: "2"}, now))
+		catchUp(pod)
+		pod = write(t, pod, mustStart(t, newConfig(), pod, v2, v3, inplaceupdate.Target{Revision: "3"}, now))
+		if strings.Contains(pod.Annotations[stateKey], "superseded") {
+			t.Errorf("state %s", pod.Annotations[stateKey])
+		}
+	})
+	t.Run("U-28 and back: the first image is the wanted one again", func(t *testing.T) {
+		pod := overtaken(t, newConfig(), v1, v2, v1, 0)
+		pod.Status.ObservedGeneration = pod.Generation
+		if step := mustNext(t, newConfig(), pod, now); !step.Complete {
+			t.Errorf("waiting %v", step.Waiting)
+		}
+	})
+	t.Run("U-13 a container that has not started yet may start its old image first", func(t *testing.T) {
+		pod := newPod(v1)
+		pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[1:]
+		pod = write(t, pod, mustStart(t, newConfig(), pod, v1, v2, inplaceupdate.Target{Revision: "2"}, now))
+		pod.Status.ObservedGeneration = pod.Generation
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, runs("app:v1", "sha256:1"))
+		if step := mustNext(t, newConfig(), pod, now); step.Complete {
+			t.Error("the old image counts as the new one")
+		}
+	})
+}
+
+// TestOvertakenUpdatesLoseNothing: the second plan starts from the revision that the first one wrote on the Pod, and says
+// nothing about what that one has not delivered yet.
+func TestOvertakenUpdatesLoseNothing(t *testing.T) {
+	setup := []func(*template){priority(0, 10), priority(1, 0), limits(1, "cpu", "1"), env(1, fromLabel("ZONE", "zone"), fromAnnotation("ZONE2", "zone"))}
+	second := append(slices.Clone(setup), image("app", "app:v2"), image("log", "log:v2"), limits(1, "cpu", "2"), label("zone", "b"), annotation("zone", "x"), annotation("plain", "1"))
+	for _, tc := range []struct {
+		name  string
+		grace int32
+		third []func(*template)
+	}{
+		{"U-20 during the first batch", 0, []func(*template){image("app", "app:v3")}},
+		{"U-20 with another word on what is pending", 0, []func(*template){image("log", "log:v3"), limits(1, "cpu", "3"), label("zone", "c")}},
+		{"U-20 with metadata alone", 0, []func(*template){label("x", "1")}},
+		{"U-20 with the pending key removed", 0, []func(*template){func(t *template) { delete(t.Labels, "zone") }}},
+		{"U-14 during the grace period", 30, []func(*template){image("app", "app:v3")}},
+		{"U-14 during the grace period, with another word on it", 30, []func(*template){image("log", "log:v3"), label("zone", "c"), annotation("plain", "2")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v1, v2 := newTemplate(setup...), newTemplate(second...)
+			v3 := newTemplate(append(slices.Clone(second), tc.third...)...)
+			config := newConfig()
+			pod := overtaken(t, config, v1, v2, v3, tc.grace)
+			for range 10 {
+				catchUp(pod)
+				report(t, pod)
+				step := mustNext(t, config, pod, now)
+				pod = write(t, pod, step.Change)
+				if step.Complete {
+					checkDelivered(t, pod, v3)
+					return
+				}
+			}
+			t.Fatalf("it does not end: %s", pod.Annotations[stateKey])
+		})
+	}
+}
+
+func TestResizeInSpec(t *testing.T) {
+	config := newConfig()
+	config.ResizeInSpec = true
+	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
+	pod := newPod(from)
+	patches, err := podpatch.Merge(pod, metav1.Now(), mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now))
+	if err != nil || len(patches.Requests) != 1 || patches.Requests[0].Subresource != "" {
+		t.Errorf("U-12 older API servers: %s, %v", patches.Requests, err)
+	}
+}
+
+func TestPlainInitContainerIsNoSidecar(t *testing.T) {
+	from := newTemplate(func(t *template) {
+		t.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	})
+	if plan := newConfig().Plan(from, newTemplate(func(t *template) {
+		t.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+		t.Spec.InitContainers[0].Image = "setup:v2"
+	})); plan.Images["setup"] != "setup:v2" {
+		t.Errorf("plan %+v", plan)
+	}
+}
