@@ -399,6 +399,9 @@ func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 			v3 := newTemplate(append(slices.Clone(second), tc.third...)...)
 			config := newConfig()
 			pod := overtaken(t, config, v1, v2, v3, tc.grace)
+			if config.InGracePeriod(pod) {
+				t.Error("the first update's grace period still runs")
+			}
 			for range 10 {
 				catchUp(pod)
 				report(t, pod)

@@ -142,36 +142,69 @@ func TestPossible(t *testing.T) {
 		off      bool // traffic
 	}{
 		{"nothing changed", all, newTemplate(), newTemplate(), inplaceupdate.Plan{}, false},
-		{"U-2 images", all, newTemplate(), newTemplate(image("app", "app:v2"), image("log", "log:v2")),
-			inplaceupdate.Plan{Images: map[string]string{"app": "app:v2", "log": "log:v2"}}, true},
+		{
+			"U-2 images", all, newTemplate(), newTemplate(image("app", "app:v2"), image("log", "log:v2")),
+			inplaceupdate.Plan{Images: map[string]string{"app": "app:v2", "log": "log:v2"}},
+			true,
+		},
 		{"native sidecar's image", all, newTemplate(), newTemplate(image("proxy", "proxy:v2")), inplaceupdate.Plan{Images: map[string]string{"proxy": "proxy:v2"}}, true},
-		{"U-3 label added, annotation replaced", all, newTemplate(), newTemplate(label("x", "1"), annotation("note", "b")),
-			inplaceupdate.Plan{Labels: values("x", "1"), Annotations: values("note", "b")}, false},
-		{"U-3 label and annotation removed", all, newTemplate(), newTemplate(func(t *template) { t.Labels, t.Annotations = nil, map[string]string{} }),
-			inplaceupdate.Plan{Labels: map[string]*string{"app": nil}, Annotations: map[string]*string{"note": nil}}, false},
-		{"U-3 finalizers", all, newTemplate(), newTemplate(func(t *template) { t.Finalizers = []string{"f/2"} }),
-			inplaceupdate.Plan{AddFinalizers: []string{"f/2"}, RemoveFinalizers: []string{"f/1"}}, false},
-		{"an empty list is no list", all, newTemplate(), newTemplate(func(t *template) { t.Spec.Tolerations, t.Spec.Containers[0].Args = []corev1.Toleration{}, []string{} }),
-			inplaceupdate.Plan{}, false},
-		{"U-5 values replaced, only those", all, newTemplate(), newTemplate(requests(0, "cpu", "0.2", "memory", "65536Ki"), limits(0, "cpu", "2")),
-			inplaceupdate.Plan{Resources: resources{"app": {Requests: quantities("cpu", "200m"), Limits: quantities("cpu", "2")}}}, false},
+		{
+			"U-3 label added, annotation replaced", all, newTemplate(), newTemplate(label("x", "1"), annotation("note", "b")),
+			inplaceupdate.Plan{Labels: values("x", "1"), Annotations: values("note", "b")},
+			false,
+		},
+		{
+			"U-3 label and annotation removed", all, newTemplate(), newTemplate(func(t *template) { t.Labels, t.Annotations = nil, map[string]string{} }),
+			inplaceupdate.Plan{Labels: map[string]*string{"app": nil}, Annotations: map[string]*string{"note": nil}},
+			false,
+		},
+		{
+			"U-3 finalizers", all, newTemplate(), newTemplate(func(t *template) { t.Finalizers = []string{"f/2"} }),
+			inplaceupdate.Plan{AddFinalizers: []string{"f/2"}, RemoveFinalizers: []string{"f/1"}},
+			false,
+		},
+		{
+			"an empty list is no list", all, newTemplate(), newTemplate(func(t *template) { t.Spec.Tolerations, t.Spec.Containers[0].Args = []corev1.Toleration{}, []string{} }),
+			inplaceupdate.Plan{},
+			false,
+		},
+		{
+			"U-5 values replaced, only those", all, newTemplate(), newTemplate(requests(0, "cpu", "0.2", "memory", "65536Ki"), limits(0, "cpu", "2")),
+			inplaceupdate.Plan{Resources: resources{"app": {Requests: quantities("cpu", "200m"), Limits: quantities("cpu", "2")}}},
+			false,
+		},
 		{"U-5 the same quantity spelled otherwise", inplaceupdate.Config{}, newTemplate(), newTemplate(limits(0, "cpu", "1000m")), inplaceupdate.Plan{}, false},
-		{"U-10 memory restarts, cpu changes", all, newTemplate(policy("memory", corev1.RestartContainer)),
+		{
+			"U-10 memory restarts, cpu changes", all, newTemplate(policy("memory", corev1.RestartContainer)),
 			newTemplate(policy("memory", corev1.RestartContainer), limits(0, "cpu", "2")),
-			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}}, false},
-		{"U-10 cpu restarts, cpu changes", all, newTemplate(policy("cpu", corev1.RestartContainer)),
+			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}},
+			false,
+		},
+		{
+			"U-10 cpu restarts, cpu changes", all, newTemplate(policy("cpu", corev1.RestartContainer)),
 			newTemplate(policy("cpu", corev1.RestartContainer), limits(0, "cpu", "2")),
-			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}, ResizeRestarts: true}, true},
-		{"U-10 memory restarts, a request of it changes", all, newTemplate(policy("memory", corev1.RestartContainer)),
+			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}, ResizeRestarts: true},
+			true,
+		},
+		{
+			"U-10 memory restarts, a request of it changes", all, newTemplate(policy("memory", corev1.RestartContainer)),
 			newTemplate(policy("memory", corev1.RestartContainer), requests(0, "cpu", "100m", "memory", "1Gi")),
-			inplaceupdate.Plan{Resources: resources{"app": {Requests: quantities("memory", "1Gi")}}, ResizeRestarts: true}, true},
-		{"U-10 not required", all, newTemplate(policy("cpu", corev1.NotRequired)), newTemplate(policy("cpu", corev1.NotRequired), limits(0, "cpu", "2")),
-			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}}, false},
-		{"U-7 read by two containers", all, with(), with(label("zone", "b"), annotation("cfg", "2"), label("y", "1")),
+			inplaceupdate.Plan{Resources: resources{"app": {Requests: quantities("memory", "1Gi")}}, ResizeRestarts: true},
+			true,
+		},
+		{
+			"U-10 not required", all, newTemplate(policy("cpu", corev1.NotRequired)), newTemplate(policy("cpu", corev1.NotRequired), limits(0, "cpu", "2")),
+			inplaceupdate.Plan{Resources: resources{"app": {Limits: quantities("cpu", "2")}}},
+			false,
+		},
+		{
+			"U-7 read by two containers", all, with(), with(label("zone", "b"), annotation("cfg", "2"), label("y", "1")),
 			inplaceupdate.Plan{Labels: values("y", "1"), RefMetadata: refs{
 				"app": {Labels: map[string]string{"zone": "b"}},
 				"log": {Labels: map[string]string{"zone": "b"}, Annotations: map[string]string{"cfg": "2"}},
-			}}, true},
+			}},
+			true,
+		},
 		{"U-7 replaced", all, with(label("zone", "a")), with(label("zone", "b")), inplaceupdate.Plan{RefMetadata: refs{
 			"app": {Labels: map[string]string{"zone": "b"}}, "log": {Labels: map[string]string{"zone": "b"}},
 		}}, true},
@@ -179,10 +212,17 @@ func TestPossible(t *testing.T) {
 		{"U-7 off", inplaceupdate.Config{}, with(), with(label("zone", "b")), inplaceupdate.Plan{Labels: values("zone", "b")}, false},
 		{"U-7 another key with the same beginning", all, with(), with(label("zones", "b")), inplaceupdate.Plan{Labels: values("zones", "b")}, false},
 		{"U-7 a label is no annotation", all, with(), with(label("cfg", "2")), inplaceupdate.Plan{Labels: values("cfg", "2")}, false},
-		{"U-7 ignored env", all, newTemplate(env(0, fromAnnotation("SIDECARSET_VERSION", "v"))), newTemplate(env(0, fromAnnotation("SIDECARSET_VERSION", "v")), annotation("v", "2")),
-			inplaceupdate.Plan{Annotations: values("v", "2")}, false},
-		{"U-7 other field references", all, newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels"))),
-			newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels")), label("x", "1")), inplaceupdate.Plan{Labels: values("x", "1")}, false},
+		{
+			"U-7 ignored env", all, newTemplate(env(0, fromAnnotation("SIDECARSET_VERSION", "v"))), newTemplate(env(0, fromAnnotation("SIDECARSET_VERSION", "v")), annotation("v", "2")),
+			inplaceupdate.Plan{Annotations: values("v", "2")},
+			false,
+		},
+		{
+			"U-7 other field references", all, newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels"))),
+			newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels")), label("x", "1")),
+			inplaceupdate.Plan{Labels: values("x", "1")},
+			false,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, to := tc.from.DeepCopy(), tc.to.DeepCopy()
@@ -205,6 +245,12 @@ func TestPossible(t *testing.T) {
 
 func fieldRef(path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: path, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
+// literal gives a variable a value as well, which then wins.
+func literal(v corev1.EnvVar) corev1.EnvVar {
+	v.Value = "x"
+	return v
 }
 
 func emptyIsNil(m map[string]*string) map[string]string {
@@ -255,8 +301,10 @@ func TestBlocking(t *testing.T) {
 		{"U-2 a sidecar that was a plain init container", newTemplate(), newTemplate(image("setup", "setup:v2"), func(t *template) {
 			t.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		}), []string{"InitContainerImage spec.initContainers[setup].image", "ImmutableField spec.initContainers[setup].restartPolicy"}},
-		{"U-2 container added", newTemplate(), newTemplate(func(t *template) { t.Spec.Containers = append(t.Spec.Containers, corev1.Container{Name: "new"}) }),
-			[]string{"ContainersChanged spec.containers"}},
+		{
+			"U-2 container added", newTemplate(), newTemplate(func(t *template) { t.Spec.Containers = append(t.Spec.Containers, corev1.Container{Name: "new"}) }),
+			[]string{"ContainersChanged spec.containers"},
+		},
 		{"U-2 container removed", newTemplate(), newTemplate(func(t *template) { t.Spec.Containers = t.Spec.Containers[:1] }), []string{"ContainersChanged spec.containers"}},
 		{"U-2 all init containers removed", newTemplate(), newTemplate(func(t *template) { t.Spec.InitContainers = nil }), []string{"ContainersChanged spec.initContainers"}},
 		{"U-2 the first init container added", newTemplate(func(t *template) { t.Spec.InitContainers = nil }), newTemplate(), []string{"ContainersChanged spec.initContainers"}},
@@ -277,15 +325,21 @@ func TestBlocking(t *testing.T) {
 		{"U-5 limit added", newTemplate(), newTemplate(limits(0, "cpu", "1", "memory", "1Gi")), []string{"ResourceSetChanged spec.containers[app].resources.limits[memory]"}},
 		{"U-5 request removed", newTemplate(), newTemplate(requests(0, "cpu", "100m")), []string{"ResourceSetChanged spec.containers[app].resources.requests[memory]"}},
 		{"U-5 other resource", newTemplate(gpu("1")), newTemplate(gpu("2")), []string{"ResourceNotResizable spec.containers[app].resources.limits[nvidia.com/gpu]"}},
-		{"U-5 claims", newTemplate(), newTemplate(func(t *template) { t.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "c"}} }),
-			[]string{"ImmutableField spec.containers[app].resources.claims[c]"}},
-		{"U-5 resources of a plain init container", newTemplate(), newTemplate(func(t *template) { t.Spec.InitContainers[0].Resources.Limits = quantities("cpu", "1") }),
-			[]string{"ImmutableField spec.initContainers[setup].resources.limits[cpu]"}},
+		{
+			"U-5 claims", newTemplate(), newTemplate(func(t *template) { t.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "c"}} }),
+			[]string{"ImmutableField spec.containers[app].resources.claims[c]"},
+		},
+		{
+			"U-5 resources of a plain init container", newTemplate(), newTemplate(func(t *template) { t.Spec.InitContainers[0].Resources.Limits = quantities("cpu", "1") }),
+			[]string{"ImmutableField spec.initContainers[setup].resources.limits[cpu]"},
+		},
 		{"U-5 QoS class", newTemplate(guaranteed("1")), newTemplate(guaranteed("500m")), []string{"QOSClassWouldChange spec.containers[*].resources"}},
 		{"U-5 QoS class, to Guaranteed", newTemplate(guaranteed("500m")), newTemplate(guaranteed("1")), []string{"QOSClassWouldChange spec.containers[*].resources"}},
 		{"U-5 QoS class, from an explicit zero", newTemplate(guaranteed("0")), newTemplate(guaranteed("1")), []string{"QOSClassWouldChange spec.containers[*].resources"}},
-		{"U-10 resize policy", newTemplate(policy("cpu", corev1.NotRequired)), newTemplate(policy("cpu", corev1.RestartContainer)),
-			[]string{"ImmutableField spec.containers[app].resizePolicy[0].restartPolicy"}},
+		{
+			"U-10 resize policy", newTemplate(policy("cpu", corev1.NotRequired)), newTemplate(policy("cpu", corev1.RestartContainer)),
+			[]string{"ImmutableField spec.containers[app].resizePolicy[0].restartPolicy"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			plan := resize.Plan(tc.from, tc.to)

@@ -3,6 +3,7 @@ package podpatch_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -208,9 +209,7 @@ func setKeys(have map[string]string, want map[string]*string) {
 }
 
 func setQuantities(have, want corev1.ResourceList) {
-	for name, q := range want {
-		have[name] = q
-	}
+	maps.Copy(have, want)
 }
 
 // setCondition reports whether anything changed. A condition without a time gets one whenever it is written.

@@ -174,25 +174,43 @@ func TestRequests(t *testing.T) {
 		{"metadata alone", []podpatch.Change{label}, []string{`{"metadata":{"uid":"u1","labels":{"x":"1"}}}`}},
 		{"metadata with a status change", []podpatch.Change{label, gateOff}, []string{`status {"metadata":{"uid":"u1","labels":{"x":"1"}},` + off + `}`}},
 		{"metadata with a spec change", []podpatch.Change{label, newImage}, []string{`{"metadata":{"uid":"u1","labels":{"x":"1"}},` + image + `}`}},
-		{"metadata goes with the spec when there is a status change as well", []podpatch.Change{gateOff, label, newImage},
-			[]string{`status {"metadata":{"uid":"u1"},` + off + `}`, `{"metadata":{"uid":"u1","labels":{"x":"1"}},` + image + `}`}},
-		{"metadata never goes with a resize, which drops it", []podpatch.Change{label, newCPU},
-			[]string{`{"metadata":{"uid":"u1","labels":{"x":"1"}}}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
-		{"metadata goes with the status rather than a request of its own before a resize", []podpatch.Change{label, newCPU, gateOff},
-			[]string{`status {"metadata":{"uid":"u1","labels":{"x":"1"}},` + off + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
+		{
+			"metadata goes with the spec when there is a status change as well",
+			[]podpatch.Change{gateOff, label, newImage},
+			[]string{`status {"metadata":{"uid":"u1"},` + off + `}`, `{"metadata":{"uid":"u1","labels":{"x":"1"}},` + image + `}`},
+		},
+		{
+			"metadata never goes with a resize, which drops it",
+			[]podpatch.Change{label, newCPU},
+			[]string{`{"metadata":{"uid":"u1","labels":{"x":"1"}}}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`},
+		},
+		{
+			"metadata goes with the status rather than a request of its own before a resize",
+			[]podpatch.Change{label, newCPU, gateOff},
+			[]string{`status {"metadata":{"uid":"u1","labels":{"x":"1"}},` + off + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`},
+		},
 		{"U-12 only changed quantities", []podpatch.Change{newCPU}, []string{`resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
 		{"U-12 older API servers", []podpatch.Change{inSpec}, []string{`{"metadata":{"uid":"u1"},` + cpu + `}`}},
 		{"U-12 one entry per container", []podpatch.Change{inSpec, newImage}, []string{`{"metadata":{"uid":"u1"},` + both + `}`}},
 		{"native sidecars are init containers", []podpatch.Change{{Images: map[string]string{"proxy": "proxy:v2"}}}, []string{`{"metadata":{"uid":"u1"},` + sidecar + `}`}},
-		{"all three, resourceVersion in the first only", []podpatch.Change{versioned, newImage, newCPU},
-			[]string{`status {"metadata":{"uid":"u1","resourceVersion":"7"},` + off + `}`, `{"metadata":{"uid":"u1"},` + image + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
+		{
+			"all three, resourceVersion in the first only",
+			[]podpatch.Change{versioned, newImage, newCPU},
+			[]string{`status {"metadata":{"uid":"u1","resourceVersion":"7"},` + off + `}`, `{"metadata":{"uid":"u1"},` + image + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`},
+		},
 		{"finalizers one by one, twice is once", []podpatch.Change{
 			{AddFinalizers: []string{"b", "b"}, RemoveFinalizers: []string{"example.com/keep", "example.com/keep"}}, {AddFinalizers: []string{"b", "c"}},
 		}, []string{`{"metadata":{"uid":"u1","finalizers":["b","c"],"$deleteFromPrimitiveList/finalizers":["example.com/keep"]}}`}},
-		{"removed keys are null", []podpatch.Change{{Labels: map[string]*string{"app": nil}, Annotations: labels("note", "")}},
-			[]string{`{"metadata":{"uid":"u1","labels":{"app":null},"annotations":{"note":""}}}`}},
-		{"deciders that agree", []podpatch.Change{label, label, newImage, newImage, gateOff, gateOff, newCPU, newCPU},
-			[]string{`status {"metadata":{"uid":"u1"},` + off + `}`, `{"metadata":{"uid":"u1","labels":{"x":"1"}},` + image + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
+		{
+			"removed keys are null",
+			[]podpatch.Change{{Labels: map[string]*string{"app": nil}, Annotations: labels("note", "")}},
+			[]string{`{"metadata":{"uid":"u1","labels":{"app":null},"annotations":{"note":""}}}`},
+		},
+		{
+			"deciders that agree",
+			[]podpatch.Change{label, label, newImage, newImage, gateOff, gateOff, newCPU, newCPU},
+			[]string{`status {"metadata":{"uid":"u1"},` + off + `}`, `{"metadata":{"uid":"u1","labels":{"x":"1"}},` + image + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, merge(t, newPod(), tc.changes...)); diff != "" {
@@ -255,13 +273,21 @@ func TestConditions(t *testing.T) {
 		want    []string
 	}{
 		{"no change", nil, []podpatch.Change{plain(opened())}, nil},
-		{"U-11 forced, though the Pod shows it already", nil, []podpatch.Change{forced(opened())},
-			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")}},
-		{"U-11 force concerns its own conditions only", func(pod *corev1.Pod) { pod.Status.Conditions = append(pod.Status.Conditions, foreign...) },
+		{
+			"U-11 forced, though the Pod shows it already", nil,
+			[]podpatch.Change{forced(opened())},
+			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")},
+		},
+		{
+			"U-11 force concerns its own conditions only", func(pod *corev1.Pod) { pod.Status.Conditions = append(pod.Status.Conditions, foreign...) },
 			[]podpatch.Change{plain(foreign), forced(opened())},
-			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")}},
-		{"status keeps its time when only the reason changes", func(pod *corev1.Pod) { pod.Status.Conditions[0] = closed("A")[0] },
-			[]podpatch.Change{plain(closed("B"))}, []string{is(gate, "False", fresh, `"B"`, "null"), readyFalse}},
+			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")},
+		},
+		{
+			"status keeps its time when only the reason changes", func(pod *corev1.Pod) { pod.Status.Conditions[0] = closed("A")[0] },
+			[]podpatch.Change{plain(closed("B"))},
+			[]string{is(gate, "False", fresh, `"B"`, "null"), readyFalse},
+		},
 		{"status keeps its time when it has one", func(pod *corev1.Pod) {
 			pod.Status.Conditions[0] = closed("A")[0]
 			pod.Status.Conditions[0].LastTransitionTime = before
@@ -270,14 +296,20 @@ func TestConditions(t *testing.T) {
 			pod.Status.Conditions[0].Reason, pod.Status.Conditions[0].Message = "R", "m"
 		}, []podpatch.Change{plain(opened())}, []string{is(gate, "True", old, "null", "null")}},
 		{"a condition that is no gate leaves Ready alone", nil, []podpatch.Change{plain(foreign)}, []string{is("other", "False", fresh, `"R"`, `"m"`)}},
-		{"containers not ready: Ready is the kubelet's", func(pod *corev1.Pod) { pod.Status.Conditions[1].Status = corev1.ConditionFalse },
-			[]podpatch.Change{plain(closed("R"))}, []string{is(gate, "False", fresh, `"R"`, "null")}},
+		{
+			"containers not ready: Ready is the kubelet's", func(pod *corev1.Pod) { pod.Status.Conditions[1].Status = corev1.ConditionFalse },
+			[]podpatch.Change{plain(closed("R"))},
+			[]string{is(gate, "False", fresh, `"R"`, "null")},
+		},
 		{"U-31 the gate opens again, Ready without reason", func(pod *corev1.Pod) {
 			pod.Status.Conditions[0] = closed("R")[0]
 			pod.Status.Conditions[2] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "x", LastTransitionTime: before}
 		}, []podpatch.Change{plain(opened())}, []string{is(gate, "True", fresh, "null", "null"), is("Ready", "True", fresh, "null", "null")}},
-		{"Ready is not there yet", func(pod *corev1.Pod) { pod.Status.Conditions = pod.Status.Conditions[:2] },
-			[]podpatch.Change{plain(closed("R"))}, []string{is(gate, "False", fresh, `"R"`, "null"), readyFalse}},
+		{
+			"Ready is not there yet", func(pod *corev1.Pod) { pod.Status.Conditions = pod.Status.Conditions[:2] },
+			[]podpatch.Change{plain(closed("R"))},
+			[]string{is(gate, "False", fresh, `"R"`, "null"), readyFalse},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := newPod()
@@ -314,18 +346,48 @@ func TestReady(t *testing.T) {
 		want  *corev1.PodCondition // nil: not known
 	}{
 		{"no gates", nil, []corev1.PodCondition{containersReady}, nil, ready},
-		{"gate missing", []corev1.PodConditionType{a}, []corev1.PodCondition{containersReady}, nil,
-			notReady(`corresponding condition of pod readiness gate "a.example/x" does not exist.`)},
-		{"gate False", []corev1.PodConditionType{a}, []corev1.PodCondition{containersReady, at(a, "False")}, nil,
-			notReady(`the status of pod readiness gate "a.example/x" is not "True", but False`)},
-		{"gate Unknown", []corev1.PodConditionType{a}, []corev1.PodCondition{containersReady, at(a, "Unknown")}, nil,
-			notReady(`the status of pod readiness gate "a.example/x" is not "True", but Unknown`)},
-		{"several gates, in the order of the spec", []corev1.PodConditionType{b, a}, []corev1.PodCondition{at(a, "False"), containersReady}, nil,
-			notReady(`corresponding condition of pod readiness gate "b.example/y" does not exist., the status of pod readiness gate "a.example/x" is not "True", but False`)},
-		{"one of two open", []corev1.PodConditionType{b, a}, []corev1.PodCondition{at(a, "False"), at(b, "True"), containersReady}, nil,
-			notReady(`the status of pod readiness gate "a.example/x" is not "True", but False`)},
-		{"given conditions win", []corev1.PodConditionType{b, a}, []corev1.PodCondition{at(a, "False"), containersReady},
-			[]corev1.PodCondition{at(b, "True"), at(a, "True")}, ready},
+		{
+			"gate missing",
+			[]corev1.PodConditionType{a},
+			[]corev1.PodCondition{containersReady},
+			nil,
+			notReady(`corresponding condition of pod readiness gate "a.example/x" does not exist.`),
+		},
+		{
+			"gate False",
+			[]corev1.PodConditionType{a},
+			[]corev1.PodCondition{containersReady, at(a, "False")},
+			nil,
+			notReady(`the status of pod readiness gate "a.example/x" is not "True", but False`),
+		},
+		{
+			"gate Unknown",
+			[]corev1.PodConditionType{a},
+			[]corev1.PodCondition{containersReady, at(a, "Unknown")},
+			nil,
+			notReady(`the status of pod readiness gate "a.example/x" is not "True", but Unknown`),
+		},
+		{
+			"several gates, in the order of the spec",
+			[]corev1.PodConditionType{b, a},
+			[]corev1.PodCondition{at(a, "False"), containersReady},
+			nil,
+			notReady(`corresponding condition of pod readiness gate "b.example/y" does not exist., the status of pod readiness gate "a.example/x" is not "True", but False`),
+		},
+		{
+			"one of two open",
+			[]corev1.PodConditionType{b, a},
+			[]corev1.PodCondition{at(a, "False"), at(b, "True"), containersReady},
+			nil,
+			notReady(`the status of pod readiness gate "a.example/x" is not "True", but False`),
+		},
+		{
+			"given conditions win",
+			[]corev1.PodConditionType{b, a},
+			[]corev1.PodCondition{at(a, "False"), containersReady},
+			[]corev1.PodCondition{at(b, "True"), at(a, "True")},
+			ready,
+		},
 		{"containers not ready", []corev1.PodConditionType{a}, []corev1.PodCondition{at(corev1.ContainersReady, "False"), at(a, "False")}, nil, nil},
 		{"containers not reported", []corev1.PodConditionType{a}, nil, []corev1.PodCondition{at(a, "True")}, nil},
 	} {

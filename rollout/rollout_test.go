@@ -128,8 +128,11 @@ func TestDelete(t *testing.T) {
 		{"C-17 the second waits for the replacement", spec(5, 0, 1), counts(all(0), rollout.Group{Total: 5, Specified: 1, Unavailable: 1}), answer{0, 0, 0}},
 		{"C-17 unavailable Pods use the budget up", spec(5, 0, 2), counts(unavailable(2, 2), unavailable(3, 1)), answer{0, 0, 0}},
 		{"C-17 so do Pods that wait for their hook", spec(5, 0, 2), counts(dying(2, 1), all(3)), answer{0, 0, 1}},
-		{"C-17 a specified Pod that does not serve uses it up too", spec(5, 0, 1),
-			counts(all(0), rollout.Group{Total: 5, Specified: 2, SpecifiedUnavailable: 1}), answer{0, 0, 0}},
+		{
+			"C-17 a specified Pod that does not serve uses it up too", spec(5, 0, 1),
+			counts(all(0), rollout.Group{Total: 5, Specified: 2, SpecifiedUnavailable: 1}),
+			answer{0, 0, 0},
+		},
 		{"C-21 no budget, but what is too many can go", spec(3, 0, 0), counts(all(3), all(2)), answer{2, 2, 2}},
 		{"C-22 5 to 3 with 3 old and 2 new", spec(3, 0, 0), counts(all(3), all(2)), answer{2, 2, 2}},
 		{"C-30 a dying Pod is not deleted a second time", with(exclude).of(spec(2, 0, 1)), counts(all(0), dying(3, 1)), answer{0, 0, 1}},
@@ -283,19 +286,36 @@ func TestLimits(t *testing.T) {
 	}{
 		{"nothing limits a settled workload", spec(5, 0, 1), counts(all(0), all(5)), nil, ""},
 		{"nothing limits the start of a rollout", spec(5, 0, 1), counts(all(5), all(0)), nil, ""},
-		{"C-15 creation", scaleLimit(2).of(spec(6, 0, 1)), counts(all(0), unavailable(3, 1)),
-			map[reason.Code]string{rollout.ScaleUpLimited: "scaleStrategy.maxUnavailable"}, "1 of 3 missing Pods"},
-		{"C-17 specified Pods", spec(5, 0, 1), counts(all(0), specified(5, 2)),
-			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"}, "2 available Pods are to be deleted, 1 may be"},
-		{"C-17 specified Pods that do not serve go freely", spec(5, 0, 1),
-			counts(all(0), rollout.Group{Total: 5, Specified: 1, SpecifiedUnavailable: 1, Unavailable: 3}), nil, ""},
-		{"C-17 scale-in", surge(1).of(spec(5, 3, 1)), counts(all(4), unavailable(2, 2)),
-			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"}, "1 available Pods are to be deleted, 0 may be"},
+		{
+			"C-15 creation", scaleLimit(2).of(spec(6, 0, 1)), counts(all(0), unavailable(3, 1)),
+			map[reason.Code]string{rollout.ScaleUpLimited: "scaleStrategy.maxUnavailable"},
+			"1 of 3 missing Pods",
+		},
+		{
+			"C-17 specified Pods", spec(5, 0, 1), counts(all(0), specified(5, 2)),
+			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"},
+			"2 available Pods are to be deleted, 1 may be",
+		},
+		{
+			"C-17 specified Pods that do not serve go freely", spec(5, 0, 1),
+			counts(all(0), rollout.Group{Total: 5, Specified: 1, SpecifiedUnavailable: 1, Unavailable: 3}), nil, "",
+		},
+		{
+			"C-17 scale-in", surge(1).of(spec(5, 3, 1)), counts(all(4), unavailable(2, 2)),
+			map[reason.Code]string{rollout.DeleteLimited: "maxUnavailable"},
+			"1 available Pods are to be deleted, 0 may be",
+		},
 		{"C-17 scale-in of what does not serve", spec(5, 0, 0), counts(all(0), unavailable(6, 1)), nil, ""},
-		{"C-19 updates", spec(5, 0, 1), counts(all(4), unavailable(1, 1)),
-			map[reason.Code]string{rollout.UpdateLimited: "maxUnavailable"}, "1 Pods are unavailable, 1 may be"},
-		{"C-48 partition", spec(5, 3, 1), counts(all(3), all(2)),
-			map[reason.Code]string{rollout.PartitionReached: "partition"}, "3 Pods are at the old revision, 3 are kept there"},
+		{
+			"C-19 updates", spec(5, 0, 1), counts(all(4), unavailable(1, 1)),
+			map[reason.Code]string{rollout.UpdateLimited: "maxUnavailable"},
+			"1 Pods are unavailable, 1 may be",
+		},
+		{
+			"C-48 partition", spec(5, 3, 1), counts(all(3), all(2)),
+			map[reason.Code]string{rollout.PartitionReached: "partition"},
+			"3 Pods are at the old revision, 3 are kept there",
+		},
 		{"C-11 one revision knows no partition", with(oneRevision).of(spec(5, 3, 1)), counts(all(0), all(5)), nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -192,7 +192,7 @@ func answerList(gvk schema.GroupVersionKind, stored []client.Object, version str
 	}
 	items.Set(reflect.MakeSlice(items.Type(), len(stored), len(stored)))
 	for i, obj := range stored {
-		item, ok := items.Index(i).Addr().Interface().(client.Object)
+		item, ok := reflect.TypeAssert[client.Object](items.Index(i).Addr())
 		if !ok {
 			return fmt.Errorf("items of a %T are no objects", into)
 		}

@@ -132,12 +132,11 @@ func (s *Server) Events(obj client.Object) []Event {
 	if err != nil {
 		return nil
 	}
-	return k.log[:len(k.log):len(k.log)]
+	return slices.Clip(k.log)
 }
 
 // All returns the stored objects of one type, by name. They are the server's: read only.
 func All[T client.Object](s *Server) []T {
-	var zero T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.order {
@@ -154,7 +153,7 @@ func All[T client.Object](s *Server) []T {
 			return out
 		}
 	}
-	_ = zero
+
 	return nil
 }
 

@@ -194,19 +194,19 @@ func defaultPod(spec *corev1.PodSpec) {
 
 // qosOf counts cpu and memory of containers, as the API server does.
 func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
-	any, all := false, true
+	used, all := false, true
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			r := &containers[i].Resources
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				request, limit := r.Requests[name], r.Limits[name]
-				any = any || !request.IsZero() || !limit.IsZero()
+				used = used || !request.IsZero() || !limit.IsZero()
 				all = all && !limit.IsZero() && limit.Cmp(request) == 0
 			}
 		}
 	}
 	switch {
-	case !any:
+	case !used:
 		return corev1.PodQOSBestEffort
 	case all:
 		return corev1.PodQOSGuaranteed

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"testing/synctest"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -30,8 +30,6 @@ import (
 type history struct {
 	// taken holds, by Pod, the version of the write by which the controller last took it out of service or deleted it.
 	taken map[types.UID]int64
-	// created holds, by Pod, the version of its creation.
-	created map[types.UID]int64
 }
 
 func (w *world) truth() map[types.UID]*corev1.Pod {
@@ -115,7 +113,8 @@ func (w *world) judgeCreation(t *task, pod *corev1.Pod, after map[types.UID]*cor
 
 // judgeFreshness: the view that a task acts on holds everything that the controller did to Pods' service before.
 func (w *world) judgeFreshness(t *task, what string) {
-	for uid, version := range w.history.taken {
+	for _, uid := range slices.Sorted(maps.Keys(w.history.taken)) {
+		version := w.history.taken[uid]
 		pod, ok := t.pods[uid]
 		if t.touched[uid] || !ok || pod.DeletionTimestamp != nil {
 			continue
@@ -205,8 +204,14 @@ func maxUnavailable(cs *v1beta1.CloneSet) int {
 	return n
 }
 
-// judgeGate: a gate is opened only when no container still runs another image than the spec's.
+// judgeGate: no image changes under an open gate, and a gate is opened only when no container still runs another image than
+// the spec's.
 func (w *world) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
+			w.failf("%s changes an image of Pod %s under an open gate", call.Verb, pod.Name)
+		}
+	}
 	if podstate.IsTrue(old, apps.ConditionInPlaceUpdateReady) || !podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
 		return
 	}

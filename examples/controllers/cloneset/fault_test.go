@@ -113,7 +113,7 @@ func runSchedule(t *testing.T, scheme *apiruntime.Scheme, seed uint64, steps int
 		}
 		w = &world{
 			rng: rand.New(rand.NewPCG(seed, 1)), verbose: verbose, server: server, nodes: server.Nodes(),
-			user: server.Client(nil, nil), began: time.Now(), lost: map[string]bool{},
+			user: server.Client(nil, nil), began: time.Now(),
 		}
 		defer func() {
 			w.kill(errors.New("the schedule is over"))

@@ -48,7 +48,6 @@ type world struct {
 	setup   setup
 	process *process
 	history history
-	lost    map[string]bool
 }
 
 // process is one incarnation of the controller: all that is lost when it dies.

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -99,6 +100,6 @@ func (r *Reconciler) ownerChanged(e event.UpdateEvent) bool {
 // isReplaced recognises the answer to a JSON patch whose test of the UID failed. The API server names no field then, as it
 // does where a value is wrong.
 func isReplaced(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // Clients return it unwrapped.
-	return ok && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
 }
