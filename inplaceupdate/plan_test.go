@@ -218,6 +218,12 @@ func TestPossible(t *testing.T) {
 			false,
 		},
 		{
+			"U-7 env with a value of its own", all, newTemplate(env(0, literal(fromLabel("ZONE", "zone")))),
+			newTemplate(env(0, literal(fromLabel("ZONE", "zone"))), label("zone", "b")),
+			inplaceupdate.Plan{Labels: values("zone", "b")},
+			false,
+		},
+		{
 			"U-7 other field references", all, newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels"))),
 			newTemplate(env(0, fieldRef("metadata.name"), fieldRef("metadata.labels")), label("x", "1")),
 			inplaceupdate.Plan{Labels: values("x", "1")},

@@ -532,8 +532,11 @@ func TestBatches(t *testing.T) {
 		{"U-18 equal priorities", three(priority(0, 3), priority(1, 3)), v2[:2], []string{"app log"}},
 		{"U-19 a shared label pulls in", three(append(ranked, zones...)...), []func(*template){label("a", "1")}, []string{"app log"}},
 		{"U-19 transitively", three(append(ranked, zones...)...), []func(*template){label("a", "1"), annotation("b", "1")}, []string{"app log mesh"}},
-		{"U-19 transitively, against the order of names", three(append([]func(*template){priority(0, 0), priority(1, 5), priority(2, 10)}, zones...)...),
-			[]func(*template){label("a", "1"), annotation("b", "1")}, []string{"app log mesh"}},
+		{
+			"U-19 transitively, against the order of names", three(append([]func(*template){priority(0, 0), priority(1, 5), priority(2, 10)}, zones...)...),
+			[]func(*template){label("a", "1"), annotation("b", "1")},
+			[]string{"app log mesh"},
+		},
 		{"U-19 no more than that", three(append(ranked, zones...)...), []func(*template){label("a", "1"), v2[2]}, []string{"app log", "mesh"}},
 		{"U-19 keys of lower ones wait", three(append(ranked, zones...)...), []func(*template){v2[0], annotation("b", "1")}, []string{"app", "log mesh"}},
 		{"U-21 [BUG] only resources pending", three(priority(0, 10), priority(1, 0), limits(1, "cpu", "1")), []func(*template){v2[0], limits(1, "cpu", "2")}, []string{"app", "log"}},

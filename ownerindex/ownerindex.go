@@ -41,8 +41,13 @@ type Index[T client.Object] struct {
 }
 
 // New adds the index to the informer of obj's type, creating the informer if need be. Several calls for one type share the
-// index. It must be called before the informers start. It returns an error when the cache is restricted to several
-// namespaces, because such a cache has no single store whose progress could be compared with a write.
+// index. It must be called before the informers start. It returns an error when the cache is restricted by a list of
+// namespaces, even of one, because such a cache has no single store whose progress could be compared with a write. For one
+// namespace restrict the type by a field selector instead, which controller-runtime turns into requests for that namespace:
+//
+//	cache.Options{ByObject: map[client.Object]cache.ByObject{
+//		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "team-a")},
+//	}}
 func New[T client.Object](ctx context.Context, informers cache.Informers, obj T) (*Index[T], error) {
 	informer, err := informers.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -50,7 +55,7 @@ func New[T client.Object](ctx context.Context, informers cache.Informers, obj T)
 	}
 	shared, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return nil, fmt.Errorf("informer for %T is a %T without a store of its own; configure the cache for one namespace or all", obj, informer)
+		return nil, fmt.Errorf("informer for %T is a %T without a store of its own; watch all namespaces, or one by a field selector on metadata.namespace", obj, informer)
 	}
 	return For[T](shared)
 }

@@ -167,12 +167,22 @@ func failedScale(c *cluster) {
 // schema of the CRD lets all of this through but negative replicas, which the API server refuses for the sake of the scale
 // subresource.
 func TestBadInput(t *testing.T) {
-	ru := rolling
 	cases := []behaviour{{"negative replicas are refused", refusedReplicas}}
-	for i, tc := range []struct {
-		name, path, value string
-		spoil             func(*v1beta1.CloneSet)
-	}{
+	for i, tc := range slices.Concat(badCounts(), badOrders()) {
+		cases = append(cases, behaviour{tc.name, func(c *cluster) { badInput(c, fmt.Sprintf("bad%d", i), tc.path, tc.value, tc.spoil) }})
+	}
+	behave(t, "", nil, cases)
+}
+
+// badValue is one change that makes a spec unusable, and the path and value that the controller must name.
+type badValue struct {
+	name, path, value string
+	spoil             func(*v1beta1.CloneSet)
+}
+
+func badCounts() []badValue {
+	ru := rolling
+	return []badValue{
 		{"negative minReadySeconds", "spec.minReadySeconds", "-1", func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = -1 }},
 		{"negative revisionHistoryLimit", "spec.revisionHistoryLimit", "-2", func(cs *v1beta1.CloneSet) { cs.Spec.RevisionHistoryLimit = new(int32(-2)) }},
 		{"negative progressDeadlineSeconds", "spec.progressDeadlineSeconds", "-7", func(cs *v1beta1.CloneSet) { cs.Spec.ProgressDeadlineSeconds = new(int32(-7)) }},
@@ -205,6 +215,12 @@ func TestBadInput(t *testing.T) {
 		{"negative gracePeriodSeconds", "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.gracePeriodSeconds", "-1", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: -1}
 		})},
+	}
+}
+
+func badOrders() []badValue {
+	ru := rolling
+	return []badValue{
 		{"weight above 100", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[0].weight", "101", priority(pub.PriorityStrategy{
 			WeightPriority: []pub.WeightPriorityTerm{{Weight: 101, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
 		})},
@@ -233,10 +249,7 @@ func TestBadInput(t *testing.T) {
 		{"template that the selector does not match", "spec.template.metadata.labels", "app=else", func(cs *v1beta1.CloneSet) {
 			cs.Spec.Template.Labels = map[string]string{"app": "else"}
 		}},
-	} {
-		cases = append(cases, behaviour{tc.name, func(c *cluster) { badInput(c, fmt.Sprintf("bad%d", i), tc.path, tc.value, tc.spoil) }})
 	}
-	behave(t, "", nil, cases)
 }
 
 func priority(p pub.PriorityStrategy) func(*v1beta1.CloneSet) {
