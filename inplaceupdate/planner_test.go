@@ -1,6 +1,7 @@
 package inplaceupdate_test
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 
@@ -87,6 +88,23 @@ func TestPlannerKeepsPlans(t *testing.T) {
 		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
 			t.Errorf("plan to %s sets %s", to, got.Images["app"])
 		}
+	}
+}
+
+// TestPlannerForgets: a planner lives as long as its process, revisions come and go.
+func TestPlannerForgets(t *testing.T) {
+	asked := map[types.UID]int{}
+	count := func(from, _ *appsv1.ControllerRevision) reason.List { asked[from.UID]++; return nil }
+	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(2, nil), count)
+	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
+	planner.Plan(v1, v2)
+	for i := range 10_000 {
+		old := v1.DeepCopy()
+		old.UID = types.UID(strconv.Itoa(100 + i))
+		planner.Plan(old, v2)
+	}
+	if planner.Plan(v1, v2); asked["1"] != 2 {
+		t.Errorf("the first of 10,000 pairs was planned %d times, want it forgotten", asked["1"])
 	}
 }
 

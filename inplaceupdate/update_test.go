@@ -415,6 +415,42 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 	}
 }
 
+// TestStateIsWrittenAsItWasRead takes states as OpenKruise 1.9 leaves them on Pods, settled and midway.
+func TestStateIsWrittenAsItWasRead(t *testing.T) {
+	for name, text := range map[string]string{
+		"1.2 one image": `{"revision":"db-74bc5d9d99","updateTimestamp":"2026-11-21T09:11:15Z",` +
+			`"lastContainerStatuses":{"main":{"imageID":"sim@sha256:1e2cf1b149975cdb51225e9797b8bb415d3e34add34e13499680944cbeb32a35"}},` +
+			`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T09:11:15Z","containers":["main"]}]}`,
+		"1.2 metadata alone": `{"revision":"7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null}`,
+		"1.2 everything": `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z",` +
+			`"lastContainerStatuses":{"app":{"imageID":"docker.io/library/app@sha256:1111"}},"updateEnvFromMetadata":true,"updateResources":true,` +
+			`"updateImages":true,"nextContainerImages":{"log":"log:v2"},"nextContainerRefMetadata":{"log":{"labels":{"zone":"b"}}},` +
+			`"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"preCheckBeforeNext":{"containersRequiredReady":["app"]},` +
+			`"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app"]}]}`,
+	} {
+		for _, key := range []string{stateKey, oldState} {
+			pod := newPod(newTemplate())
+			pod.Annotations[key] = text
+			state, err := newConfig().State(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := json.Marshal(state)
+			if diff := cmp.Diff(text, string(raw)); diff != "" || err != nil {
+				t.Errorf("%s in %s (-read +written), %v:\n%s", name, key, err, diff)
+			}
+		}
+	}
+	pod := newPod(newTemplate())
+	pod.Annotations[oldState], pod.Annotations[stateKey] = `{"revision":"old"}`, `{"revision":"new"}`
+	if state, err := newConfig().State(pod); err != nil || state.Revision != "new" {
+		t.Errorf("with both names: %+v, %v; want the new one", state, err)
+	}
+	if state, err := newConfig().State(newPod(newTemplate())); err != nil || state != nil {
+		t.Errorf("U-24 without the annotation: %+v, %v", state, err)
+	}
+}
+
 func TestGracePeriod(t *testing.T) {
 	from := newTemplate()
 	to := newTemplate(image("app", "app:v2"), label("x", "1"), func(t *template) { t.Finalizers = []string{"f/2"}; delete(t.Annotations, "note") })
@@ -595,6 +631,33 @@ func TestNextBatchWaitsUntilReady(t *testing.T) {
 	if step = mustNext(t, config, pod, now); step.Change.Images["log"] != "log:v2" {
 		t.Errorf("U-20 app is ready: %+v", step)
 	}
+}
+
+func TestBatchThatNeverGetsReady(t *testing.T) {
+	base := newTemplate(priority(0, 10), priority(1, 0))
+	to := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:broken"), image("log", "log:v2"))
+	config := newConfig()
+	pod := newPod(base)
+	pod = write(t, pod, mustStart(t, config, pod, base, to, inplaceupdate.Target{Revision: "2"}, now))
+	for hours := range 5 {
+		catchUp(pod)
+		pod.Status.ContainerStatuses[0].Ready = false
+		pod = write(t, pod, mustNext(t, config, pod, after(time.Duration(hours)*time.Hour)).Change)
+	}
+	if got, want := images(pod), "setup:v1 proxy:v1 app:broken log:v1"; got != want {
+		t.Errorf("U-20 images %s, want %s", got, want)
+	}
+	if podstate.IsTrue(pod, gate) {
+		t.Error("U-20 the gate opens in the middle of an update")
+	}
+	// A way out: the repaired template overtakes, and what was pending is still delivered.
+	repaired := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v3"), image("log", "log:v2"))
+	pod = write(t, pod, mustStart(t, config, pod, to, repaired, inplaceupdate.Target{Revision: "3"}, now))
+	for range 3 {
+		catchUp(pod)
+		pod = write(t, pod, mustNext(t, config, pod, now).Change)
+	}
+	checkDelivered(t, pod, repaired)
 }
 
 func TestGateAtTheEnd(t *testing.T) {
