@@ -91,7 +91,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 		Metrics: metricsserver.Options{BindAddress: metricsAddress},
 		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		// Whoever embeds this may run several managers in one process, one after the other.
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		// The plain queue, because controller-runtime's priority queue can hang when it is stopped while it hands an item out.
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(false)},
 		// Writes go through a client per controller, which names itself.
 		Client: client.Options{},
 	})
