@@ -49,6 +49,14 @@ type Awaited struct {
 	Since time.Time
 }
 
+// Wait returns RequeueAfter, and 0 when there is nothing to wait for because p is nil.
+func (p *Pending) Wait() time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p.RequeueAfter
+}
+
 // Reasons returns one reason for each entry: AwaitingCache, CacheLate or AwaitingBarrier.
 func (p *Pending) Reasons() reason.List {
 	list := make(reason.List, 0, len(p.Awaited))

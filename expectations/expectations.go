@@ -14,8 +14,11 @@
 //     far they are through [Progress], which client-go's stores implement from 0.36 on.
 //   - For what was deleted ([Tracker.Deleted]) the UID is kept until the object is terminating or gone in the store, and the
 //     store holds what the owner wrote: an object that has not arrived yet is not taken for one that is gone.
-//   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached what a quorum read saw
-//     (package expectations/apply does the reads), because the previous leader's last writes are nobody's expectations.
+//   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached what a quorum read saw,
+//     because the previous leader's last writes are nobody's expectations.
+//
+// Package expectations/apply does the talking: a client that records what is written through it, finds out what has become
+// of writes that were not answered, and lifts the barrier.
 //
 // Time alone satisfies nothing. An owner that waits longer than the alarm threshold is reported once to the [Observer], and
 // its [Pending] asks for a live read, by which [Tracker.Confirm] may end the wait.
@@ -300,9 +303,7 @@ func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 		}
 		// A version that does not compare was awaited by nobody; the agreement of live read and cache is all there is.
 		if order, err := resourceversion.CompareResourceVersion(version, w.want); err == nil && order < 0 {
-			return reason.Reason{
-				Code: StaleRead, Path: store.String(), Old: w.want, New: version, Remedy: "list with an empty resourceVersion",
-			}
+			return stale(store, w.want, version)
 		}
 	}
 	r.written = slices.DeleteFunc(r.written, func(w write) bool { return w.store == store })
@@ -335,6 +336,38 @@ func (t *Tracker) Require(store Store, version string) error {
 		t.closed.Add(-1)
 	}
 	return nil
+}
+
+// Lift ends the barrier of a store. The caller asserts that it has listed everything that the store is about live, at this
+// resourceVersion, and that the store shows the same objects with the same resourceVersions: a store of a quiet resource may
+// hold everything long before it is told the version of the whole API server. The error is a reason.Reason: UnknownStore,
+// IncomparableVersion, or StaleRead when the list is older than what Require has asked for.
+func (t *Tracker) Lift(store Store, version string) error {
+	src := t.stores[store]
+	if src == nil {
+		return unknown(store)
+	}
+	if err := wellFormed(store, version, IncomparableVersion); err != nil {
+		return err
+	}
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	if src.floor == "" {
+		return nil
+	}
+	if order, err := resourceversion.CompareResourceVersion(version, src.floor); err != nil || order < 0 {
+		return stale(store, src.floor, version)
+	}
+	src.floor = ""
+	t.floors.Add(-1)
+	return nil
+}
+
+// stale is the reason for a live read that does not cover what it should.
+func stale(store Store, want, got string) error {
+	return reason.Reason{
+		Code: StaleRead, Path: store.String(), Old: want, New: got, Remedy: "list with an empty resourceVersion",
+	}
 }
 
 // shard spreads owners by the end of their UID, which is random.

@@ -605,3 +605,47 @@ func BenchmarkWroteAndSatisfied(b *testing.B) {
 		_, _ = w.Check("6f1ed002-ab5f-4a2a-9d2f-000000000001", nil)
 	}
 }
+
+// TestLift: a comparison ends the barrier of one store, if it is as new as what was required.
+func TestLift(t *testing.T) {
+	w := newWorld(true)
+	for _, store := range w.Stores() {
+		floor := "500"
+		if store != pods && store != claims {
+			floor = "100" // is there
+		}
+		if err := w.Require(store, floor); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Lift(pods, "499"); !errors.Is(err, expectations.StaleRead) {
+		t.Errorf("an old list lifts: %v", err)
+	}
+	if err := w.Lift(pods, "abc"); !errors.Is(err, expectations.IncomparableVersion) {
+		t.Errorf("Lift(abc) = %v", err)
+	}
+	if err := w.Lift(expectations.Store{Name: "none"}, "500"); !errors.Is(err, expectations.UnknownStore) {
+		t.Errorf("Lift of an unknown store = %v", err)
+	}
+	if p, _ := w.Check("o", nil); p == nil || len(p.Awaited) != 2 {
+		t.Fatalf("failed calls changed something: %v", p)
+	}
+	for _, version := range []string{"501", "502"} { // the second finds nothing to lift
+		if err := w.Lift(pods, version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := w.Check("o", nil)
+	if err != nil || p == nil || len(p.Awaited) != 1 || p.Awaited[0].Store != claims {
+		t.Fatalf("Check = %v, %v; want the other store to be awaited", p, err)
+	}
+	if p.Wait() != p.RequeueAfter || (*expectations.Pending)(nil).Wait() != 0 {
+		t.Errorf("Wait = %v, want %v, and 0 of nothing", p.Wait(), p.RequeueAfter)
+	}
+	if err := w.Lift(claims, "500"); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := w.Check("o", nil); p != nil || err != nil {
+		t.Errorf("Check = %v, %v", p, err)
+	}
+}

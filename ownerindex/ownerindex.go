@@ -145,6 +145,19 @@ func (x *Index[T]) LastStoreSyncResourceVersion() string {
 	return x.informer.GetIndexer().LastStoreSyncResourceVersion()
 }
 
+// Versions returns the resourceVersion of each object that matches, by UID; nil matches all. It is what a live list can be
+// compared with.
+func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string {
+	all := x.informer.GetIndexer().List()
+	versions := make(map[types.UID]string, len(all))
+	for _, obj := range all {
+		if typed, ok := obj.(T); ok && (match == nil || match(typed)) {
+			versions[typed.GetUID()] = typed.GetResourceVersion()
+		}
+	}
+	return versions
+}
+
 // HasSynced reports whether the store holds the first list.
 func (x *Index[T]) HasSynced() bool { return x.informer.HasSynced() }
 

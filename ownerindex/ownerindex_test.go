@@ -154,6 +154,13 @@ func TestLookups(t *testing.T) {
 		if !pods.IsLive("uid-a") {
 			t.Error("a Pod that is not terminating is not live")
 		}
+		want := map[types.UID]string{"uid-a": byName.ResourceVersion}
+		if diff := cmp.Diff(want, pods.Versions(nil)); diff != "" {
+			t.Errorf("versions of all (-want +got):\n%s", diff)
+		}
+		if got := pods.Versions(func(obj metav1.Object) bool { return obj.GetName() != "a" }); len(got) != 0 {
+			t.Errorf("versions of others: %v", got)
+		}
 		if _, ok := pods.Get("ns", "none"); ok {
 			t.Error("Get finds a Pod that is not there")
 		}

@@ -2,7 +2,8 @@
 // package of the kit and every controller built from it reads a Pod through these functions, so that no two of them
 // disagree about one Pod.
 //
-// Everything here is a pure reading of one object. Functions take pointers to cached objects and never modify them.
+// Everything here is a pure reading of one object, but for FromTemplate, which makes one. Functions take pointers to cached
+// objects and never modify them.
 package podstate
 
 import (
@@ -44,6 +45,28 @@ func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool,
 		return false, wait
 	}
 	return true, 0
+}
+
+// FromTemplate returns a Pod made from a template for the owner, with the readiness gates added that the template lacks. The
+// template is not modified. Name or GenerateName are left to the caller.
+func FromTemplate(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, gates ...corev1.PodConditionType) *corev1.Pod {
+	t := template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: t.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	for _, gate := range gates {
+		if !HasGate(pod, gate) {
+			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: gate})
+		}
+	}
+	return pod
 }
 
 // Condition returns the Pod's condition of a type, nil when there is none. The pointer is into the Pod: read only.

@@ -164,3 +164,32 @@ func TestSameRevision(t *testing.T) {
 		})
 	}
 }
+
+func TestFromTemplate(t *testing.T) {
+	owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Web", Name: "web", UID: "u1", Controller: ptr.To(true)}
+	template := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "ignored", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"f"},
+		},
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "First"}}},
+	}
+	before := template.DeepCopy()
+	got := podstate.FromTemplate(template, "default", owner, "First", "Second")
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"f"},
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "First"}, {ConditionType: "Second"}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Pod (-want +got):\n%s", diff)
+	}
+	got.Labels["x"], got.Spec.ReadinessGates[0].ConditionType = "y", "Changed"
+	if diff := cmp.Diff(before, template); diff != "" {
+		t.Errorf("the template has changed (-before +after):\n%s", diff)
+	}
+	if podstate.FromTemplate(&corev1.PodTemplateSpec{}, "default", owner).Labels == nil {
+		t.Error("a Pod without labels has no map for the caller's")
+	}
+}

@@ -31,3 +31,14 @@ func (b *UpdateBudget) Admit(available bool) bool {
 	b.atTarget++
 	return true
 }
+
+// Admitted returns the candidates, given in update order, up to the first that the budget has no room for. available tells
+// which of them serve now. The slice is shared with the candidates'.
+func Admitted[T any](b UpdateBudget, candidates []T, available func(T) bool) []T {
+	for i, c := range candidates {
+		if !b.Admit(available(c)) {
+			return candidates[:i]
+		}
+	}
+	return candidates
+}

@@ -78,6 +78,18 @@ func (g Group) staying() int { return g.Total - g.PreDeleting }
 // Counts are the active Pods by revision.
 type Counts struct{ Old, New Group }
 
+// Add counts one Pod that nobody wants deleted. updated says whether it is at the new revision.
+func (c *Counts) Add(updated, available bool) {
+	group := &c.Old
+	if updated {
+		group = &c.New
+	}
+	group.Total++
+	if !available {
+		group.Unavailable++
+	}
+}
+
 // Total is the number of active Pods.
 func (c Counts) Total() int { return c.Old.Total + c.New.Total }
 

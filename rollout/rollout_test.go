@@ -254,19 +254,14 @@ func TestUpdateBudget(t *testing.T) {
 		{"C-43 crashed ones do not add to the total", 3, 0, 1, []bool{down, up, up, up}, 3},
 		{"C-43 new ones fill the limit", 2, 2, 2, []bool{down, up}, 0},
 		{"C-43 no room for an available one ends the round", 2, 0, 2, []bool{up, down}, 0},
+		{"fewer candidates than budget", 5, 0, 0, []bool{up, up}, 2},
 		{"C-19 no budget", 0, 0, 0, []bool{down, up}, 0},
 		{"C-19 missing Pods leave less than none", -3, 0, 0, []bool{down, up}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			budget := rollout.NewUpdateBudget(tc.limit, tc.target, tc.unavailable)
-			got := 0
-			for _, available := range tc.candidates {
-				if !budget.Admit(available) {
-					break
-				}
-				got++
-			}
-			if got != tc.want {
+			serves := func(available bool) bool { return available }
+			if got := len(rollout.Admitted(budget, tc.candidates, serves)); got != tc.want {
 				t.Errorf("admitted %d, want %d", got, tc.want)
 			}
 		})
@@ -414,5 +409,16 @@ func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step)
 		if !ok {
 			t.Errorf("broken: %s\nspec %+v\ncounts %+v\nstep %+v", what, s, c, got)
 		}
+	}
+}
+
+func TestAdd(t *testing.T) {
+	var c rollout.Counts
+	for _, pod := range []struct{ updated, available bool }{{true, true}, {true, false}, {false, false}, {false, false}, {false, true}} {
+		c.Add(pod.updated, pod.available)
+	}
+	want := rollout.Counts{Old: rollout.Group{Total: 3, Unavailable: 2}, New: rollout.Group{Total: 2, Unavailable: 1}}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }

@@ -11,9 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,13 +38,7 @@ type fixture struct {
 func start(t *testing.T) *fixture {
 	t.Helper()
 	cp := env.Start(t)
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	scheme.AddKnownTypes(groupVersion(), &Fleet{}, &FleetList{})
-	metav1.AddToGroupVersion(scheme, groupVersion())
-	c, err := client.New(cp.Config(), client.Options{Scheme: scheme})
+	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

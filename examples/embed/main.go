@@ -1,31 +1,67 @@
+// Command embed is a whole operator for a kind of its own, Fleet, that updates its Pods in place. Everything hard comes from
+// the kit; what is left reads from top to bottom: observe, decide, act. Its CRD is in crd.yaml.
 package main
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"errors"
+	"log"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/expectations"
+	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
+	"github.com/workloadkit/workloadkit/podpatch"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
+	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
+	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/slowstart"
 )
+
+// Names of the operator's own: the kit has none.
+const (
+	group         = "fleet.example.com"
+	revisionLabel = group + "/revision"
+	gate          = group + "/Updated"
+)
+
+// Fleet keeps a number of equal Pods.
+type Fleet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              struct {
+		Replicas int                    `json:"replicas"`
+		Template corev1.PodTemplateSpec `json:"template"`
+	} `json:"spec"`
+}
 
 // FleetList is a list of Fleets.
 type FleetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Fleet `json:"items"`
+}
+
+// DeepCopyObject makes Fleet a runtime.Object.
+func (f *Fleet) DeepCopyObject() runtime.Object {
+	out := &Fleet{TypeMeta: f.TypeMeta, ObjectMeta: *f.ObjectMeta.DeepCopy(), Spec: f.Spec}
+	f.Spec.Template.DeepCopyInto(&out.Spec.Template)
+	return out
 }
 
 // DeepCopyObject makes FleetList a runtime.Object.
@@ -37,50 +73,128 @@ func (l *FleetList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-func groupVersion() schema.GroupVersion { return schema.GroupVersion{Group: group, Version: "v1"} }
+type reconciler struct {
+	*expectationsapply.Client // whatever is written through it is awaited
+	pods                      *ownerindex.Index[*corev1.Pod]
+	revisions                 *ownerindex.Index[*appsv1.ControllerRevision]
+	decoder                   *revision.Decoder
+	inPlace                   inplaceupdate.Config
+	planner                   *inplaceupdate.Planner
+}
 
-func controllerRef(f *Fleet) metav1.OwnerReference {
-	return *metav1.NewControllerRef(f, groupVersion().WithKind("Fleet"))
+// Reconcile takes one Fleet a step closer to its spec.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	fleet := &Fleet{}
+	if err := r.Get(ctx, req.NamespacedName, fleet); err != nil || fleet.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	pending, err := r.Check(ctx, fleet)
+	if err != nil || pending != nil { // the cache does not hold all of our own writes yet
+		return ctrl.Result{RequeueAfter: pending.Wait()}, err
+	}
+	ctx = expectationsapply.For(ctx, fleet.UID)
+	controller := *metav1.NewControllerRef(fleet, fleetKind())
+	owner := revision.Owner{Namespace: fleet.Namespace, Name: fleet.Name, Reference: controller}
+	history := r.revisions.Of(fleet.UID)
+	target, err := revisionapply.Current(ctx, r, r.Live(), owner, revision.Keys{HashLabel: revisionLabel}, &fleet.Spec.Template, history, r.decoder)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var counts rollout.Counts
+	byUpdated := map[bool][]*corev1.Pod{}
+	for _, pod := range r.pods.Of(fleet.UID) {
+		if !podstate.IsActive(pod) {
+			continue
+		}
+		// Opens the readiness gate of a new Pod, and of one whose containers run the new images.
+		next, err := r.inPlace.Next(pod, metav1.Now())
+		_, sendErr := podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
+		if err := errors.Join(err, sendErr); err != nil {
+			return ctrl.Result{}, err
+		}
+		updated := pod.Labels[revisionLabel] == target.Name
+		counts.Add(updated, podstate.IsReady(pod))
+		byUpdated[updated] = append(byUpdated[updated], pod)
+	}
+	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: 1, ScaleMaxUnavailable: rollout.Unlimited}, counts)
+	if step.Create > 0 {
+		_, err := slowstart.Run(ctx, step.Create, 1, func(ctx context.Context, _ int) error {
+			pod := podstate.FromTemplate(&fleet.Spec.Template, fleet.Namespace, controller, gate)
+			pod.GenerateName, pod.Labels[revisionLabel] = fleet.Name+"-", target.Name
+			return r.Create(ctx, pod)
+		})
+		return ctrl.Result{}, err
+	}
+	if step.Delete > 0 {
+		return ctrl.Result{}, r.remove(ctx, slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]...)
+	}
+	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, counts.New.Unavailable, counts.Unavailable())
+	for _, pod := range rollout.Admitted(budget, byUpdated[false][:min(len(byUpdated[false]), step.Update)], podstate.IsReady) {
+		err = errors.Join(err, r.update(ctx, pod, target, history))
+	}
+	return ctrl.Result{}, err
+}
+
+// update changes a Pod in place, or deletes it and says why that could not be.
+func (r *reconciler) update(ctx context.Context, pod *corev1.Pod, target *appsv1.ControllerRevision, history []*appsv1.ControllerRevision) error {
+	plan := r.planner.Plan(revision.Find(history, pod.Labels[revisionLabel]), target)
+	if !plan.Possible() {
+		ctrl.LoggerFrom(ctx).Info("Pod is recreated", "pod", pod.Name, "why", plan.Blocking.String())
+		return r.remove(ctx, pod)
+	}
+	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{Revision: target.Name}, metav1.Now())
+	if err != nil {
+		return err
+	}
+	relabel := podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}}
+	_, err = podapply.Send(ctx, r, pod, metav1.Now(), change, relabel)
+	return err
+}
+
+func (r *reconciler) remove(ctx context.Context, pods ...*corev1.Pod) (err error) {
+	for _, pod := range pods {
+		err = errors.Join(err, client.IgnoreNotFound(r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})))
+	}
+	return err
 }
 
 func main() {
-	config, err := ctrl.GetConfig()
-	if err == nil {
-		err = run(ctrl.SetupSignalHandler(), config)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "embed:", err)
-		os.Exit(1)
+	if err := run(ctrl.SetupSignalHandler(), ctrl.GetConfigOrDie()); err != nil {
+		log.Fatal(err)
 	}
 }
 
 // run wires the parts together and runs until ctx ends.
 func run(ctx context.Context, config *rest.Config) error {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return err
-	}
-	scheme.AddKnownTypes(groupVersion(), &Fleet{}, &FleetList{})
-	metav1.AddToGroupVersion(scheme, groupVersion())
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}
-	r := &reconciler{Client: mgr.GetClient(), live: mgr.GetAPIReader(), decoder: revision.NewDecoder(1000, nil)}
-	r.inPlace = inplaceupdate.Config{Keys: inplaceupdate.Keys{
-		StateAnnotation: group + "/update-state", GraceAnnotation: group + "/update-grace", Gate: gate,
-	}}
-	r.planner = inplaceupdate.NewPlanner(r.inPlace, r.decoder, nil)
-	if r.pods, err = ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+	pods, err := ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{})
+	revisions, revisionsErr := ownerindex.New(ctx, mgr.GetCache(), &appsv1.ControllerRevision{})
+	if err := errors.Join(err, revisionsErr); err != nil {
 		return err
 	}
-	if r.revisions, err = ownerindex.New(ctx, mgr.GetCache(), &appsv1.ControllerRevision{}); err != nil {
-		return err
-	}
-	r.tracker = expectations.New(map[expectations.Store]expectations.Progress{podStore(): r.pods}, expectations.Options{})
-	wakes := ownerindex.EnqueueController(groupVersion().WithKind("Fleet").GroupKind(), nil)
-	if err := ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).Watches(&corev1.Pod{}, wakes).Complete(r); err != nil {
+	writes := expectationsapply.NewClient(mgr.GetClient(), mgr.GetAPIReader(), expectations.Options{Barrier: true},
+		expectationsapply.Pods(pods), expectationsapply.Revisions(revisions))
+	inPlace := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate}}
+	decoder := revision.NewDecoder(1000, nil)
+	r := &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
+	operator := ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil))
+	if err := errors.Join(mgr.Add(writes), operator.Complete(r)); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func fleetKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Fleet"}
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	scheme.AddKnownTypes(fleetKind().GroupVersion(), &Fleet{}, &FleetList{})
+	metav1.AddToGroupVersion(scheme, fleetKind().GroupVersion())
+	return scheme
 }

@@ -1,85 +1,123 @@
-// Package apply asks the API server how far the caches must be before a new leader may act.
+// Package apply keeps a tracker of package expectations up to date: a client whose writes are awaited.
 //
-// RBAC: list on the resources of the given stores.
+// A [Client] passes every call on and records what was written for whom, so that no call site can forget to. Besides what
+// was answered it looks after three things that a controller of its own would have to:
+//
+//   - A write that was not answered (a timeout, a broken connection, an internal error) may have been carried out all the
+//     same. [Client.Check] reads such an object once from the API server before the owner's next decision; without that a Pod
+//     whose creation timed out would be created twice.
+//   - After a change of leader [Client.Start] holds all owners back until the caches have what the predecessor wrote last.
+//   - When a cache is later than the alarm threshold, one live read shows whether it holds everything after all.
+//
+// In a reconciler it is two lines: Check before deciding, and For around everything that writes.
+//
+// RBAC: list on the resources of the sources, and get for those that are written to.
 package apply
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Source says how to read a store's resource from the API server.
+const (
+	// NoOwner means that a write to a tracked resource was asked for with a context that names nobody to await it. It is an
+	// error of the program; nothing was sent.
+	NoOwner reason.Code = "NoOwner"
+	// NotTrackable means that the outcome of a write could not be awaited: a deletion without a UID, or of a collection. It
+	// is an error of the program; nothing was sent.
+	NotTrackable reason.Code = "NotTrackable"
+)
+
+// Index is what must be known of a cache. An ownerindex.Index is one.
+type Index interface {
+	expectations.Progress
+	// HasSynced reports whether the cache holds the first list.
+	HasSynced() bool
+	// IsLive reports whether the object is in the cache and not terminating.
+	IsLive(uid types.UID) bool
+	// Versions returns the resourceVersion by UID of all objects that match; nil matches all.
+	Versions(match func(metav1.Object) bool) map[types.UID]string
+}
+
+// Source is a resource that a controller writes to and decides on.
 type Source struct {
+	// Store names the cache.
 	Store expectations.Store
-	// Kind of the objects, such as v1 Pod.
+	// Kind of the objects, such as v1 Pod, to read them from the API server.
 	Kind schema.GroupVersionKind
-	// Namespace that the store is restricted to; empty for all.
-	Namespace string
+	// Index is the cache.
+	Index Index
+	// Restrict holds what the cache is restricted by, such as client.InNamespace("team-a"), so that live lists are too.
+	Restrict []client.ListOption
 }
 
-// pollInterval is how often CatchUp looks at the stores. It looks at memory only.
-const pollInterval = 20 * time.Millisecond
+// Pods is the source for Pods.
+func Pods(index Index) Source {
+	return Source{Store: store("", "pods"), Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Index: index}
+}
 
-// CatchUp is called once leadership is gained. It makes one quorum read per source (a list of at most one object, its
-// metadata only), tells the tracker which versions the stores must reach, and returns once they have. The tracker's Check
-// refuses all owners meanwhile, so workers may run already; make the tracker with the option Barrier, so that it refuses
-// from the start.
-//
-// live must not read from a cache: with controller-runtime it is the manager's API reader. CatchUp returns the first error:
-// of a read, of the tracker, or of ctx, and UnknownStore when a store of the tracker has no source. It may be called again
-// then.
-func CatchUp(ctx context.Context, live client.Reader, tracker *expectations.Tracker, c clock.Clock, sources ...Source) error {
-	for _, store := range tracker.Stores() {
-		if !slices.ContainsFunc(sources, func(s Source) bool { return s.Store == store }) {
-			return reason.Reason{
-				Code: expectations.UnknownStore, Path: store.String(), Detail: "no source tells how to read it",
-				Remedy: "pass a source for each store of the tracker",
-			}
-		}
-	}
-	for _, source := range sources {
-		version, err := quorumVersion(ctx, live, source)
-		if err != nil {
-			return err
-		}
-		if err := tracker.Require(source.Store, version); err != nil {
-			return fmt.Errorf("after the quorum read of %s: %w", source.Store, err)
-		}
-	}
-	for {
-		// No owner has the empty UID, so only barriers are left to wait for.
-		pending, err := tracker.Check("", nil)
-		if err != nil {
-			return fmt.Errorf("waiting for the caches: %w", err)
-		}
-		if pending == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the caches: %w: %s", context.Cause(ctx), pending)
-		case <-c.After(pollInterval):
-		}
+// Revisions is the source for ControllerRevisions.
+func Revisions(index Index) Source {
+	return Source{
+		Store: store(appsv1.GroupName, "controllerrevisions"), Index: index,
+		Kind: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
 	}
 }
 
-// quorumVersion returns the version of a list that is served from storage, which no write that was answered before is
-// missing from. Leaving the list's resourceVersion unset is what asks for that.
-func quorumVersion(ctx context.Context, live client.Reader, source Source) (string, error) {
+// Claims is the source for PersistentVolumeClaims.
+func Claims(index Index) Source {
+	return Source{
+		Store: store("", "persistentvolumeclaims"), Index: index,
+		Kind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	}
+}
+
+func store(group, resource string) expectations.Store {
+	return expectations.Store{GroupResource: schema.GroupResource{Group: group, Resource: resource}}
+}
+
+// stores returns the caches of the sources, for a tracker.
+func stores(sources []Source) map[expectations.Store]expectations.Progress {
+	out := make(map[expectations.Store]expectations.Progress, len(sources))
+	for _, s := range sources {
+		out[s.Store] = s.Index
+	}
+	return out
+}
+
+// sameAsLive lists the matching objects live and reports whether the cache shows just those, and the version of the list.
+func (s Source) sameAsLive(ctx context.Context, live client.Reader, match func(metav1.Object) bool, within ...client.ListOption) (version string, same bool, err error) {
+	list := s.newList()
+	if err := live.List(ctx, list, append(within, s.Restrict...)...); err != nil {
+		return "", false, err
+	}
+	cached := s.Index.Versions(match)
+	for i := range list.Items {
+		item := &list.Items[i]
+		if match != nil && !match(item) {
+			continue
+		}
+		if cached[item.UID] != item.ResourceVersion {
+			return list.ResourceVersion, false, nil
+		}
+		delete(cached, item.UID)
+	}
+	return list.ResourceVersion, len(cached) == 0, nil
+}
+
+// newList returns a list that asks for metadata only. Leaving its resourceVersion unset makes the answer hold every write
+// that was answered before.
+func (s Source) newList() *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(source.Kind.GroupVersion().WithKind(source.Kind.Kind + "List"))
-	if err := live.List(ctx, list, client.Limit(1), client.InNamespace(source.Namespace)); err != nil {
-		return "", fmt.Errorf("quorum read of %s: %w", source.Store, err)
-	}
-	return list.ResourceVersion, nil
+	list.SetGroupVersionKind(s.Kind.GroupVersion().WithKind(s.Kind.Kind + "List"))
+	return list
 }

@@ -237,3 +237,34 @@ func TestPodThatIsGone(t *testing.T) {
 		t.Errorf("Send = %+v, %v after %v", result, err, s.requests)
 	}
 }
+
+func TestRefusals(t *testing.T) {
+	var refusals apply.Refusals
+	begin := now.Time
+	full := errors.New("the node is full")
+	if err := refusals.Of("u1", "web-2", begin, time.Minute); err != nil {
+		t.Errorf("nothing was refused, and yet: %v", err)
+	}
+	refusals.Add("u1", "web-2", begin, full)
+	for _, tc := range []struct {
+		name   string
+		pod    types.UID
+		target string
+		after  time.Duration
+		want   error
+	}{
+		{"at once", "u1", "web-2", 0, full},
+		{"just before it is tried again", "u1", "web-2", time.Minute - 1, full},
+		{"tried again", "u1", "web-2", time.Minute, nil},
+		{"another target", "u1", "web-3", 0, nil},
+		{"another Pod", "u2", "web-2", 0, nil},
+	} {
+		if err := refusals.Of(tc.pod, tc.target, begin.Add(tc.after), time.Minute); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+	refusals.Forget("u1")
+	if err := refusals.Of("u1", "web-2", begin, time.Minute); err != nil {
+		t.Errorf("forgotten, and yet: %v", err)
+	}
+}

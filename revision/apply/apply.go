@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,19 @@ func Ensure(ctx context.Context, c client.Writer, live client.Reader, owner revi
 	default:
 		return create(ctx, c, live, owner, keys, decision.Revision, collisions)
 	}
+}
+
+// Current finds or writes the revision of a template: revision.Decide and Ensure in one call, for owners that keep no
+// collision count. existing are the owner's revisions.
+func Current(ctx context.Context, c client.Writer, live client.Reader, owner revision.Owner, keys revision.Keys,
+	template *corev1.PodTemplateSpec, existing []*appsv1.ControllerRevision, decoder *revision.Decoder,
+) (*appsv1.ControllerRevision, error) {
+	decision, err := revision.Decide(owner, keys, template, nil, existing, decoder)
+	if err != nil {
+		return nil, err
+	}
+	rev, _, err := Ensure(ctx, c, live, owner, keys, decision, nil)
+	return rev, err
 }
 
 func create(ctx context.Context, c client.Writer, live client.Reader, owner revision.Owner, keys revision.Keys,

@@ -352,3 +352,21 @@ func TestDelete(t *testing.T) {
 		t.Errorf("after a failure: %v, want it to stop at %s", s.requests, want)
 	}
 }
+
+// TestCurrent: one call finds the revision of a template, or writes it.
+func TestCurrent(t *testing.T) {
+	v1 := stored(t, "app:v1", 1)
+	s := newServer(v1)
+	template := func(image string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
+	}
+	decoder := revision.NewDecoder(10, nil)
+	same, err := apply.Current(t.Context(), s, live{s}, owner(), keys, template("app:v1"), []*appsv1.ControllerRevision{v1}, decoder)
+	if err != nil || same.Name != v1.Name || len(s.requests) != 0 {
+		t.Errorf("Current = %v, %v after %v; want the one there is", same, err, s.requests)
+	}
+	next, err := apply.Current(t.Context(), s, live{s}, owner(), keys, template("app:v2"), []*appsv1.ControllerRevision{v1}, decoder)
+	if err != nil || next.Name == v1.Name || next.Revision != 2 || next.ResourceVersion == "" {
+		t.Errorf("Current = %v, %v; want a new revision 2", next, err)
+	}
+}

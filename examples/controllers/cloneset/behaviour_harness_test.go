@@ -93,8 +93,7 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		// controller-runtime's priority queue can hang when it is stopped while it hands an item out; that is not ours.
-		if err := <-done; err != nil && !strings.Contains(err.Error(), "failed waiting for all runnables to end") {
+		if err := <-done; err != nil {
 			c.t.Errorf("manager: %v", err)
 		}
 		mu.Lock()

@@ -37,7 +37,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, claim *corev1.Per
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete PersistentVolumeClaim %s: %v", claim.Name, err)
 		return fmt.Errorf("deleting PersistentVolumeClaim %s: %w", claim.Name, err)
 	}
-	return r.tracker.Deleted(v.cs.UID, claimStore(), claim.UID)
+	return nil
 }
 
 // tendClaims handles claims whose Pod was lost, when they are not to be reused (C-36): a claim whose Pod still exists but
@@ -91,8 +91,5 @@ func (r *Reconciler) handOver(ctx context.Context, v *view, claim *corev1.Persis
 	if err := r.client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("handing PersistentVolumeClaim %s over to Pod %s: %w", claim.Name, pod.Name, err)
 	}
-	if changed.ResourceVersion == "" {
-		return nil
-	}
-	return r.tracker.Wrote(v.cs.UID, claimStore(), changed.ResourceVersion)
+	return nil
 }

@@ -25,8 +25,10 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/expectations"
+	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
@@ -58,63 +60,45 @@ type Options struct {
 	Metrics *Metrics
 }
 
-// Stores the tracker is made with.
-func podStore() expectations.Store {
-	return expectations.Store{GroupResource: schema.GroupResource{Resource: "pods"}}
-}
-
-func revisionStore() expectations.Store {
-	return expectations.Store{GroupResource: schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}}
-}
-
-func claimStore() expectations.Store {
-	return expectations.Store{GroupResource: schema.GroupResource{Resource: "persistentvolumeclaims"}}
-}
-
 // Reconciler reconciles CloneSets. Make it with New.
 type Reconciler struct {
 	options Options
-	client  client.Client
+	client  *expectationsapply.Client
 	live    client.Reader
 	events  record.EventRecorder
 
+	owners    *ownerindex.Index[*v1beta1.CloneSet]
 	pods      *ownerindex.Index[*corev1.Pod]
 	revisions *ownerindex.Index[*appsv1.ControllerRevision]
 	claims    *ownerindex.Index[*corev1.PersistentVolumeClaim]
 
-	tracker *expectations.Tracker
 	inPlace inplaceupdate.Config
 	planner *inplaceupdate.Planner
 	decoder *revision.Decoder
-	// busy holds the UIDs of Pods between the two writes that start an update, so that finishing does not open the gate
-	// which starting has just closed.
-	busy sync.Map
-	// doubts holds writes that were not answered.
-	doubts   *doubts
-	refusals refusals
-	// statuses holds what the cache may not show yet of the owners' own status.
-	statuses statuses
+	// busy holds the UIDs of the Pods that one of the two loops is working on: finishing must not open the gate that
+	// starting has just closed.
+	busy     sync.Map
+	refusals podapply.Refusals
 }
 
 // Reconcile brings one CloneSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var cs v1beta1.CloneSet
-	if err := r.client.Get(ctx, req.NamespacedName, &cs); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	owner, ok := r.owners.Get(req.Namespace, req.Name)
+	if !ok {
+		return ctrl.Result{}, nil
 	}
-	r.statuses.overlay(&cs)
-	if err := r.doubts.settle(ctx, r.live, r.tracker, cs.UID); err != nil {
-		return ctrl.Result{}, fmt.Errorf("CloneSet %s: %w", req, err)
-	}
-	ctx = forOwner(ctx, cs.UID)
-	pending, err := r.tracker.Check(cs.UID, r.isLive)
+	pending, err := r.client.Check(ctx, owner)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("CloneSet %s: comparing the cache with own writes: %w", req, err)
 	}
 	if pending != nil {
-		return r.await(ctx, &cs, pending)
+		return r.await(ctx, owner.UID, pending), nil
 	}
-	return r.reconcile(ctx, &cs)
+	// Only now does the cache hold the status that was written last.
+	if owner, ok = r.owners.Get(req.Namespace, req.Name); !ok {
+		return ctrl.Result{}, nil
+	}
+	return r.reconcile(expectationsapply.For(ctx, owner.UID), owner.DeepCopy())
 }
 
 // reconcile decides and acts on a view that holds all own writes.
@@ -142,7 +126,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 	out := outcome{collisions: collisions}
 	if cs.DeletionTimestamp == nil {
 		out.acted, out.scaleErr = r.scale(ctx, v)
-		if !out.acted && !r.doubts.any(cs.UID) {
+		if !out.acted && !r.client.InDoubt(cs.UID) {
 			out.acted, out.updateErr = r.updatePods(ctx, v)
 		}
 		if out.updateErr == nil {
@@ -159,55 +143,22 @@ type outcome struct {
 	collisions          *int32
 }
 
-func (r *Reconciler) isLive(store expectations.Store, uid types.UID) bool {
-	switch store {
-	case podStore():
-		return r.pods.IsLive(uid)
-	case claimStore():
-		return r.claims.IsLive(uid)
-	default:
-		return r.revisions.IsLive(uid)
+// take reserves a Pod for one of the loops, until done is called. ok is false while the other has it.
+func (r *Reconciler) take(pod types.UID) (done func(), ok bool) {
+	if _, busy := r.busy.LoadOrStore(pod, struct{}{}); busy {
+		return nil, false
 	}
+	return func() { r.busy.Delete(pod) }, true
 }
 
-// await lets the cache catch up. A wait that is too long is answered with one live read of the Pods.
-func (r *Reconciler) await(ctx context.Context, cs *v1beta1.CloneSet, pending *expectations.Pending) (ctrl.Result, error) {
+// await lets the cache catch up.
+func (r *Reconciler) await(ctx context.Context, owner types.UID, pending *expectations.Pending) ctrl.Result {
 	logr.FromContextOrDiscard(ctx).V(4).Info("waiting for the cache", "awaited", pending.Awaited)
 	if pending.Late && r.options.Gates[apps.GateForceDeleteTimeoutExpectation] {
-		r.tracker.Forget(cs.UID)
-		return ctrl.Result{RequeueAfter: 10 * time.Second}, nil
+		r.client.Forget(owner)
+		return ctrl.Result{RequeueAfter: 10 * time.Second}
 	}
-	if pending.LiveRead {
-		if err := r.confirm(ctx, cs); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	return ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
-}
-
-// confirm compares the owner's Pods in the cache with those on the API server and ends the wait when they agree.
-func (r *Reconciler) confirm(ctx context.Context, cs *v1beta1.CloneSet) error {
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := r.live.List(ctx, &list, client.InNamespace(cs.Namespace)); err != nil {
-		return fmt.Errorf("CloneSet %s/%s: reading its Pods live: %w", cs.Namespace, cs.Name, err)
-	}
-	versions := map[types.UID]string{}
-	for i := range list.Items {
-		if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref != nil && ref.UID == cs.UID {
-			versions[list.Items[i].UID] = list.Items[i].ResourceVersion
-		}
-	}
-	cached := r.pods.Of(cs.UID)
-	for _, pod := range cached {
-		if versions[pod.UID] != pod.ResourceVersion {
-			return nil // the cache is behind; there is nothing to confirm
-		}
-	}
-	if len(cached) != len(versions) {
-		return nil
-	}
-	return r.tracker.Confirm(cs.UID, podStore(), list.ResourceVersion)
+	return ctrl.Result{RequeueAfter: pending.RequeueAfter}
 }
 
 // release lets go of Pods that the selector no longer matches (C-4) and returns the others.
@@ -224,14 +175,9 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 	for i, pod := range decision.Release {
 		objects[i] = pod
 	}
-	claimed, err := claimapply.Release(ctx, r.client, claimapply.Owner{
+	_, err = claimapply.Release(ctx, r.client, claimapply.Owner{
 		Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
 	}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
-	for _, pod := range claimed {
-		if trackErr := r.tracker.Wrote(v.cs.UID, podStore(), pod.ResourceVersion); trackErr != nil {
-			return nil, trackErr
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)
 	}
@@ -269,9 +215,6 @@ func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *i
 	}
 	if decision.Action != revision.Keep {
 		v.revisions = append(v.revisions, update)
-		if err := r.tracker.Wrote(cs.UID, revisionStore(), update.ResourceVersion); err != nil {
-			return nil, err
-		}
 	}
 	v.setRevisions(r.currentRevision(v, update), update)
 	return collisions, nil

@@ -370,7 +370,7 @@ func (w *world) checkConverged() {
 	if limit := int(*cs.Spec.RevisionHistoryLimit); len(revisions) > limit+2+old {
 		w.failf("%d revisions, limit %d: %v", len(revisions), limit, slices.Sorted(maps.Keys(revisions)))
 	}
-	if n := w.process.reconciler.tracker.Len(); n > 1 {
+	if n := w.process.reconciler.client.Tracker().Len(); n > 1 {
 		w.logf("tracker still holds %d owners", n)
 	}
 }

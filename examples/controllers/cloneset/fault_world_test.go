@@ -139,8 +139,7 @@ func (w *world) boot() {
 	for _, resource := range p.cache.Resources() {
 		w.wake(resource, p.cache.Relisted(resource))
 	}
-	start := &startup{reconciler: r, cache: p.cache, live: mgr.live}
-	w.launch(&task{name: "startup"}, func(ctx context.Context) (ctrl.Result, error) { return ctrl.Result{}, start.Start(ctx) })
+	w.launch(&task{name: "startup"}, func(ctx context.Context) (ctrl.Result, error) { return ctrl.Result{}, r.client.Start(ctx) })
 }
 
 // kill ends the process: calls that wait are never made, and nothing of it is left.
@@ -237,18 +236,16 @@ func (w *world) wake(resource string, deltas []faultapi.Delta) {
 }
 
 func (w *world) wakeOwner(d faultapi.Delta) {
-	switch {
-	case d.New == nil:
-		w.process.reconciler.forget(d.Old.GetUID())
-	case d.Old == nil || w.process.reconciler.ownerChanged(event.UpdateEvent{ObjectOld: d.Old, ObjectNew: d.New}):
-		w.process.dirty["owner "+d.New.GetName()] = true
+	if d.New == nil {
+		w.process.reconciler.client.Forget(d.Old.GetUID())
+		return
 	}
+	w.process.dirty["owner "+d.New.GetName()] = true
 }
 
 func (w *world) wakePod(d faultapi.Delta) {
 	if d.New == nil {
-		w.process.reconciler.tracker.Forget(d.Old.GetUID())
-		w.process.reconciler.refusals.forget(d.Old.GetUID())
+		w.process.reconciler.forgetPod(d.Old.GetUID())
 		return
 	}
 	w.process.dirty["pod "+d.New.GetName()] = true
@@ -319,9 +316,7 @@ func (w *world) snapshot(t *task) {
 	if err := w.process.cache.Get(context.Background(), t.key, &cs); err != nil {
 		return
 	}
-	if t.owner == nil {
-		t.owner = &cs
-	}
+	t.owner = &cs
 	t.pods = map[types.UID]*corev1.Pod{}
 	for _, pod := range w.process.reconciler.pods.Of(t.owner.UID) {
 		t.pods[pod.UID] = pod

@@ -15,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podpatch"
 	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
@@ -25,8 +26,8 @@ import (
 const (
 	// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting
 	// for them. Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
-	settleTime = 3 * time.Second
-	// busyRetry is when to look again at a Pod whose update is being started. Its own events come sooner unless the start
+	settleTime = 10 * time.Second
+	// busyRetry is when to look again at a Pod that the other loop is writing to. Its own events come sooner unless the start
 	// failed in the middle.
 	busyRetry = 2 * time.Second
 )
@@ -38,35 +39,47 @@ type Finisher struct{ *Reconciler }
 // Reconcile looks at one Pod. All writes demand the Pod as it was decided on: a conflict means that something newer is on
 // its way, and its event will bring the Pod back here (U-11).
 func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod, _ := f.unfinished(req)
+	if pod == nil {
+		return ctrl.Result{}, nil
+	}
+	done, ok := f.take(pod.UID)
+	if !ok {
+		return ctrl.Result{RequeueAfter: busyRetry}, nil
+	}
+	defer done()
+	// A notification may come before the cache shows what was written last; deciding on that would only earn a conflict.
+	if pending, err := f.client.Check(ctx, pod); pending != nil || err != nil {
+		return ctrl.Result{RequeueAfter: busyRetry}, err
+	}
+	pod, ref := f.unfinished(req)
+	if pod == nil {
+		return ctrl.Result{}, nil
+	}
+	cs, ok := f.owners.Get(req.Namespace, ref.Name)
+	if !ok || cs.UID != ref.UID {
+		return ctrl.Result{}, nil
+	}
+	changes, again, err := f.decide(pod, cs, metav1.NewTime(f.options.Clock.Now()))
+	if err != nil {
+		// Unreadable annotations: the owner reports them; the Pod is left alone until they are mended (U-27).
+		f.events.Event(cs, corev1.EventTypeWarning, apps.EventFailedUpdate, err.Error())
+		return ctrl.Result{}, nil
+	}
+	return f.send(ctx, cs, pod, changes, again)
+}
+
+// unfinished returns the Pod as the cache shows it, if it may need something, and its owner.
+func (f *Finisher) unfinished(req ctrl.Request) (*corev1.Pod, *metav1.OwnerReference) {
 	pod, ok := f.pods.Get(req.Namespace, req.Name)
 	if !ok || !podstate.IsActive(pod) {
-		return ctrl.Result{}, nil
+		return nil, nil
 	}
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil || ref.Kind != kind().Kind {
-		return ctrl.Result{}, nil
+		return nil, nil
 	}
-	if _, busy := f.busy.Load(pod.UID); busy {
-		return ctrl.Result{RequeueAfter: busyRetry}, nil
-	}
-	// A notification may come before the cache shows what was written last; deciding on that would only earn a conflict.
-	if pending, err := f.tracker.Check(pod.UID, f.isLive); pending != nil || err != nil {
-		return ctrl.Result{RequeueAfter: busyRetry}, err
-	}
-	var cs v1beta1.CloneSet
-	if err := f.client.Get(ctx, client.ObjectKey{Namespace: req.Namespace, Name: ref.Name}, &cs); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if cs.UID != ref.UID {
-		return ctrl.Result{}, nil
-	}
-	changes, again, err := f.decide(pod, &cs, metav1.NewTime(f.options.Clock.Now()))
-	if err != nil {
-		// Unreadable annotations: the owner reports them; the Pod is left alone until they are mended (U-27).
-		f.events.Event(&cs, corev1.EventTypeWarning, apps.EventFailedUpdate, err.Error())
-		return ctrl.Result{}, nil
-	}
-	return f.send(ctx, &cs, pod, changes, again)
+	return pod, ref
 }
 
 func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.Pod, changes []podpatch.Change, again time.Duration) (ctrl.Result, error) {
@@ -74,19 +87,14 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	result, err := podapply.Apply(ctx, f.client, patches)
-	if result.Sent > 0 {
-		if err := f.tracker.Wrote(pod.UID, podStore(), result.ResourceVersion); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
+	_, err = podapply.Apply(expectationsapply.For(ctx, pod.UID), f.client, patches)
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	if errors.Is(err, podapply.Refused) {
-		f.refusals.add(pod.UID, pod.Labels[apps.LabelRevision], f.options.Clock.Now(), err)
+		f.refusals.Add(pod.UID, podstate.ShortRevision(pod.Labels[apps.LabelRevision]), f.options.Clock.Now(), err)
 		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
 		return ctrl.Result{RequeueAfter: refusalRetry}, nil // not an error: it is reported, and trying at once would only make noise
 	}

@@ -50,23 +50,10 @@ func (r *Reconciler) revisionLabels(name string) map[string]string {
 
 // newPod builds the Pod with an instance id from a template (C-7, C-9, L-8, U-29). The template is not modified.
 func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
-	t := template.DeepCopy()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.cs.Namespace, Name: v.cs.Name + "-" + id, GenerateName: v.cs.Name + "-",
-			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
-			OwnerReferences: []metav1.OwnerReference{ownerReference(v.cs)},
-		},
-		Spec: t.Spec,
-	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
+	pod := podstate.FromTemplate(template, v.cs.Namespace, ownerReference(v.cs), apps.ConditionInPlaceUpdateReady)
+	pod.Name, pod.GenerateName = v.cs.Name+"-"+id, v.cs.Name+"-"
 	maps.Copy(pod.Labels, r.revisionLabels(rev.Name))
 	pod.Labels[apps.LabelInstanceID] = id
-	if !podstate.HasGate(pod, apps.ConditionInPlaceUpdateReady) {
-		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady})
-	}
 	v.machine.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(v.now))
 	for i := range v.cs.Spec.VolumeClaimTemplates {
 		name := v.cs.Spec.VolumeClaimTemplates[i].Name

@@ -48,6 +48,9 @@ func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Res
 	if v.wake > 0 && (wake == 0 || v.wake < wake) {
 		wake = v.wake
 	}
+	if v.again.Load() && (wake == 0 || conflictRetry < wake) {
+		wake = conflictRetry
+	}
 	if errors.Is(out.updateErr, podapply.Refused) && (wake == 0 || refusalRetry < wake) {
 		wake = refusalRetry // whoever lifts the refusal does not wake the controller
 	}
@@ -198,12 +201,13 @@ func (r *Reconciler) reportRefusal(ctx context.Context, cs *v1beta1.CloneSet, wh
 	return err
 }
 
-// writeStatus replaces the status where it differs. A merge patch would not do: it would leave what only an older cache has
-// not shown, and the API server does not look at the UID that a patch of a custom resource's status names, so that a
-// successor would get it. version is the newest known one of the CloneSet that has the spec of cs.
+// writeStatus replaces the status where it differs. A merge patch would not do, because the API server does not look at the
+// UID that a patch of a custom resource's status names, so that a successor would get it. version is the newest known one of
+// the CloneSet that has the spec of cs: another spec's version must not become a precondition, because it would let a write
+// that was decided on this one undo the other.
 func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, status v1beta1.CloneSetStatus) (version string, err error) {
-	if !r.statuses.open(cs.UID) && equality.Semantic.DeepEqual(cs.Status, status) {
-		return r.statuses.version(cs), nil
+	if equality.Semantic.DeepEqual(cs.Status, status) {
+		return cs.ResourceVersion, nil
 	}
 	body, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": cs.UID},
@@ -217,14 +221,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, cs *v1beta1.CloneSet, stat
 	switch {
 	case apierrors.IsNotFound(err), isReplaced(err):
 		return cs.ResourceVersion, nil
-	case unanswered(err):
-		r.statuses.keep(cs.UID, writtenStatus{open: true})
-	}
-	if err != nil {
+	case err != nil:
 		return "", fmt.Errorf("writing the status of CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)
+	case changed.Generation != cs.Generation:
+		return cs.ResourceVersion, nil
 	}
-	r.statuses.keep(cs.UID, writtenStatus{version: changed.ResourceVersion, generation: changed.Generation, status: status})
-	return r.statuses.version(cs), nil
+	return changed.ResourceVersion, nil
+}
+
+// isReplaced recognises the answer to a JSON patch whose test of the UID failed. The API server names no field then, as it
+// does where a value is wrong.
+func isReplaced(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
 }
 
 // dropNames removes names from podsToDelete that are no active Pods any more (C-55). version is the CloneSet's after the
@@ -276,11 +285,6 @@ func (r *Reconciler) truncate(ctx context.Context, v *view, status v1beta1.Clone
 	excess := revision.Truncate(owned, v.historyLimit, revision.CountUnused, protected, inUse)
 	if err := revisionapply.Delete(ctx, r.client, excess); err != nil {
 		return fmt.Errorf("truncating the history of CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
-	}
-	for _, rev := range excess {
-		if err := r.tracker.Deleted(v.cs.UID, revisionStore(), rev.UID); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 	}
 	if step.Create > 0 {
 		acted, err = r.create(ctx, v, step)
-		if acted || err == nil || r.doubts.any(v.cs.UID) {
+		if acted || err == nil || r.client.InDoubt(v.cs.UID) {
 			return true, err
 		}
 		// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).
@@ -70,13 +70,13 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (ac
 	}
 	ids := r.instanceIDs(v, min(step.Create, maxCreations))
 	made, err := slowstart.Run(ctx, len(ids), 1, func(ctx context.Context, i int) error {
-		if err := r.createClaims(ctx, v, newClaims(v, ids[i], existing)); err != nil {
+		if err := r.createClaims(ctx, newClaims(v, ids[i], existing)); err != nil {
 			return err
 		}
 		if i < step.CreateOld {
-			return r.createPod(ctx, v, r.newPod(v, template, old, ids[i]))
+			return r.createPod(ctx, r.newPod(v, template, old, ids[i]))
 		}
-		return r.createPod(ctx, v, r.newPod(v, &v.cs.Spec.Template, v.update, ids[i]))
+		return r.createPod(ctx, r.newPod(v, &v.cs.Spec.Template, v.update, ids[i]))
 	})
 	if made > 0 {
 		r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods, %d at revision %s", made, min(step.CreateOld, made), old.Name)
@@ -91,14 +91,14 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (ac
 	return true, nil
 }
 
-func (r *Reconciler) createPod(ctx context.Context, v *view, pod *corev1.Pod) error {
+func (r *Reconciler) createPod(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.client.Create(ctx, pod); err != nil {
 		return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
 	}
-	return r.tracker.Wrote(v.cs.UID, podStore(), pod.ResourceVersion)
+	return nil
 }
 
-func (r *Reconciler) createClaims(ctx context.Context, v *view, claims []*corev1.PersistentVolumeClaim) error {
+func (r *Reconciler) createClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
 	for _, claim := range claims {
 		err := r.client.Create(ctx, claim)
 		if apierrors.IsAlreadyExists(err) {
@@ -106,9 +106,6 @@ func (r *Reconciler) createClaims(ctx context.Context, v *view, claims []*corev1
 		}
 		if err != nil {
 			return fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
-		}
-		if err := r.tracker.Wrote(v.cs.UID, claimStore(), claim.ResourceVersion); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -223,9 +220,6 @@ func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, ex
 	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete Pod %s: %v", pod.Name, err)
 		return false, fmt.Errorf("deleting Pod %s: %w", pod.Name, err)
-	}
-	if err := r.tracker.Deleted(v.cs.UID, podStore(), pod.UID); err != nil {
-		return true, err
 	}
 	r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulDelete, "deleted Pod %s", pod.Name)
 	return true, r.deleteClaimsOf(ctx, v, pod)

@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -40,15 +39,14 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(&startup{reconciler: r, cache: mgr.GetCache(), live: mgr.GetAPIReader()}); err != nil {
-		return fmt.Errorf("adding the start-up check: %w", err)
+	if err := mgr.Add(r.client); err != nil {
+		return fmt.Errorf("adding the start-up check of cloneset: %w", err)
 	}
 	gk := kind().GroupKind()
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
-			UpdateFunc: r.ownerChanged,
+			DeleteFunc: func(e event.DeleteEvent) bool { r.client.Forget(e.Object.GetUID()); return false },
 		})).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
@@ -61,11 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		ref := metav1.GetControllerOfNoCopy(obj)
 		return ref != nil && ref.Kind == gk.Kind
 	})
-	owned.DeleteFunc = func(e event.DeleteEvent) bool {
-		r.tracker.Forget(e.Object.GetUID())
-		r.refusals.forget(e.Object.GetUID())
-		return false
-	}
+	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.forgetPod(e.Object.GetUID()); return false }
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).
@@ -77,25 +71,16 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	return nil
 }
 
-// forget drops what is kept about an owner that is gone.
-func (r *Reconciler) forget(owner types.UID) {
-	r.tracker.Forget(owner)
-	r.doubts.take(owner)
-	r.statuses.forget(owner)
-}
-
-// specChanged reports what a user may have changed.
-func specChanged(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-		e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-		(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+// forgetPod drops what is kept about a Pod that is gone.
+func (r *Reconciler) forgetPod(pod types.UID) {
+	r.client.Forget(pod)
+	r.refusals.Forget(pod)
 }
 
 func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = withDefaults(options)
-	unanswered := &doubts{}
 	r := &Reconciler{
-		options: options, client: doubter{c, unanswered}, live: mgr.GetAPIReader(), doubts: unanswered,
+		options: options, live: mgr.GetAPIReader(),
 		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format (C-54).
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
 		inPlace: kruise.InPlace(options.Gates, options.ResizeInSpec),
@@ -110,6 +95,9 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 	}
 	r.planner = inplaceupdate.NewPlanner(r.inPlace, r.decoder, extra)
 	var err error
+	if r.owners, err = ownerindex.New(ctx, mgr.GetCache(), &v1beta1.CloneSet{}); err != nil {
+		return nil, err
+	}
 	if r.pods, err = ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return nil, err
 	}
@@ -119,9 +107,13 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 	if r.claims, err = ownerindex.New(ctx, mgr.GetCache(), &corev1.PersistentVolumeClaim{}); err != nil {
 		return nil, err
 	}
-	r.tracker = expectations.New(map[expectations.Store]expectations.Progress{
-		podStore(): r.pods, revisionStore(): r.revisions, claimStore(): r.claims,
-	}, expectations.Options{Clock: options.Clock, Barrier: true, Observer: observer{options.Metrics, r.nameOf}})
+	own := expectationsapply.Source{
+		Store: expectations.Store{GroupResource: v1beta1.GroupVersion.WithResource("clonesets").GroupResource()},
+		Kind:  kind(), Index: r.owners,
+	}
+	r.client = expectationsapply.NewClient(c, r.live,
+		expectations.Options{Clock: options.Clock, Barrier: true, Observer: observer{options.Metrics, r.nameOf}},
+		own, expectationsapply.Pods(r.pods), expectationsapply.Revisions(r.revisions), expectationsapply.Claims(r.claims))
 	return r, nil
 }
 
@@ -158,33 +150,3 @@ func (r *Reconciler) nameOf(p expectations.Pending) (namespace, name string) {
 }
 
 func (r *Reconciler) log(ctx context.Context) logr.Logger { return logr.FromContextOrDiscard(ctx) }
-
-// startup runs once this process leads: it refuses a cache that does not tell its progress, and lifts the barrier when the
-// caches hold whatever the previous leader wrote last.
-type startup struct {
-	reconciler *Reconciler
-	cache      interface{ WaitForCacheSync(context.Context) bool }
-	live       client.Reader
-}
-
-// NeedLeaderElection says that Start waits for leadership.
-func (*startup) NeedLeaderElection() bool { return true }
-
-// Start returns once the controllers may act.
-func (s *startup) Start(ctx context.Context) error {
-	if !s.cache.WaitForCacheSync(ctx) {
-		return errors.New("caches did not sync")
-	}
-	if err := s.reconciler.tracker.Verify(); err != nil {
-		return fmt.Errorf("controller cloneset cannot start: %w", err)
-	}
-	err := expectationsapply.CatchUp(ctx, s.live, s.reconciler.tracker, clock.RealClock{},
-		expectationsapply.Source{Store: podStore(), Kind: corev1.SchemeGroupVersion.WithKind("Pod")},
-		expectationsapply.Source{Store: revisionStore(), Kind: appsv1.SchemeGroupVersion.WithKind("ControllerRevision")},
-		expectationsapply.Source{Store: claimStore(), Kind: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")},
-	)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("controller cloneset: reading how far the caches must be: %w", err)
-	}
-	return nil
-}

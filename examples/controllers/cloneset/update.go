@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,15 +15,21 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/podpatch"
 	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
 )
+
+// refusalRetry is when an update that the API server, a quota or a webhook has refused is tried again although nothing of
+// the workload has changed. Each attempt takes a Pod out of service for a moment.
+const refusalRetry = 5 * time.Minute
 
 // reasonsInEvent is how many reasons an event or condition names.
 const reasonsInEvent = 5
@@ -100,12 +107,7 @@ func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	waiting = waiting[:min(len(waiting), max(step.Update, -step.Update))]
 
 	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, unavailable)
-	for i, pod := range waiting {
-		if !budget.Admit(v.member(pod).available) {
-			return waiting[:i]
-		}
-	}
-	return waiting
+	return rollout.Admitted(budget, waiting, func(pod *corev1.Pod) bool { return v.member(pod).available })
 }
 
 // updatePod takes one Pod to the target in place, or recreates it where the policy allows and the change demands it.
@@ -115,7 +117,7 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	}
 	plan := r.planner.Plan(v.revisionOf(pod), target)
 	if plan.Possible() {
-		if err := r.refusals.of(pod.UID, target.Name, v.now); err != nil && v.policy == v1beta1.InPlaceOnly {
+		if err := r.refusals.Of(pod.UID, podstate.ShortRevision(target.Name), v.now, refusalRetry); err != nil && v.policy == v1beta1.InPlaceOnly {
 			return false, verdict{err}
 		}
 		acted, err = r.startInPlace(ctx, v, pod, plan, target)
@@ -124,7 +126,7 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 		}
 		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
 		if v.policy == v1beta1.InPlaceOnly {
-			r.refusals.add(pod.UID, target.Name, v.now, err)
+			r.refusals.Add(pod.UID, podstate.ShortRevision(target.Name), v.now, err)
 			return acted, verdict{err}
 		}
 		return r.recreate(ctx, v, pod, reason.From(err))
@@ -136,6 +138,23 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 		return false, err
 	}
 	return r.recreate(ctx, v, pod, plan.Blocking)
+}
+
+// refused says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
+// grace period, or in the last of several writes. The Pods' own loop tries again.
+func (r *Reconciler) refused(v *view) error {
+	var errs []error
+	for i := range v.members {
+		m := &v.members[i]
+		if m.state != lifecycle.Updating {
+			continue
+		}
+		target := podstate.ShortRevision(m.pod.Labels[apps.LabelRevision])
+		if err := r.refusals.Of(m.pod.UID, target, v.now, refusalRetry); err != nil {
+			errs = append(errs, verdict{err})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // recreate deletes the Pod within the budget that chose it; the next pass creates its successor. A Pod that a hook holds is
@@ -182,8 +201,12 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 	if !plan.Immediate() || v.machine.Hooks.InPlaceUpdate != nil {
 		changes = append(changes, v.machine.Change(pod, t, now))
 	}
-	r.busy.Store(pod.UID, struct{}{})
-	defer r.busy.Delete(pod.UID)
+	done, ok := r.take(pod.UID)
+	if !ok {
+		v.again.Store(true) // its own loop is writing to it, and what that changes is not known here
+		return false, nil
+	}
+	defer done()
 	acted, err = r.write(ctx, v, pod, changes...)
 	if err != nil {
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to update Pod %s in place: %v", pod.Name, err)
@@ -228,13 +251,8 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 	if err != nil {
 		return false, verdict{err}
 	}
-	result, err := podapply.Apply(ctx, r.client, patches)
-	if result.Sent > 0 {
-		// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
-		err = errors.Join(err,
-			r.tracker.Wrote(v.cs.UID, podStore(), result.ResourceVersion),
-			r.tracker.Wrote(pod.UID, podStore(), result.ResourceVersion))
-	}
+	// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
+	result, err := podapply.Apply(expectationsapply.For(ctx, v.cs.UID, pod.UID), r.client, patches)
 	return result.Sent > 0, err
 }
 

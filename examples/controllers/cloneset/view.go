@@ -3,6 +3,7 @@ package cloneset
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,6 +47,8 @@ type view struct {
 
 	// wake is when the earliest Pod becomes available by the passing of time; zero for never.
 	wake time.Duration
+	// again is set when a Pod could not be worked on now.
+	again atomic.Bool
 }
 
 // setPods reads each Pod once. O(n), one allocation per slice.

@@ -1,0 +1,118 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/expectations"
+)
+
+const (
+	// pollInterval is how often Start looks at the stores. It looks at memory only.
+	pollInterval = 20 * time.Millisecond
+	// patience is how long a store may take to reach the version of the quorum read before its content is compared instead,
+	// and compareInterval how long to leave between comparisons. A store of a busy resource gets there within milliseconds;
+	// a quiet one is told a new version only about once a minute, although it has missed nothing.
+	patience        = 200 * time.Millisecond
+	compareInterval = time.Second
+)
+
+// NeedLeaderElection makes a controller-runtime manager call Start when it leads.
+func (*Client) NeedLeaderElection() bool { return true }
+
+// Start is called once leadership is gained; adding the client to a manager does that. It waits for the caches to have
+// synced, makes one quorum read per source (a list of at most one object, its metadata only), and returns once the caches
+// have got as far: by their version or, where that takes long, by a comparison with everything there is. Check refuses all
+// owners meanwhile if the option Barrier is set, so workers may run already.
+//
+// It returns the first error: NoProgress of a cache that does not tell how far it is, of a read, of the tracker, or of ctx.
+// It may be called again then.
+func (c *Client) Start(ctx context.Context) error {
+	if err := c.poll(ctx, func() (bool, error) { return c.synced(), nil }); err != nil {
+		return fmt.Errorf("waiting for the first list of the caches: %w", err)
+	}
+	if err := c.tracker.Verify(); err != nil {
+		return err
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		version, err := c.quorumVersion(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := c.tracker.Require(s.Store, version); err != nil {
+			return fmt.Errorf("after the quorum read of %s: %w", s.Store, err)
+		}
+	}
+	compare := c.clock.Now().Add(patience)
+	err := c.poll(ctx, func() (bool, error) {
+		// No owner has the empty UID, so only barriers are left to wait for.
+		pending, err := c.tracker.Check("", nil)
+		if pending == nil || err != nil || c.clock.Now().Before(compare) {
+			return pending == nil, err
+		}
+		compare = c.clock.Now().Add(compareInterval)
+		for i := range pending.Awaited {
+			if err := c.compare(ctx, pending.Awaited[i].Store); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the caches: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) synced() bool {
+	for i := range c.sources {
+		if !c.sources[i].Index.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// poll calls done until it says so. What is still missing is part of the error when the context ends first.
+func (c *Client) poll(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if pending, err := c.tracker.Check("", nil); err == nil && pending != nil {
+				return fmt.Errorf("%w: %s", context.Cause(ctx), pending)
+			}
+			return context.Cause(ctx)
+		case <-c.clock.After(pollInterval):
+		}
+	}
+}
+
+// quorumVersion returns the version of a list that no write that was answered before is missing from.
+func (c *Client) quorumVersion(ctx context.Context, s *Source) (string, error) {
+	list := s.newList()
+	if err := c.live.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...); err != nil {
+		return "", fmt.Errorf("quorum read of %s: %w", s.Store, err)
+	}
+	return list.ResourceVersion, nil
+}
+
+// compare lifts the barrier of a cache that shows what the API server has. A cache that is behind its own version has been
+// told nothing newer, so its content is that of the list exactly when nothing is on its way.
+func (c *Client) compare(ctx context.Context, store expectations.Store) error {
+	s := c.sourceOf(store)
+	version, same, err := s.sameAsLive(ctx, c.live, nil)
+	if err != nil {
+		return fmt.Errorf("comparing the cache of %s: %w", s.Store, err)
+	}
+	if !same {
+		return nil
+	}
+	return c.tracker.Lift(s.Store, version)
+}
