@@ -1,18 +1,29 @@
 package cloneset
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	toolscache "k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -70,4 +81,102 @@ func BenchmarkDecision10000(b *testing.B) {
 			b.Fatalf("%+v", step)
 		}
 	}
+}
+
+// informers is a cache of real client-go stores that a benchmark fills once.
+type informers struct {
+	cache.Cache
+
+	byType map[reflect.Type]toolscache.SharedIndexInformer
+}
+
+func (c informers) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return c.byType[reflect.TypeOf(obj)], nil
+}
+
+// unused is an API server that a controller with nothing to do never asks.
+type unused struct{ client.Client }
+
+// loans is what the controllers ask a manager for.
+type loans struct {
+	manager.Manager
+
+	informers informers
+}
+
+func (l loans) GetAPIReader() client.Reader                     { return unused{} }
+func (l loans) GetCache() cache.Cache                           { return l.informers }
+func (l loans) GetEventRecorderFor(string) record.EventRecorder { return &record.FakeRecorder{} }
+
+// BenchmarkReconcileIdle10000 is a whole pass over a CloneSet of 10,000 Pods with nothing to do: no request is made.
+func BenchmarkReconcileIdle10000(b *testing.B) {
+	const n = 10_000
+	cs := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs", ResourceVersion: "5", Generation: 1},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: ptr.To[int32](n),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
+		},
+	}
+	decision, err := revision.Decide(revisionOwner(cs), kruise.RevisionKeys(), &cs.Spec.Template, new(int32), nil, revision.NewDecoder(10, nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	rev := decision.Revision
+	rev.UID = "rev"
+	cs.Status = v1beta1.CloneSetStatus{
+		ObservedGeneration: 1, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpdatedReplicas: n, UpdatedReadyReplicas: n,
+		UpdatedAvailableReplicas: n, ExpectedUpdatedReplicas: n, UpdateRevision: rev.Name, CurrentRevision: rev.Name,
+		CollisionCount: new(int32), LabelSelector: "app=web",
+	}
+	objects := []client.Object{cs, rev}
+	for _, pod := range benchPods(n) {
+		pod.Namespace, pod.UID = "default", types.UID(pod.Name)
+		pod.Labels["app"], pod.Labels[apps.LabelRevision] = "web", rev.Name
+		pod.OwnerReferences = []metav1.OwnerReference{ownerReference(cs)}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
+		objects = append(objects, pod)
+	}
+	stores := filled(b, objects...)
+	r, err := newReconciler(b.Context(), loans{informers: stores}, unused{}, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, informer := range stores.byType {
+		go informer.Run(b.Context().Done())
+		if !toolscache.WaitForCacheSync(b.Context().Done(), informer.HasSynced) {
+			b.Fatal("an informer does not sync")
+		}
+	}
+	for _, store := range r.client.Tracker().Stores() {
+		if err := r.client.Tracker().Require(store, "1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cs)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if result, err := r.Reconcile(b.Context(), req); err != nil || result != (reconcile.Result{}) {
+			b.Fatal(result, err)
+		}
+	}
+}
+
+// filled returns informers that will show the objects.
+func filled(b *testing.B, objects ...client.Object) informers {
+	b.Helper()
+	out := informers{byType: map[reflect.Type]toolscache.SharedIndexInformer{}}
+	for _, obj := range []client.Object{&v1beta1.CloneSet{}, &corev1.Pod{}, &appsv1.ControllerRevision{}, &corev1.PersistentVolumeClaim{}} {
+		source := fcache.NewFakeControllerSource()
+		for _, o := range objects {
+			if reflect.TypeOf(o) == reflect.TypeOf(obj) {
+				source.Add(o)
+			}
+		}
+		source.Add(obj.DeepCopyObject().(client.Object)) // a version for stores that are empty otherwise
+		out.byType[reflect.TypeOf(obj)] = toolscache.NewSharedIndexInformer(source, obj, 0, toolscache.Indexers{})
+		b.Cleanup(source.Shutdown)
+	}
+	return out
 }
