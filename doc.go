@@ -16,6 +16,7 @@
 //	ownerindex     which Pods and revisions does this owner have, and how fresh is that answer?
 //	claim          which objects are mine, which should I take, which let go?
 //	slowstart      how do I make a thousand requests without making a thousand mistakes?
+//	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
 //
 // # Decide, then act
 //
@@ -34,9 +35,9 @@
 //
 // # Layers
 //
-// Imports point down only. reason is below all; podstate, partition, ordinals and expectations know nothing but it; podpatch
-// reads Pods through podstate; rollout, revision, podorder, podreadiness, lifecycle and claim stand on those; inplaceupdate
-// is above them. ownerindex is the one package that knows informers. Nothing here knows an API type of its own: annotation,
+// Imports point down only. reason is below all; podstate, partition, ordinals, expectations and webhookcert know nothing but
+// it; podpatch reads Pods through podstate; rollout, revision, podorder, podreadiness, lifecycle and claim stand on those;
+// inplaceupdate is above them. ownerindex is the one package that knows informers. Nothing here knows an API type of its own: annotation,
 // label and condition names are Keys that the caller gives.
 //
 // The module in examples assembles these parts into reference controllers for the OpenKruise API, and examples/embed into a

@@ -5,9 +5,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -198,43 +195,4 @@ func serverVersion(config *rest.Config) (string, error) {
 		return "", fmt.Errorf("asking %s for its version: %w", config.Host, err)
 	}
 	return version.GitVersion, nil
-}
-
-// isBuilt reports whether the manager consults a gate.
-func isBuilt(gate apps.Gate) bool {
-	switch gate {
-	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,
-		apps.GateCloneSetPartitionRollback, apps.GatePreparingUpdateAsUpdate, apps.GateRecreatePodWhenChangeVCT,
-		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation:
-		return true
-	default:
-		return false
-	}
-}
-
-// ParseGates reads "Name=true,Other=false". Unknown names and values are errors that name them and what is known.
-func ParseGates(text string) (map[apps.Gate]bool, error) {
-	known := apps.DefaultGates()
-	set := map[apps.Gate]bool{}
-	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item == "" {
-			continue
-		}
-		name, value, found := strings.Cut(item, "=")
-		if _, ok := known[apps.Gate(name)]; !ok {
-			names := slices.Sorted(maps.Keys(known))
-			return nil, fmt.Errorf("unknown feature gate %q; known are %v", name, names)
-		}
-		switch {
-		case found && value == "true" && !isBuilt(apps.Gate(name)):
-			return nil, fmt.Errorf("feature gate %s: what it switches on is not built yet; leave it out", name)
-		case found && value == "true":
-			set[apps.Gate(name)] = true
-		case found && value == "false":
-			set[apps.Gate(name)] = false
-		default:
-			return nil, fmt.Errorf("feature gate %q: value %q is neither true nor false", name, value)
-		}
-	}
-	return apps.ResolveGates(set), nil
 }

@@ -5,6 +5,21 @@ import "maps"
 // Gate names a feature gate. Its default is in [DefaultGates].
 type Gate string
 
+// Stage says how settled a feature is. The aggregates AllAlpha and AllBeta stand for all gates of a stage (FG-6).
+type Stage string
+
+// Stages of features.
+const (
+	Alpha Stage = "ALPHA"
+	Beta  Stage = "BETA"
+)
+
+// GateSpec is what is known of a gate.
+type GateSpec struct {
+	Default bool
+	Stage   Stage
+}
+
 // Gates that CloneSet or its webhooks consult.
 const (
 	// GateInPlaceUpdateEnvFromMetadata restarts containers whose environment reads a changed label or annotation
@@ -43,36 +58,101 @@ const (
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 )
 
-// DefaultGates returns the defaults in a map of the caller's own.
-func DefaultGates() map[Gate]bool {
-	return map[Gate]bool{
-		GateInPlaceUpdateEnvFromMetadata:     true,
-		GateKruiseDaemon:                     true,
-		GatePodUnavailableBudgetDelete:       true,
-		GatePodUnavailableBudgetUpdate:       false,
-		GateCloneSetShortHash:                false,
-		GateCloneSetPartitionRollback:        false,
-		GateCloneSetEventHandlerOptimization: false,
-		GatePreparingUpdateAsUpdate:          false,
-		GateRecreatePodWhenChangeVCT:         false,
-		GatePreDownloadImageForInPlaceUpdate: false,
-		GateInPlaceWorkloadVerticalScaling:   false,
-		GateKruisePodReadiness:               false,
-		GateTemplateNoDefaults:               false,
-		GateDefaultHostNetworkHostPorts:      false,
-		GateForceDeleteTimeoutExpectation:    false,
-		GateResourcesDeletionProtection:      false,
+// Further gates of OpenKruise 1.9, for kinds and features beside CloneSet.
+const (
+	GatePodWebhook                         Gate = "PodWebhook"
+	GateDaemonWatchingPod                  Gate = "DaemonWatchingPod"
+	GateWorkloadSpread                     Gate = "WorkloadSpread"
+	GateStatefulSetAutoDeletePVC           Gate = "StatefulSetAutoDeletePVC"
+	GateSidecarSetPatchPodMetadataDefaults Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
+	GateSidecarTerminator                  Gate = "SidecarTerminator"
+	GatePodProbeMarker                     Gate = "PodProbeMarkerGate"
+	GatePreDownloadImageForDaemonSetUpdate Gate = "PreDownloadImageForDaemonSetUpdate"
+	GateImagePullJob                       Gate = "ImagePullJobGate"
+	GateResourceDistribution               Gate = "ResourceDistributionGate"
+	GateDeletionProtectionForCRDCascading  Gate = "DeletionProtectionForCRDCascadingGate"
+	GateEnhancedLivenessProbe              Gate = "EnhancedLivenessProbe"
+	GateStatefulSetStartOrdinal            Gate = "StatefulSetStartOrdinal"
+	GatePodIndexLabel                      Gate = "PodIndexLabel"
+	GateExternalCerts                      Gate = "EnableExternalCerts"
+	GateStatefulSetAutoResizePVC           Gate = "StatefulSetAutoResizePVCGate"
+	GatePodProbeMarkerOnServerless         Gate = "EnablePodProbeMarkerOnServerless"
+	GateSortSidecarContainerByName         Gate = "EnableSortSidecarContainerByName"
+	GateInPlacePodVerticalScaling          Gate = "InPlacePodVerticalScaling"
+	GateDaemonSetPruneIneligibleNodes      Gate = "DaemonSetPruneIneligibleNodes"
+)
+
+// GateSpecs returns default and stage of every gate of OpenKruise 1.9, in a map of the caller's own.
+func GateSpecs() map[Gate]GateSpec {
+	on, off, alpha := GateSpec{true, Beta}, GateSpec{false, Beta}, GateSpec{false, Alpha}
+	return map[Gate]GateSpec{
+		GatePodWebhook:                         on,
+		GateKruiseDaemon:                       on,
+		GateDaemonWatchingPod:                  on,
+		GateCloneSetShortHash:                  alpha,
+		GateKruisePodReadiness:                 alpha,
+		GatePreDownloadImageForInPlaceUpdate:   alpha,
+		GateCloneSetPartitionRollback:          alpha,
+		GateResourcesDeletionProtection:        off,
+		GateWorkloadSpread:                     on,
+		GatePodUnavailableBudgetDelete:         on,
+		GatePodUnavailableBudgetUpdate:         alpha,
+		GateTemplateNoDefaults:                 alpha,
+		GateInPlaceUpdateEnvFromMetadata:       on,
+		GateStatefulSetAutoDeletePVC:           on,
+		GateSidecarSetPatchPodMetadataDefaults: alpha,
+		GateSidecarTerminator:                  alpha,
+		GatePodProbeMarker:                     on,
+		GatePreDownloadImageForDaemonSetUpdate: alpha,
+		GateCloneSetEventHandlerOptimization:   alpha,
+		GatePreparingUpdateAsUpdate:            alpha,
+		GateImagePullJob:                       alpha,
+		GateResourceDistribution:               off,
+		GateDeletionProtectionForCRDCascading:  alpha,
+		GateEnhancedLivenessProbe:              alpha,
+		GateRecreatePodWhenChangeVCT:           alpha,
+		GateStatefulSetStartOrdinal:            alpha,
+		GatePodIndexLabel:                      on,
+		GateExternalCerts:                      alpha,
+		GateStatefulSetAutoResizePVC:           alpha,
+		GateForceDeleteTimeoutExpectation:      alpha,
+		GateInPlaceWorkloadVerticalScaling:     alpha,
+		GatePodProbeMarkerOnServerless:         alpha,
+		GateSortSidecarContainerByName:         alpha,
+		GateInPlacePodVerticalScaling:          alpha,
+		GateDefaultHostNetworkHostPorts:        alpha,
+		GateDaemonSetPruneIneligibleNodes:      alpha,
 	}
 }
 
-// ResolveGates returns the defaults overridden by set, with the one dependency between gates applied: without the node
-// daemon nothing can restart a container for changed metadata. Names it does not know are kept, so that callers can
-// report them.
+// DefaultGates returns the defaults in a map of the caller's own.
+func DefaultGates() map[Gate]bool {
+	gates := map[Gate]bool{}
+	for name, spec := range GateSpecs() {
+		gates[name] = spec.Default
+	}
+	return gates
+}
+
+// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied (FG-1 to FG-4). Names it
+// does not know are kept, so that callers can report them.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()
 	maps.Copy(gates, set)
-	if !gates[GateKruiseDaemon] {
-		gates[GateInPlaceUpdateEnvFromMetadata] = false
+	without := func(needed Gate, dependents ...Gate) {
+		if !gates[needed] {
+			for _, dependent := range dependents {
+				gates[dependent] = false
+			}
+		}
 	}
+	without(GatePodWebhook, GateKruisePodReadiness, GatePodUnavailableBudgetDelete, GatePodUnavailableBudgetUpdate,
+		GateWorkloadSpread, GateSidecarSetPatchPodMetadataDefaults, GateEnhancedLivenessProbe, GatePodProbeMarkerOnServerless)
+	without(GateKruiseDaemon, GatePreDownloadImageForInPlaceUpdate, GateDaemonWatchingPod, GateInPlaceUpdateEnvFromMetadata,
+		GatePreDownloadImageForDaemonSetUpdate, GatePodProbeMarker, GateSidecarTerminator, GateImagePullJob, GateEnhancedLivenessProbe)
+	if gates[GatePreDownloadImageForInPlaceUpdate] || gates[GatePreDownloadImageForDaemonSetUpdate] {
+		gates[GateImagePullJob] = true
+	}
+	without(GateResourcesDeletionProtection, GateDeletionProtectionForCRDCascading)
 	return gates
 }

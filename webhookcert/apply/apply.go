@@ -1,0 +1,400 @@
+// Package apply keeps the certificates of a webhook server, serves them from memory and tells the API server whom to trust.
+//
+// A [Keeper] is all of it. Every replica runs one, without leader election and before the manager's caches: a cache of
+// objects that have to be converted waits for the conversion webhook, and that for its certificate.
+//
+//	keeper, err := apply.New(apply.Options{Client: c, Config: config, Secret: key, Mutating: []string{"pods.example.com"}, ...})
+//	server := webhook.NewServer(webhook.Options{TLSOpts: []func(*tls.Config){keeper.TLS}})
+//	mgr, err := ctrl.NewManager(cfg, ctrl.Options{WebhookServer: keeper.Server(server)})
+//	err = mgr.AddReadyzCheck("webhook", keeper.Check)
+//
+// # How
+//
+// The keeper watches exactly the objects it is told about, each by a field selector on its name, and decides with package
+// webhookcert. The Secret is written by compare-and-swap, so replicas race safely (WC-6). Webhook configurations and
+// CustomResourceDefinitions get a JSON patch with tests on resourceVersion and entry name, and only where something
+// differs; never server-side apply, which would make the keeper co-owner of list entries that their owner wants to drop.
+// Before each such patch the Secret is read from the API server, after the object: a replica whose view is old takes no
+// authority out of a bundle (package webhookcert says why that matters).
+//
+// An object that somebody else changes is put right at once, a few times; if the other one goes on, the keeper writes at a
+// bounded rate and says so once. An object that does not exist is said once and watched for. Nothing ends the process.
+//
+// # RBAC
+//
+//	secrets                                             get, list, watch, update   by name, in one namespace
+//	secrets                                             create                     in that namespace; a name cannot be given
+//	mutating-, validatingwebhookconfigurations          get, list, watch, patch    by name
+//	customresourcedefinitions                           get, list, watch, patch    by name
+//
+// With a Secret that somebody else keeps (Options.External) get, list and watch are all that is needed.
+package apply
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+const (
+	// ObjectMissing means that an object to inject into does not exist. It is watched for (compare WC-12).
+	ObjectMissing reason.Code = "ObjectMissing"
+	// Throttled means that somebody keeps changing an object, and that it is put right less often than it is changed.
+	Throttled reason.Code = "RepairThrottled"
+	// NotServing means that a server cannot be ready: there is no certificate, an object lacks the bundle, or a handshake
+	// with the published bundle fails.
+	NotServing reason.Code = "NotServing"
+)
+
+// Observer is told what happens, for metrics and events. It is called from one goroutine at a time and must not block.
+type Observer interface {
+	// Serving is called with each new certificate or bundle. The facts in it are what an expiry metric shows.
+	Serving(*webhookcert.Material)
+	// Wrote is called after each write, with what it was for.
+	Wrote(object reason.Object, why reason.Reason)
+	// Waiting is called once for each thing that is waited for, until that changes.
+	Waiting(object reason.Object, why reason.Reason)
+	// Failed is called for each request that fails otherwise than by a conflict, and for files that cannot be written.
+	Failed(object reason.Object, err error)
+}
+
+// Options of a Keeper. Client, Config and Secret are required.
+type Options struct {
+	// Client reads from the API server, not from a cache. Its scheme needs core/v1 and admissionregistration.k8s.io/v1.
+	Client client.WithWatch
+	// Config is completed by New.
+	Config webhookcert.Config
+	// Secret is created where it does not exist, with these Labels.
+	Secret client.ObjectKey
+	Labels map[string]string
+	// Mutating, Validating and CRDs name the objects to inject into.
+	Mutating, Validating, CRDs []string
+	// Host and Port, if Host is set, replace the Service in these objects by a URL.
+	Host string
+	Port int
+	// External means that somebody else keeps Secret and objects, such as cert-manager (WC-20..22). Nothing is written.
+	External bool
+	// Directory, if set, gets bundle, certificate and key as files with the names of Config.Keys, for servers that cannot do
+	// without. See WriteFiles.
+	Directory string
+	// Address is where Ready finds this process's server, such as "localhost:9443". Empty leaves the handshake out.
+	Address string
+	// Burst is how many times in a row an object is written at once, Interval how often after that; 5 and 10 seconds are the
+	// defaults.
+	Burst    int
+	Interval time.Duration
+	// Timeout bounds each request; the default is 10 seconds.
+	Timeout time.Duration
+	// Source defaults to crypto/rand, Clock to the real one. Observer may be nil.
+	Source   webhookcert.Source
+	Clock    clock.WithTicker
+	Observer Observer
+}
+
+// Keeper keeps certificates. Make one with New. Start may be called once; everything else is safe for concurrent use.
+type Keeper struct {
+	options Options
+	config  *webhookcert.Config
+
+	certificate atomic.Pointer[webhookcert.Material]
+	status      atomic.Pointer[status]
+	serving     chan struct{} // closed with the first certificate
+	initialised chan struct{} // closed when everything holds for the first time
+	started     atomic.Bool
+
+	// The rest belongs to the goroutine of Start.
+	secret      *object
+	objects     []*object
+	material    *webhookcert.Material
+	readVersion string // of the Secret that was adopted last
+	adopted     bool
+	filesDue    bool
+	disturbed   time.Time
+	jumped      time.Time
+	once        struct{ serving, initialised sync.Once }
+}
+
+// status is what the keeper's goroutine tells the readiness check.
+type status struct{ faults reason.List }
+
+// New checks the options. It makes no request.
+func New(options Options) (*Keeper, error) {
+	if options.Client == nil || options.Secret.Name == "" || options.Secret.Namespace == "" {
+		return nil, fmt.Errorf("options: Client, Secret.Namespace and Secret.Name are required; Secret is %q", options.Secret)
+	}
+	config, err := options.Config.Complete()
+	if options.External {
+		err = checkExternal(&config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if options.Host != "" && (options.Port < 1 || options.Port > 65535) {
+		return nil, fmt.Errorf("options: Port %d is not between 1 and 65535, and Host is set", options.Port)
+	}
+	options.complete()
+	k := &Keeper{options: options, config: &config, serving: make(chan struct{}), initialised: make(chan struct{})}
+	k.secret = newObject(secretKind(), options.Secret, &options)
+	for _, g := range []struct {
+		kind  kind
+		names []string
+	}{{mutatingKind(), options.Mutating}, {validatingKind(), options.Validating}, {conversionKind(), options.CRDs}} {
+		for _, name := range g.names {
+			k.objects = append(k.objects, newObject(g.kind, client.ObjectKey{Name: name}, &options))
+		}
+	}
+	return k, nil
+}
+
+// checkExternal demands less than Complete, because most of a configuration is about what the keeper makes itself.
+func checkExternal(c *webhookcert.Config) error {
+	if len(c.DNSNames)+len(c.IPs) == 0 {
+		return errors.New("config: DNSNames and IPs are empty; name what the server is called by")
+	}
+	for field, names := range map[string][]string{"CACert": c.Keys.CACert, "Cert": c.Keys.Cert, "Key": c.Keys.Key} {
+		if len(names) == 0 {
+			return fmt.Errorf("config: Keys.%s has no name", field)
+		}
+	}
+	return nil
+}
+
+func (o *Options) complete() {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Source.Random == nil {
+		o.Source.Random = rand.Reader
+	}
+	if o.Burst <= 0 {
+		o.Burst = 5
+	}
+	if o.Interval <= 0 {
+		o.Interval = 10 * time.Second
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+}
+
+// NeedLeaderElection is false: every replica serves, and any may write.
+func (k *Keeper) NeedLeaderElection() bool { return false }
+
+// Initialised is closed when for the first time a certificate is served and every object that exists holds the bundle.
+func (k *Keeper) Initialised() <-chan struct{} { return k.initialised }
+
+// Start keeps everything right until the context ends. It returns an error only if it has been called before; what fails
+// is tried again. It logs to the context's logger.
+func (k *Keeper) Start(ctx context.Context) error {
+	if !k.started.CompareAndSwap(false, true) {
+		return errors.New("the keeper has been started before")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	events := make(chan event)
+	for _, o := range append([]*object{k.secret}, k.objects...) {
+		group.Go(func() { k.follow(ctx, o, events) })
+	}
+	for ctx.Err() == nil {
+		k.await(ctx, k.reconcile(ctx), events)
+	}
+	return nil
+}
+
+// tick is how long nothing may happen. It bounds what a jump of the clock can hide.
+func (k *Keeper) tick() time.Duration { return min(time.Minute, max(k.config.Overlap/10, time.Second)) }
+
+// await takes in events until there is one, or until it is time to look again.
+func (k *Keeper) await(ctx context.Context, at time.Time, events <-chan event) {
+	now := k.options.Clock.Now()
+	wait := k.tick()
+	if !at.IsZero() {
+		wait = min(wait, max(at.Sub(now), 0))
+	}
+	timer := k.options.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C():
+	case e := <-events:
+		k.take(ctx, e)
+	}
+	k.checkClock(ctx, now, wait)
+	for {
+		select {
+		case e := <-events:
+			k.take(ctx, e)
+		default:
+			return
+		}
+	}
+}
+
+// checkClock finds out whether the clock went elsewhere than time: by no more than the wait has it moved on, and not back.
+func (k *Keeper) checkClock(ctx context.Context, before time.Time, wait time.Duration) {
+	now := k.options.Clock.Now()
+	moved := now.Sub(before.Round(0)) // by the wall, which is what certificates go by
+	slack := k.tick()
+	if moved >= -slack && moved <= wait+slack {
+		return
+	}
+	log.FromContext(ctx).Info("The clock has jumped; waiting for it to settle", "moved", moved.String(), "expectedAtMost", wait.String())
+	k.jumped = now
+	if k.disturbed.After(now) {
+		k.disturbed = now
+	}
+	k.secret.clockJumped(now)
+	for _, o := range k.objects {
+		o.clockJumped(now)
+	}
+}
+
+// reconcile does all that can be done now, and returns when there may be more to do; zero if only an event can tell.
+func (k *Keeper) reconcile(ctx context.Context) time.Time {
+	var next time.Time
+	if !k.secret.synced {
+		return next
+	}
+	k.adopt(ctx)
+	for range 4 { // announce, inject, stamp, and one more
+		next = time.Time{}
+		wrote := k.keep(ctx, &next)
+		wrote = k.injectAll(ctx, &next) || wrote
+		if !wrote {
+			break
+		}
+		next = k.options.Clock.Now()
+	}
+	k.report()
+	return next
+}
+
+// adopt serves what the Secret holds, and goes on with what it has if that cannot be used.
+func (k *Keeper) adopt(ctx context.Context) {
+	version := ""
+	if k.secret.live != nil {
+		version = k.secret.live.GetResourceVersion()
+	}
+	if k.adopted && version == k.readVersion {
+		k.writeFiles(ctx)
+		return
+	}
+	k.adopted, k.readVersion = true, version
+	material, err := k.read()
+	if err != nil {
+		// Without External the decision has the same reason, and puts it right.
+		if k.options.External {
+			k.say(ctx, k.secret, asReason(err))
+		}
+		return
+	}
+	k.settled(k.secret)
+	k.material = material
+	k.certificate.Store(material)
+	k.once.serving.Do(func() { close(k.serving) })
+	k.filesDue = true
+	k.writeFiles(ctx)
+	if k.options.Observer != nil {
+		k.options.Observer.Serving(material)
+	}
+}
+
+func (k *Keeper) read() (*webhookcert.Material, error) {
+	if k.options.External {
+		return webhookcert.ReadExternal(&k.config.Keys, k.data())
+	}
+	return webhookcert.Read(k.config, k.data())
+}
+
+func (k *Keeper) data() map[string][]byte {
+	if secret, ok := k.secret.live.(*corev1.Secret); ok {
+		return secret.Data
+	}
+	return nil
+}
+
+// report tells the readiness check how things are.
+func (k *Keeper) report() {
+	var faults reason.List
+	synced := k.secret.synced
+	if k.material == nil {
+		faults = append(faults, reason.Reason{Code: NotServing, Object: k.secret.ref, Detail: "there is no certificate yet"})
+	}
+	for _, o := range k.objects {
+		synced = synced && o.synced
+		switch {
+		case !o.synced:
+			faults = append(faults, reason.Reason{Code: NotServing, Object: o.ref, Detail: "it has not been read yet"})
+		case o.live != nil && o.differs != nil:
+			faults = append(faults, *o.differs)
+		}
+	}
+	k.status.Store(&status{faults: faults})
+	if synced && len(faults) == 0 {
+		k.once.initialised.Do(func() { close(k.initialised) })
+	}
+}
+
+// say tells log and observer something once, until something else is said about the object.
+func (k *Keeper) say(ctx context.Context, o *object, why reason.Reason) {
+	if o.said.Code == why.Code && o.said.Path == why.Path {
+		return
+	}
+	o.said = why
+	log.FromContext(ctx).Info("Waiting", "object", o.ref.String(), "reason", why.String())
+	if k.options.Observer != nil {
+		k.options.Observer.Waiting(o.ref, why)
+	}
+}
+
+// wrote notes a write that has succeeded.
+func (k *Keeper) wrote(ctx context.Context, o *object, why reason.Reason) {
+	o.failures, o.retryAt, o.failed = 0, time.Time{}, ""
+	log.FromContext(ctx).Info("Wrote", "object", o.ref.String(), "reason", why.String())
+	if k.options.Observer != nil {
+		k.options.Observer.Wrote(o.ref, why)
+	}
+}
+
+// fail notes a write that has failed, and puts the next off.
+func (k *Keeper) fail(ctx context.Context, o *object, err error) {
+	o.retryAt = k.options.Clock.Now().Add(min(time.Second<<min(o.failures, 6), time.Minute))
+	o.failures++
+	k.complain(ctx, o, err)
+}
+
+// complain tells the observer of each error, and the log of each new one.
+func (k *Keeper) complain(ctx context.Context, o *object, err error) {
+	if ctx.Err() != nil {
+		return // the end is no failure
+	}
+	if text := err.Error(); text != o.failed {
+		o.failed = text
+		log.FromContext(ctx).Error(err, "Will try again", "object", o.ref.String())
+	}
+	if k.options.Observer != nil {
+		k.options.Observer.Failed(o.ref, err)
+	}
+}
+
+func asReason(err error) reason.Reason {
+	if why := reason.From(err); len(why) > 0 {
+		return why[0]
+	}
+	return reason.Reason{Code: NotServing, Detail: err.Error()}
+}

@@ -1,0 +1,845 @@
+package apply_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+	"github.com/workloadkit/workloadkit/webhookcert/apply"
+)
+
+var (
+	t0        = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	secretKey = client.ObjectKey{Namespace: "system", Name: "certs"}
+	crdKind   = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+const (
+	mutatingName, validatingName = "pods-defaults", "pods-rules"
+	crdName                      = "things.example.com"
+	overlap                      = 10 * time.Minute
+)
+
+func config() webhookcert.Config {
+	return webhookcert.Config{
+		DNSNames: []string{"webhooks.system.svc"},
+		Keys: webhookcert.Keys{
+			CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
+			Cert: []string{"cert.pem", "tls.crt"}, Key: []string{"key.pem", "tls.key"},
+			NextCACert: "next-ca-cert.pem", NextCAKey: "next-ca-key.pem", OldCACerts: "old-ca-certs.pem",
+			State: "rotation.json", Rotate: "rotate",
+		},
+	}
+}
+
+func mutating() *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: mutatingName},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{
+			{Name: "a.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "webhooks", Path: ptr.To("/a")},
+			}},
+			{Name: "b.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "webhooks"},
+			}},
+		},
+	}
+}
+
+func validating() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: validatingName},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "a.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://old:1/a")}},
+		},
+	}
+}
+
+func crd(strategy string) *unstructured.Unstructured {
+	conversion := map[string]any{"strategy": strategy}
+	if strategy == "Webhook" {
+		conversion["webhook"] = map[string]any{"clientConfig": map[string]any{
+			"service": map[string]any{"namespace": "system", "name": "webhooks", "path": "/convert"},
+		}}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": crdName}, "spec": map[string]any{"group": "example.com", "conversion": conversion},
+	}}
+	u.SetGroupVersionKind(crdKind)
+	return u
+}
+
+// world is an API server with everything that is counted.
+type world struct {
+	t      *testing.T
+	clock  *testclock.FakeClock
+	client client.WithWatch
+
+	mu     sync.Mutex
+	writes map[string]int
+	hook   func(verb string, obj client.Object) error
+}
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	scheme.AddKnownTypeWithName(crdKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(crdKind.GroupVersion().WithKind("CustomResourceDefinitionList"), &unstructured.UnstructuredList{})
+	byName := func(o client.Object) []string { return []string{o.GetName()} }
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, o := range []client.Object{&corev1.Secret{}, mutating(), validating(), crd("None")} {
+		builder = builder.WithIndex(o, "metadata.name", byName)
+	}
+	w := &world{t: t, clock: testclock.NewFakeClock(t0), writes: map[string]int{}}
+	w.client = interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := w.call("get", obj); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := w.call("create", obj); err != nil {
+				return err
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if err := w.call("update", obj); err != nil {
+				return err
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := w.call("patch", obj); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	return w
+}
+
+// call counts, and lets the test interfere before a request.
+func (w *world) call(verb string, obj client.Object) error {
+	w.mu.Lock()
+	hook := w.hook
+	if verb != "get" {
+		w.writes[verb+" "+obj.GetName()]++
+	}
+	w.mu.Unlock()
+	if hook != nil {
+		return hook(verb, obj)
+	}
+	return nil
+}
+
+// counted returns what has been written since it was last asked.
+func (w *world) counted() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.writes
+	w.writes = map[string]int{}
+	return out
+}
+
+func (w *world) interfere(hook func(verb string, obj client.Object) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hook = hook
+}
+
+// pass lets time pass in small steps, as time does.
+func (w *world) pass(d time.Duration) {
+	for step := 10 * time.Second; d > 0; d -= step {
+		synctest.Wait()
+		w.clock.Step(min(step, d))
+	}
+	synctest.Wait()
+}
+
+func (w *world) secret() *corev1.Secret {
+	w.t.Helper()
+	secret := &corev1.Secret{}
+	if err := w.client.Get(w.t.Context(), secretKey, secret); err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+// bundles returns how many certificates each entry of the objects trusts.
+func (w *world) bundles() map[string]int {
+	w.t.Helper()
+	out := map[string]int{}
+	count := func(bundle []byte) int { return strings.Count(string(bundle), "BEGIN CERTIFICATE") }
+	m := mutating()
+	if w.client.Get(w.t.Context(), client.ObjectKeyFromObject(m), m) == nil {
+		for _, hook := range m.Webhooks {
+			out[hook.Name] = count(hook.ClientConfig.CABundle)
+		}
+	}
+	return out
+}
+
+// reset puts something else into all bundles, by a name that is not the keeper's.
+func (w *world) reset(bundle []byte) {
+	w.t.Helper()
+	m := mutating()
+	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range m.Webhooks {
+		m.Webhooks[i].ClientConfig.CABundle = bundle
+	}
+	w.change(m)
+}
+
+// change is a write by somebody else, which is not counted.
+func (w *world) change(obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Update(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes["update "+obj.GetName()]--
+	if w.writes["update "+obj.GetName()] == 0 {
+		delete(w.writes, "update "+obj.GetName())
+	}
+}
+
+// told is what an observer was told.
+type told struct {
+	mu     sync.Mutex
+	lines  []string
+	failed []error
+}
+
+func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + string(m.Step)) }
+func (o *told) Wrote(obj reason.Object, why reason.Reason) {
+	o.add(fmt.Sprintf("wrote %s: %s", obj.Name, why.Code))
+}
+
+func (o *told) Waiting(obj reason.Object, why reason.Reason) {
+	o.add(fmt.Sprintf("waiting %s: %s", obj.Name, why.Code))
+}
+
+func (o *told) Failed(_ reason.Object, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failed = append(o.failed, err)
+}
+
+func (o *told) add(line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, line)
+}
+
+func (o *told) take() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	lines := o.lines
+	o.lines = nil
+	return lines
+}
+
+func (w *world) options(edit func(*apply.Options)) apply.Options {
+	options := apply.Options{
+		Client: w.client, Config: config(), Secret: secretKey, Clock: w.clock,
+		Mutating: []string{mutatingName}, Validating: []string{validatingName}, CRDs: []string{crdName},
+	}
+	if edit != nil {
+		edit(&options)
+	}
+	return options
+}
+
+// start runs a keeper until the test ends. It must be called in a bubble.
+func (w *world) start(edit func(*apply.Options)) (*apply.Keeper, *told) {
+	w.t.Helper()
+	observer := &told{}
+	k, err := apply.New(w.options(func(o *apply.Options) {
+		o.Observer = observer
+		if edit != nil {
+			edit(o)
+		}
+	}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.Start(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	return k, observer
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected %s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestFirstStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating(), validating(), crd("Webhook"))
+		k, observer := w.start(nil)
+		synctest.Wait()
+		same(t, "writes", map[string]int{
+			"create certs": 1, "patch " + mutatingName: 1, "patch " + validatingName: 1, "patch " + crdName: 1,
+		}, w.counted())
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+		same(t, "initialised", true, closed(k.Initialised()))
+		if err := k.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		definition := crd("None")
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+		same(t, "conversion has a bundle", true, len(text) > 100)
+		observer.take()
+
+		w.pass(time.Hour)
+		same(t, "writes in an hour", map[string]int{}, w.counted())
+		same(t, "said in an hour", []string(nil), observer.take())
+	})
+}
+
+// A whole rotation: announce, stamp, inject, switch, stamp, drop, inject.
+func TestRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		observer.take()
+		w.counted()
+		leaf := func() string {
+			certificate, err := k.GetCertificate(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(certificate.Leaf.Raw)
+		}
+		before := leaf()
+		secret := w.secret()
+		secret.Data["rotate"] = []byte("now")
+		w.change(secret)
+		synctest.Wait()
+		same(t, "bundles when announced", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
+		w.pass(overlap - 10*time.Second)
+		same(t, "leaf before the overlap is over", true, leaf() == before)
+		w.pass(20 * time.Second)
+		same(t, "leaf after it", false, leaf() == before)
+		same(t, "bundles when switched", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
+		w.pass(overlap + 10*time.Second)
+		same(t, "bundles in the end", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+		same(t, "said", []string{
+			"serving Stable", // the request itself
+			"wrote certs: RotationRequested", "serving Announced",
+			"wrote pods-defaults: CABundleDiffers", "wrote certs: RotationStepPublished", "serving Announced", "waiting certs: AwaitingOverlap",
+			"wrote certs: OverlapOver", "serving Switched", "wrote certs: RotationStepPublished", "serving Switched", "waiting certs: AwaitingOverlap",
+			"wrote certs: OverlapOver", "serving Stable", "wrote pods-defaults: CABundleDiffers",
+		}, observer.take())
+		same(t, "writes", map[string]int{"update certs": 5, "patch " + mutatingName: 2}, w.counted())
+	})
+}
+
+func TestTwoReplicasStartTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		// Both have listed nothing before either creates.
+		var group sync.WaitGroup
+		group.Add(2)
+		var once [2]sync.Once
+		turn := 0
+		w.interfere(func(verb string, obj client.Object) error {
+			if verb != "create" {
+				return nil
+			}
+			w.mu.Lock()
+			mine := turn
+			turn++
+			w.mu.Unlock()
+			if mine < 2 {
+				once[mine].Do(group.Done)
+				group.Wait()
+			}
+			return nil
+		})
+		only := func(o *apply.Options) { o.Validating, o.CRDs = nil, nil }
+		first, told1 := w.start(only)
+		second, told2 := w.start(only)
+		synctest.Wait()
+		same(t, "failures", 0, len(told1.failed)+len(told2.failed))
+		same(t, "initialised", []bool{true, true}, []bool{closed(first.Initialised()), closed(second.Initialised())})
+		same(t, "authorities are one", string(first.Bundle()), string(second.Bundle()))
+		same(t, "creates", 2, w.counted()["create certs"])
+		w.pass(time.Minute)
+		same(t, "writes after it", map[string]int{}, w.counted())
+	})
+}
+
+func TestResetIsRepairedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating(), validating(), crd("Webhook"))
+		w.start(nil)
+		synctest.Wait()
+		w.counted()
+		w.reset(nil)
+		synctest.Wait() // no time passes
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+		same(t, "writes", map[string]int{"patch " + mutatingName: 1}, w.counted())
+	})
+}
+
+func TestOverwrittenInALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		w.pass(time.Minute)
+		w.counted()
+		observer.take()
+		for range 100 { // 100 seconds, each with an overwrite
+			w.reset([]byte("mine"))
+			w.pass(time.Second)
+		}
+		patches := w.counted()["patch "+mutatingName]
+		if patches > 5+10 || patches < 10 {
+			t.Errorf("%d repairs in 100 s, want a burst of 5 and one each 10 s", patches)
+		}
+		throttled := 0
+		for _, line := range observer.take() {
+			if line == "waiting pods-defaults: RepairThrottled" {
+				throttled++
+			}
+		}
+		same(t, "times it was said", 1, throttled)
+		w.pass(20 * time.Second) // the other one gives up
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
+}
+
+func TestSecretOverwrittenInALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		k, observer := w.start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		w.pass(time.Minute)
+		w.counted()
+		observer.take()
+		for range 100 {
+			secret := w.secret()
+			secret.Data["cert.pem"] = []byte("garbage")
+			w.change(secret)
+			w.pass(time.Second)
+		}
+		if updates := w.counted()["update certs"]; updates > 5+10 || updates < 10 {
+			t.Errorf("%d repairs in 100 s, want a burst of 5 and one each 10 s", updates)
+		}
+		throttled := 0
+		for _, line := range observer.take() {
+			if line == "waiting certs: RepairThrottled" {
+				throttled++
+			}
+		}
+		same(t, "times it was said", 1, throttled)
+		if _, err := k.GetCertificate(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConfigurationIsDeletedAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		observer.take()
+		if err := w.client.Delete(t.Context(), mutating()); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(10 * time.Minute)
+		same(t, "said", []string{"waiting pods-defaults: ObjectMissing"}, observer.take())
+		if err := k.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := w.client.Create(t.Context(), mutating()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
+}
+
+func TestNothingInstalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, crd("None"))
+		k, observer := w.start(nil)
+		w.pass(10 * time.Minute)
+		said := observer.take()
+		slices.Sort(said)
+		same(t, "said", []string{
+			"serving Stable", "waiting pods-defaults: ObjectMissing", "waiting pods-rules: ObjectMissing",
+			"waiting things.example.com: NoConversionWebhook", "wrote certs: CertificateMissing",
+		}, said)
+		same(t, "initialised", true, closed(k.Initialised()))
+		same(t, "writes", map[string]int{"create certs": 1}, w.counted())
+	})
+}
+
+// Requests fail, conflict and lose races; in the end all is right and the number of requests is bounded.
+func TestFaults(t *testing.T) {
+	refused := errors.New("connection refused")
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "certs", errors.New("changed"))
+	tests := []struct {
+		name  string
+		verb  string
+		err   error
+		times int
+	}{
+		{name: "WC-6: creating is refused", verb: "create", err: refused, times: 3},
+		{name: "WC-6: the Secret appears in between", verb: "create", err: apierrors.NewAlreadyExists(schema.GroupResource{}, "certs"), times: 2},
+		{name: "WC-6: an update conflicts", verb: "update", err: conflict, times: 2},
+		{name: "reading before a patch fails", verb: "get", err: refused, times: 2},
+		{name: "patching is refused", verb: "patch", err: refused, times: 4},
+		{name: "a patch is late", verb: "patch", err: apierrors.NewInvalid(schema.GroupKind{}, mutatingName, nil), times: 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mutating(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}})
+				if test.verb == "create" {
+					if err := w.client.Delete(t.Context(), w.secret()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				left := test.times
+				w.interfere(func(verb string, _ client.Object) error {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if verb == test.verb && left > 0 {
+						left--
+						return test.err
+					}
+					return nil
+				})
+				k, _ := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+				w.pass(2 * time.Minute)
+				same(t, "faults left", 0, left)
+				same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+				same(t, "initialised", true, closed(k.Initialised()))
+				for what, n := range w.counted() {
+					if n > test.times+2 {
+						t.Errorf("%d times %s", n, what)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The object changes between the view and the patch: its owner drops the first entry. The patch must not land in the entry
+// that has moved up, and the next one follows at once.
+func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		var once sync.Once
+		w.interfere(func(verb string, _ client.Object) error {
+			if verb == "patch" {
+				once.Do(func() {
+					m := mutating()
+					if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+						t.Error(err)
+					}
+					m.Webhooks = m.Webhooks[1:]
+					if err := w.client.Update(t.Context(), m); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return nil
+		})
+		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		same(t, "bundles", map[string]int{"b.example.com": 1}, w.bundles())
+		same(t, "patches", 2, w.counted()["patch "+mutatingName])
+		same(t, "failures", 0, len(observer.failed))
+	})
+}
+
+// A replica with an old view reads the Secret before it patches, and takes no new authority out of a bundle.
+func TestOldViewTakesNothingAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		only := func(o *apply.Options) { o.Validating, o.CRDs = nil, nil }
+		w.start(only)
+		synctest.Wait()
+		old := w.secret()
+
+		// A second keeper's watch of the Secret is stuck at what it is now.
+		late := interceptor.NewClient(w.client, interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if secrets, ok := list.(*corev1.SecretList); ok {
+					secrets.Items = []corev1.Secret{*old}
+					return nil
+				}
+				return c.List(ctx, list, opts...)
+			},
+		})
+		secret := w.secret()
+		secret.Data["rotate"] = []byte("now")
+		w.change(secret)
+		synctest.Wait()
+		same(t, "bundles when announced", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
+		w.start(func(o *apply.Options) { only(o); o.Client = late })
+		w.counted()
+		w.reset([]byte("mine"))
+		w.pass(time.Minute)
+		same(t, "bundles", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
+		if n := w.counted()["patch "+mutatingName]; n > 3 {
+			t.Errorf("%d patches", n)
+		}
+	})
+}
+
+func TestURLMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating(), validating(), crd("Webhook"))
+		w.start(func(o *apply.Options) { o.Host, o.Port = "localhost", 19443 })
+		synctest.Wait()
+		m, v, d := mutating(), validating(), crd("None")
+		for _, o := range []client.Object{m, v, d} {
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		converted, _, _ := unstructured.NestedString(d.Object, "spec", "conversion", "webhook", "clientConfig", "url")
+		same(t, "addresses", []string{
+			"https://localhost:19443/a", "https://localhost:19443/", "https://localhost:19443/a", "https://localhost:19443/convert",
+		}, []string{
+			ptr.Deref(m.Webhooks[0].ClientConfig.URL, ""), ptr.Deref(m.Webhooks[1].ClientConfig.URL, ""),
+			ptr.Deref(v.Webhooks[0].ClientConfig.URL, ""), converted,
+		})
+		same(t, "service is gone", true, m.Webhooks[0].ClientConfig.Service == nil)
+	})
+}
+
+// WC-20, WC-21: nothing is written, and ready means that the injector has done its work.
+func TestExternal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		k, observer := w.start(func(o *apply.Options) {
+			o.External, o.Validating, o.CRDs = true, nil, nil
+			o.Config.Keys = webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
+		})
+		synctest.Wait()
+		same(t, "ready without a Secret", true, errors.Is(k.Ready(t.Context()), apply.NotServing))
+
+		made := newWorld(t)
+		maker, _ := made.start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		synctest.Wait()
+		from := made.secret().Data
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name},
+			Data:       map[string][]byte{"ca.crt": from["ca-cert.pem"], "tls.crt": from["cert.pem"], "tls.key": from["key.pem"]},
+		}
+		if err := w.client.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		same(t, "ready without injection", true, errors.Is(k.Ready(t.Context()), webhookcert.BundleDiffers))
+		same(t, "initialised", false, closed(k.Initialised()))
+		w.reset(append([]byte("# more than needed\n"), maker.Bundle()...))
+		synctest.Wait()
+		same(t, "initialised", true, closed(k.Initialised()))
+		if err := k.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		same(t, "writes", map[string]int{"create certs": 1}, w.counted()) // the test's own
+		same(t, "said", []string{
+			"waiting certs: CertificateMissing", "serving Stable", "waiting pods-defaults: CABundleDiffers",
+		}, observer.take())
+	})
+}
+
+// A clock that jumps ahead in the middle of an overlap does not cut it short.
+func TestClockJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		secret := w.secret()
+		secret.Data["rotate"] = []byte("now")
+		w.change(secret)
+		synctest.Wait()
+		step := func() webhookcert.Step {
+			c, err := config().Complete()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := webhookcert.Read(&c, w.secret().Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Step
+		}
+		w.pass(time.Minute)
+		w.clock.Step(48 * time.Hour)
+		w.pass(overlap - time.Minute)
+		same(t, "step after the jump", webhookcert.Announced, step())
+		w.pass(2 * time.Minute)
+		same(t, "step an overlap later", webhookcert.Switched, step())
+
+		w.pass(time.Minute)
+		observer.take()
+		w.counted()
+		w.clock.SetTime(w.clock.Now().AddDate(30, 0, 0)) // everything has expired, if that were true
+		w.pass(10 * time.Second)
+		same(t, "writes at once", map[string]int{}, w.counted())
+		w.clock.SetTime(t0.Add(72 * time.Hour))
+		w.reset(mutating().Webhooks[0].ClientConfig.CABundle) // timers of a fake clock do not survive a way back, real ones do
+		w.pass(overlap + 2*time.Minute)
+		same(t, "step in the end", webhookcert.Stable, step())
+	})
+}
+
+// serveOne answers one connection, and tells when it no longer listens.
+func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-chan struct{} {
+	t.Helper()
+	config := &tls.Config{}
+	certificate(config)
+	listener, err := tls.Listen("tcp", address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = listener.Close() }()
+		if conn, err := listener.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // makes the handshake, and ends when the client hangs up
+			_ = conn.Close()
+		}
+	}()
+	return done
+}
+
+func TestReadyMakesAHandshake(t *testing.T) {
+	stranger, _ := newWorld(t).start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+	<-stranger.Initialised()
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	_ = reserved.Close()
+	k, _ := newWorld(t).start(func(o *apply.Options) {
+		o.Mutating, o.Validating, o.CRDs, o.Address = nil, nil, nil, address
+	})
+	<-k.Initialised()
+	same(t, "WC-41: ready without a server", true, errors.Is(k.Ready(t.Context()), apply.NotServing))
+	for name, test := range map[string]struct {
+		certificate func(*tls.Config)
+		ready       bool
+	}{
+		"WC-41: a stranger's server": {certificate: stranger.TLS},
+		"WC-41: its own server":      {certificate: k.TLS, ready: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := serveOne(t, address, test.certificate)
+			err := k.Ready(t.Context())
+			<-done
+			same(t, "ready", test.ready, err == nil)
+			if err != nil && !errors.Is(err, apply.NotServing) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWriteFiles(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "certs")
+	if err := os.MkdirAll(directory, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(directory, "tls.key"), []byte("in the way"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"one", "two", "three"} {
+		err := apply.WriteFiles(directory, map[string][]byte{"tls.crt": []byte(content), "tls.key": []byte(content)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(directory, "tls.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "WC-10: content", content, string(got))
+	}
+	entries, err := filepath.Glob(filepath.Join(directory, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and what it leads to
+	modes := map[string]os.FileMode{}
+	for _, name := range []string{".", "..data", "tls.crt", "tls.key"} {
+		info, err := os.Stat(filepath.Join(directory, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		modes[name] = info.Mode().Perm()
+	}
+	same(t, "WC-10: modes", map[string]os.FileMode{".": 0o700, "..data": 0o700, "tls.crt": 0o600, "tls.key": 0o600}, modes)
+	for _, bad := range []string{"", "a/b", "..data", ".."} {
+		if err := apply.WriteFiles(directory, map[string][]byte{bad: nil}); err == nil {
+			t.Errorf("the name %q was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package apply_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/workloadkit/workloadkit/webhookcert"
+	"github.com/workloadkit/workloadkit/webhookcert/apply"
+)
+
+// In an operator the client comes from client.NewWithWatch, and keeper.Server goes into the manager's options.
+func Example() {
+	named := func(o client.Object) []string { return []string{o.GetName()} }
+	c := fake.NewClientBuilder().WithObjects(mutating()).
+		WithIndex(&corev1.Secret{}, "metadata.name", named).WithIndex(mutating(), "metadata.name", named).Build()
+	keeper, err := apply.New(apply.Options{
+		Client: c, Secret: client.ObjectKey{Namespace: "system", Name: "webhook-certs"}, Mutating: []string{"pods-defaults"},
+		Config: webhookcert.Config{DNSNames: []string{"webhooks.system.svc"}, Keys: webhookcert.Keys{
+			CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
+			NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json",
+		}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { _ = keeper.Start(ctx) }()
+	<-keeper.Initialised()
+
+	server := &tls.Config{} // webhook.Options{TLSOpts: []func(*tls.Config){keeper.TLS}}
+	keeper.TLS(server)
+	certificate, err := server.GetCertificate(nil)
+	fmt.Println(certificate.Leaf.DNSNames, err, keeper.Ready(ctx))
+	// Output: [webhooks.system.svc] <nil> <nil>
+}

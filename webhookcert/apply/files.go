@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const dataLink = "..data"
+
+// WriteFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
+// that link is swapped (WC-10). Directories get mode 0700 and files 0600. Files and links that are in the way are replaced;
+// others in the directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a
+// certificate and then its key can still see one from before and one from after a swap; it should read both through one
+// resolved ..data.
+//
+// It is not safe for concurrent use on one directory, by several processes neither.
+func WriteFiles(directory string, files map[string][]byte) error {
+	for name := range files {
+		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {
+			return fmt.Errorf("file name %q in %s: it must be a plain name that does not begin with two dots", name, directory)
+		}
+	}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return fmt.Errorf("making the directory: %w", err)
+	}
+	if err := os.Chmod(directory, 0o700); err != nil { //nolint:gosec // a directory needs its x bit
+		return fmt.Errorf("closing the directory to others: %w", err)
+	}
+	fresh, err := os.MkdirTemp(directory, "..data-*") // 0700 from the start
+	if err != nil {
+		return fmt.Errorf("making a directory for the data: %w", err)
+	}
+	if err := swap(directory, fresh, files); err != nil {
+		return errors.Join(err, os.RemoveAll(fresh))
+	}
+	return nil
+}
+
+func swap(directory, fresh string, files map[string][]byte) error {
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // there is none the first time
+	if err := link(directory, filepath.Base(fresh), dataLink); err != nil {
+		return err
+	}
+	for name := range files {
+		if err := link(directory, filepath.Join(dataLink, name), name); err != nil {
+			return err
+		}
+	}
+	if strings.HasPrefix(old, dataLink+"-") && old == filepath.Base(old) {
+		if err := os.RemoveAll(filepath.Join(directory, old)); err != nil {
+			return fmt.Errorf("removing the data before: %w", err)
+		}
+	}
+	return nil
+}
+
+// link makes or replaces a symbolic link in one step.
+func link(directory, target, name string) error {
+	path := filepath.Join(directory, name)
+	if now, err := os.Readlink(path); err == nil && now == target {
+		return nil
+	}
+	temporary := path + ".new"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clearing the way: %w", err)
+	}
+	if err := os.Symlink(target, temporary); err != nil {
+		return fmt.Errorf("linking %s: %w", name, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("linking %s: %w", name, err)
+	}
+	return nil
+}
+
+// writeFiles brings the files up to date if there are to be any. The authorities' keys stay in the Secret.
+func (k *Keeper) writeFiles(ctx context.Context) {
+	if k.options.Directory == "" || !k.filesDue || k.material == nil {
+		return
+	}
+	data, files := k.data(), map[string][]byte{}
+	for _, name := range k.config.Keys.CACert {
+		files[name] = k.material.Bundle
+	}
+	for _, names := range [][]string{k.config.Keys.Cert, k.config.Keys.Key} {
+		var content []byte
+		for _, name := range names {
+			if content == nil {
+				content = data[name]
+			}
+		}
+		for _, name := range names {
+			files[name] = content
+		}
+	}
+	if err := WriteFiles(k.options.Directory, files); err != nil {
+		k.fail(ctx, k.secret, fmt.Errorf("writing certificate files to %s: %w", k.options.Directory, err))
+		return
+	}
+	k.filesDue = false
+}

@@ -1,0 +1,288 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+// kind says how to handle objects of one kind.
+type kind struct {
+	name    string
+	object  func() client.Object
+	list    func() client.ObjectList
+	compare func(client.Object, webhookcert.Target) (webhookcert.Injection, error) // nil for the Secret
+}
+
+func secretKind() kind {
+	return kind{
+		name:   "Secret",
+		object: func() client.Object { return &corev1.Secret{} },
+		list:   func() client.ObjectList { return &corev1.SecretList{} },
+	}
+}
+
+func mutatingKind() kind {
+	return kind{
+		name:   "MutatingWebhookConfiguration",
+		object: func() client.Object { return &admissionregistrationv1.MutatingWebhookConfiguration{} },
+		list:   func() client.ObjectList { return &admissionregistrationv1.MutatingWebhookConfigurationList{} },
+		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
+			return webhookcert.Mutating(live.(*admissionregistrationv1.MutatingWebhookConfiguration), want)
+		},
+	}
+}
+
+func validatingKind() kind {
+	return kind{
+		name:   "ValidatingWebhookConfiguration",
+		object: func() client.Object { return &admissionregistrationv1.ValidatingWebhookConfiguration{} },
+		list:   func() client.ObjectList { return &admissionregistrationv1.ValidatingWebhookConfigurationList{} },
+		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
+			return webhookcert.Validating(live.(*admissionregistrationv1.ValidatingWebhookConfiguration), want)
+		},
+	}
+}
+
+// conversionKind handles definitions without their Go type, which would bring a module of its own.
+func conversionKind() kind {
+	gvk := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	return kind{
+		name: gvk.Kind,
+		object: func() client.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			return u
+		},
+		list: func() client.ObjectList {
+			u := &unstructured.UnstructuredList{}
+			u.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			return u
+		},
+		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
+			return webhookcert.Conversion(live.(*unstructured.Unstructured), want)
+		},
+	}
+}
+
+// object is one object as the keeper knows it. kind, key and ref never change; the rest belongs to the goroutine of Start.
+type object struct {
+	kind kind
+	key  client.ObjectKey
+	ref  reason.Object
+
+	synced   bool
+	live     client.Object // nil if it does not exist
+	differs  *reason.Reason
+	bucket   bucket
+	retryAt  time.Time
+	failures int
+	failed   string
+	said     reason.Reason
+}
+
+func newObject(k kind, key client.ObjectKey, options *Options) *object {
+	return &object{
+		kind: k, key: key, ref: reason.Object{Kind: k.name, Namespace: key.Namespace, Name: key.Name},
+		bucket: bucket{size: options.Burst, interval: options.Interval},
+	}
+}
+
+// clockJumped forgets times that were taken from another clock.
+func (o *object) clockJumped(now time.Time) {
+	if o.retryAt.After(now) {
+		o.retryAt = now
+	}
+	if o.bucket.since.After(now) {
+		o.bucket.since = now
+	}
+}
+
+// bucket bounds how often something is done: size times at once, and once in an interval after that.
+type bucket struct {
+	size     int
+	interval time.Duration
+	used     int
+	since    time.Time // when used was last brought up to date
+}
+
+// peek reports whether it may be done now, and if not, when.
+func (b *bucket) peek(now time.Time) (bool, time.Time) {
+	if back := int(now.Sub(b.since) / b.interval); b.used > 0 && back > 0 {
+		b.used = max(b.used-back, 0)
+		b.since = b.since.Add(time.Duration(back) * b.interval)
+	}
+	if b.used == 0 {
+		b.since = now
+	}
+	if b.used >= b.size {
+		return false, b.since.Add(b.interval)
+	}
+	return true, time.Time{}
+}
+
+// take is peek that counts.
+func (b *bucket) take(now time.Time) (bool, time.Time) {
+	may, again := b.peek(now)
+	if may {
+		b.used++
+	}
+	return may, again
+}
+
+// event is news of an object. A nil live means that it does not exist.
+type event struct {
+	object  *object
+	live    client.Object
+	version string
+	err     error
+}
+
+// take brings the keeper's view up to date. The view may be newer than a watch, because of the keeper's own requests.
+func (k *Keeper) take(ctx context.Context, e event) {
+	o := e.object
+	if e.err != nil {
+		k.complain(ctx, o, e.err)
+		return
+	}
+	if o.live != nil && (e.live == nil || e.live.GetUID() == o.live.GetUID()) {
+		order, err := resourceversion.CompareResourceVersion(e.version, o.live.GetResourceVersion())
+		if err == nil && order < 0 {
+			return
+		}
+	}
+	o.synced, o.live = true, e.live
+}
+
+// refresh reads an object from the API server.
+func (k *Keeper) refresh(ctx context.Context, o *object) error {
+	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+	defer cancel()
+	live := o.kind.object()
+	err := k.options.Client.Get(ctx, o.key, live)
+	switch {
+	case apierrors.IsNotFound(err):
+		o.live = nil
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", o.ref, err)
+	default:
+		o.live = live
+	}
+	return nil
+}
+
+// follow sends what happens to an object until the context ends.
+func (k *Keeper) follow(ctx context.Context, o *object, out chan<- event) {
+	const shortest, longest = 250 * time.Millisecond, 30 * time.Second
+	pause := shortest
+	for ctx.Err() == nil {
+		if err := k.followOnce(ctx, o, out); err != nil {
+			send(ctx, out, event{object: o, err: err})
+			pause = min(2*pause, longest)
+		} else {
+			pause = shortest
+		}
+		timer := k.options.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// followOnce reads the object and watches it. It ends well within an overlap, so that a connection that has silently died
+// makes no view older than that.
+func (k *Keeper) followOnce(ctx context.Context, o *object, out chan<- event) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	this := []client.ListOption{client.InNamespace(o.key.Namespace), client.MatchingFields{"metadata.name": o.key.Name}}
+	version, err := k.listOne(ctx, o, this, out)
+	if err != nil {
+		return err
+	}
+	watcher, err := k.options.Client.Watch(ctx, o.kind.list(), append(this, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: version},
+	})...)
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", o.ref, err)
+	}
+	defer watcher.Stop()
+	timer := k.options.Clock.NewTimer(min(max(k.config.Overlap/4, time.Second), 5*time.Minute))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C():
+			return nil
+		case e, open := <-watcher.ResultChan():
+			if !open {
+				return nil
+			}
+			if e.Type == watch.Error {
+				if err := apierrors.FromObject(e.Object); !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+					return fmt.Errorf("watching %s: %w", o.ref, err)
+				}
+				return nil
+			}
+			k.pass(ctx, o, e, out)
+		}
+	}
+}
+
+// pass sends a watch event on, if it is about this object.
+func (k *Keeper) pass(ctx context.Context, o *object, e watch.Event, out chan<- event) {
+	live, ok := e.Object.(client.Object)
+	if !ok || e.Type == watch.Bookmark || client.ObjectKeyFromObject(live) != o.key {
+		return
+	}
+	news := event{object: o, live: live, version: live.GetResourceVersion()}
+	if e.Type == watch.Deleted {
+		news.live = nil
+	}
+	send(ctx, out, news)
+}
+
+// listOne reads the object by a list, whose version is where a watch can begin even if there is no object.
+func (k *Keeper) listOne(ctx context.Context, o *object, this []client.ListOption, out chan<- event) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+	defer cancel()
+	list := o.kind.list()
+	if err := k.options.Client.List(ctx, list, this...); err != nil {
+		return "", fmt.Errorf("listing %s: %w", o.ref, err)
+	}
+	news := event{object: o, version: list.GetResourceVersion()}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return "", fmt.Errorf("listing %s: %w", o.ref, err)
+	}
+	for _, item := range items {
+		if live, ok := item.(client.Object); ok && client.ObjectKeyFromObject(live) == o.key {
+			news.live, news.version = live, live.GetResourceVersion()
+		}
+	}
+	send(ctx, out, news)
+	return list.GetResourceVersion(), nil
+}
+
+func send(ctx context.Context, out chan<- event, e event) {
+	select {
+	case <-ctx.Done():
+	case out <- e:
+	}
+}

@@ -1,0 +1,307 @@
+package webhookcert_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+// outcome is what a decision leads to.
+type outcome struct {
+	Step    webhookcert.Step
+	Write   bool
+	Code    reason.Code
+	Path    string
+	Next    webhookcert.Step // after the write
+	SameCA  bool
+	NewLeaf bool
+	Bundle  int
+}
+
+func outcomeOf(t *testing.T, c *webhookcert.Config, data map[string][]byte, seen webhookcert.Observation, now time.Time) outcome {
+	t.Helper()
+	d := webhookcert.Decide(c, data, seen, now)
+	out := outcome{Step: d.Step, Write: d.Write, Code: d.Reason.Code, Path: d.Reason.Path}
+	if !d.Write {
+		return out
+	}
+	after := issue(t, c, d)
+	m, err := webhookcert.Read(c, after)
+	if err != nil {
+		t.Fatalf("%v leads to data that cannot be read: %v", d.Reason, err)
+	}
+	if err := verify(c, m.Certificate.Leaf, m.Bundle, now); err != nil {
+		t.Errorf("%v leads to data that does not verify: %v", d.Reason, err)
+	}
+	out.Next = webhookcert.Decide(c, after, seen, now).Step
+	out.SameCA = string(after["ca-cert.pem"]) == string(data["ca-cert.pem"])
+	out.NewLeaf = string(after["cert.pem"]) != string(data["cert.pem"])
+	out.Bundle = certificates(m.Bundle)
+	if again := webhookcert.Decide(c, after, webhookcert.Observation{}, now); again.Write {
+		t.Errorf("%v is followed by another write at once: %v", d.Reason, again.Reason)
+	}
+	return out
+}
+
+func TestRepair(t *testing.T) {
+	c := config(t, nil)
+	good := settled(t, c, t0)
+	other := madeBy{}.secret(t)
+	mid, late := announced(t, c, t0), switched(t, c, t0)
+	healed := func(code reason.Code, path string, sameCA bool, bundle int) outcome {
+		next := webhookcert.Stable
+		if bundle > 1 {
+			next = webhookcert.Switched
+		}
+		return outcome{
+			Step: webhookcert.Broken, Write: true, Code: code, Path: "data[" + path + "]", Next: next, SameCA: sameCA,
+			NewLeaf: true, Bundle: bundle,
+		}
+	}
+	tests := []struct {
+		name string
+		data map[string][]byte
+		now  time.Time
+		want outcome
+	}{
+		{name: "WC-6: no Secret", want: healed(webhookcert.Missing, "ca-cert.pem", false, 1)},
+		{
+			name: "WC-7: an empty Secret as manifests ship it", data: map[string][]byte{"ca-cert.pem": {}},
+			want: healed(webhookcert.Missing, "ca-cert.pem", false, 1),
+		},
+		{
+			name: "WC-7: garbage instead of the authority", data: with(good, "ca-cert.pem", "garbage"),
+			want: healed(webhookcert.Unreadable, "ca-cert.pem", false, 1),
+		},
+		{
+			name: "WC-7: garbage instead of the leaf", data: with(good, "cert.pem", "garbage"),
+			want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: garbage instead of the key", data: with(good, "key.pem", "garbage"),
+			want: healed(webhookcert.Unreadable, "key.pem", true, 1),
+		},
+		{
+			name: "WC-7: a key instead of the leaf", data: with(good, "cert.pem", good["key.pem"]),
+			want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: a key that does not fit", data: with(good, "key.pem", other["key.pem"]),
+			want: healed(webhookcert.KeyMismatch, "key.pem", true, 1),
+		},
+		{
+			name: "WC-9: a leaf of another authority", data: with(good, "cert.pem", other["cert.pem"], "key.pem", other["key.pem"]),
+			want: healed(webhookcert.WrongIssuer, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: a certificate for another name", data: madeBy{dns: []string{"localhost", "else.system.svc"}}.secret(t),
+			want: healed(webhookcert.WrongName, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: an expired leaf", data: madeBy{leafUntil: t0.Add(-time.Second)}.secret(t),
+			want: healed(webhookcert.Expired, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: a leaf from the future", data: madeBy{leafFrom: t0.Add(time.Second)}.secret(t),
+			want: healed(webhookcert.NotYetValid, "cert.pem", true, 1),
+		},
+		{
+			name: "WC-7: an expired authority is kept in the bundle while others may look with another clock",
+			data: madeBy{until: t0.Add(-time.Second)}.secret(t), want: healed(webhookcert.Expired, "ca-cert.pem", false, 2),
+		},
+		{
+			name: "WC-7: an authority from the future", data: madeBy{from: t0.Add(time.Hour)}.secret(t),
+			want: healed(webhookcert.NotYetValid, "ca-cert.pem", false, 2),
+		},
+		{
+			name: "WC-7: an authority that may not sign", data: madeBy{noCA: true}.secret(t),
+			want: healed(webhookcert.NotAuthority, "ca-cert.pem", false, 1),
+		},
+		{
+			name: "the authority's key and the leaf are lost",
+			data: with(good, "ca-key.pem", nil, "key.pem", nil, "tls.key", nil), want: healed(webhookcert.Missing, "key.pem", false, 2),
+		},
+		{
+			name: "the announced authority takes over when the first is lost", data: with(mid, "ca-cert.pem", "garbage"),
+			want: healed(webhookcert.Unreadable, "ca-cert.pem", false, 1),
+		},
+		{
+			name: "a retired authority stays when the new one is lost", data: with(late, "ca-cert.pem", nil),
+			want: healed(webhookcert.Missing, "ca-cert.pem", false, 2),
+		},
+		{
+			name: "the leaf is lost while an authority is announced", data: with(mid, "cert.pem", "garbage"),
+			want: outcome{
+				Step: webhookcert.Broken, Write: true, Code: webhookcert.Unreadable, Path: "data[cert.pem]",
+				Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2,
+			},
+		},
+		{
+			name: "an announced authority that is garbage", data: with(mid, "next-ca-cert.pem", "garbage"),
+			want: outcome{
+				Step: webhookcert.Announced, Write: true, Code: webhookcert.Unreadable, Path: "data[next-ca-cert.pem]",
+				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+			},
+		},
+		{
+			name: "an announced authority without key", data: with(mid, "next-ca-key.pem", nil),
+			want: outcome{
+				Step: webhookcert.Announced, Write: true, Code: webhookcert.Missing, Path: "data[next-ca-key.pem]",
+				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+			},
+		},
+		{
+			name: "an authority without key serves on and is rotated", data: with(good, "ca-key.pem", nil),
+			want: outcome{
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.Missing, Path: "data[ca-key.pem]",
+				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+			},
+		},
+		{
+			name: "WC-5: a copy that differs", data: with(good, "tls.crt", "garbage"),
+			want: outcome{
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[tls.crt]",
+				Next: webhookcert.Stable, SameCA: true, Bundle: 1,
+			},
+		},
+		{
+			name: "WC-5: a copy that is missing", data: with(good, "cert.pem", nil),
+			want: outcome{
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[cert.pem]",
+				Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1,
+			},
+		},
+		{
+			name: "further authorities in the signing one's place are moved",
+			data: with(good, "ca-cert.pem", slices.Concat(good["ca-cert.pem"], other["ca-cert.pem"])),
+			want: outcome{
+				Step: webhookcert.Switched, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[ca-cert.pem]",
+				Next: webhookcert.Switched, Bundle: 2,
+			},
+		},
+		{name: "the clock goes back an hour", data: good, now: t0.Add(-time.Hour), want: outcome{Step: webhookcert.Stable}},
+		{
+			name: "the clock goes back a year", data: good, now: t0.AddDate(-1, 0, 0),
+			want: healed(webhookcert.NotYetValid, "ca-cert.pem", false, 2),
+		},
+		{
+			name: "the clock goes ahead 20 years", data: good, now: t0.AddDate(20, 0, 0),
+			want: healed(webhookcert.Expired, "ca-cert.pem", false, 2),
+		},
+		{name: "nothing is wrong", data: good, want: outcome{Step: webhookcert.Stable}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			now := test.now
+			if now.IsZero() {
+				now = t0
+			}
+			got := outcomeOf(t, c, test.data, webhookcert.Observation{}, now)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	c := config(t, nil)
+	good := settled(t, c, t0)
+	mid, late := announced(t, c, t0), switched(t, c, t0)
+	unstamped := with(mid, "rotation.json", nil)
+	injected := webhookcert.Observation{Injected: true}
+	over := t0.Add(c.Overlap + time.Second)
+	caDue := t0.Add(c.CAValidity - c.CARenewBefore)
+	freshLeaf := issue(t, c, webhookcert.Decide(c, good, injected, caDue.Add(-time.Minute)))
+	waits := func(step webhookcert.Step, code reason.Code, path string) outcome {
+		return outcome{Step: step, Code: code, Path: path}
+	}
+	const next, old = "data[next-ca-cert.pem]", "data[old-ca-certs.pem]"
+	tests := []struct {
+		name string
+		data map[string][]byte
+		seen webhookcert.Observation
+		now  time.Time
+		want outcome
+	}{
+		{name: "a leaf is not due", data: good, seen: injected, now: t0.Add(c.LeafValidity - c.LeafRenewBefore - time.Minute), want: outcome{Step: webhookcert.Stable}},
+		{
+			name: "a leaf is due and needs no overlap", data: good, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
+			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RenewalDue, Path: "data[cert.pem]", Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1},
+		},
+		{
+			name: "an authority is due", data: freshLeaf, now: caDue,
+			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RenewalDue, Path: "data[ca-cert.pem]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+		},
+		{
+			name: "a rotation is requested", data: with(good, "rotate", ""),
+			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RotationRequested, Path: "data[rotate]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+		},
+		{name: "announced, not injected everywhere", data: unstamped, want: waits(webhookcert.Announced, webhookcert.AwaitingInjection, next)},
+		{
+			name: "announced and injected", data: unstamped, seen: injected,
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.StepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+		},
+		{name: "the overlap runs", data: mid, seen: injected, now: over.Add(-2 * time.Second), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
+		{
+			name: "the overlap is over", data: mid, seen: injected, now: over,
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: webhookcert.Switched, NewLeaf: true, Bundle: 2},
+		},
+		{name: "the overlap is over and an object was reset", data: mid, now: over, want: waits(webhookcert.Announced, webhookcert.AwaitingInjection, next)},
+		{
+			name: "the overlap is over and an object was reset during it", data: mid, now: over,
+			seen: webhookcert.Observation{Injected: true, Disturbed: t0.Add(time.Minute)}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+		},
+		{
+			name: "the overlap is over by a clock that has jumped", data: mid, now: over,
+			seen: webhookcert.Observation{Injected: true, ClockJumped: over}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+		},
+		{
+			name: "the stamp lies far ahead", data: mid, seen: injected, now: t0.Add(-time.Minute - c.Overlap),
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.ClockJumped, Path: "data[rotation.json]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+		},
+		{name: "the stamp lies a little ahead", data: mid, seen: injected, now: t0.Add(-time.Minute), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
+		{
+			name: "the stamp is garbage", data: with(mid, "rotation.json", "garbage"), seen: injected, now: over,
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.StepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+		},
+		{
+			name: "the stamp belongs to another step", data: with(late, "rotation.json", mid["rotation.json"]), seen: injected, now: over,
+			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.StepPublished, Path: old, Next: webhookcert.Switched, SameCA: true, Bundle: 2},
+		},
+		{name: "switched, the overlap runs", data: late, seen: injected, want: waits(webhookcert.Switched, webhookcert.AwaitingOverlap, old)},
+		{
+			name: "switched, the overlap is over", data: late, seen: injected, now: over,
+			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.OverlapOver, Path: old, Next: webhookcert.Stable, SameCA: true, Bundle: 1},
+		},
+		{
+			name: "a rotation that hangs does not keep the leaf from being renewed", data: mid, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RenewalDue, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+		},
+		{
+			name: "a leaf that ends with its authority is not renewed again and again", data: mid, now: t0.Add(c.CAValidity - 10*24*time.Hour),
+			want: outcome{Step: webhookcert.Broken, Write: true, Code: webhookcert.Expired, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+		},
+		{
+			name: "an expiry is not believed to a clock that has just jumped", data: good, now: t0.AddDate(20, 0, 0),
+			seen: webhookcert.Observation{ClockJumped: t0.AddDate(20, 0, 0)}, want: waits(webhookcert.Broken, webhookcert.ClockJumped, "data[ca-cert.pem]"),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			now := test.now
+			if now.IsZero() {
+				now = t0
+			}
+			got := outcomeOf(t, c, test.data, test.seen, now)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

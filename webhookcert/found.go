@@ -1,0 +1,303 @@
+package webhookcert
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// pair is a certificate and its key as found. Each half has its own fault, because an authority without key can still be
+// trusted.
+type pair struct {
+	cert    *x509.Certificate
+	key     crypto.Signer
+	certErr *reason.Reason
+	keyErr  *reason.Reason
+}
+
+// fault returns the first thing that is wrong with the pair.
+func (p *pair) fault() *reason.Reason {
+	if p.certErr != nil {
+		return p.certErr
+	}
+	return p.keyErr
+}
+
+// found is what the Secret holds, judged at one instant.
+type found struct {
+	ca, leaf, next pair
+	hasNext        bool
+	old            []*x509.Certificate
+	stamp          time.Time // zero if there is none for this set of authorities
+	ragged         *reason.Reason
+}
+
+// look reads and judges the data. It never fails: what is wrong is in the faults.
+func look(c *Config, data map[string][]byte, now time.Time) *found {
+	k := &c.Keys
+	f := &found{}
+	var extra []*x509.Certificate
+	f.ca, extra = lookPair(data, k.CACert, k.CAKey)
+	judgeAuthority(&f.ca, k.CACert[0], now)
+	f.leaf, _ = lookPair(data, k.Cert, k.Key)
+	f.judgeLeaf(c, now)
+	if len(data[k.NextCACert])+len(data[k.NextCAKey]) > 0 {
+		f.hasNext = true
+		f.next, _ = lookPair(data, []string{k.NextCACert}, []string{k.NextCAKey})
+		judgeAuthority(&f.next, k.NextCACert, now)
+	}
+	kept, _ := parseCertificates(data[k.OldCACerts]) // what cannot be read is trusted by nobody
+	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
+	f.stamp = readStamp(data[k.State], f.set())
+	f.ragged = raggedness(k, data, len(extra) > 0)
+	return f
+}
+
+// lookPair parses a certificate and its key, and returns what further certificates there are.
+func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x509.Certificate) {
+	var p pair
+	var extra []*x509.Certificate
+	name, raw := first(data, certNames)
+	certs, err := parseCertificates(raw)
+	switch {
+	case len(raw) == 0:
+		p.certErr = &reason.Reason{Code: Missing, Path: dataPath(name)}
+	case err != nil:
+		p.certErr = &reason.Reason{Code: Unreadable, Path: dataPath(name), Detail: err.Error()}
+	default:
+		p.cert, extra = certs[0], certs[1:]
+	}
+	name, raw = first(data, keyNames)
+	key, err := parseKey(raw)
+	switch {
+	case len(raw) == 0:
+		p.keyErr = &reason.Reason{Code: Missing, Path: dataPath(name)}
+	case err != nil:
+		p.keyErr = &reason.Reason{Code: Unreadable, Path: dataPath(name), Detail: err.Error()}
+	case p.cert != nil && !fits(p.cert, key):
+		p.keyErr = &reason.Reason{Code: KeyMismatch, Path: dataPath(name)}
+	default:
+		p.key = key
+	}
+	return p, extra
+}
+
+func judgeAuthority(p *pair, name string, now time.Time) {
+	if p.cert == nil {
+		return
+	}
+	if p.certErr = outOfTime(p.cert, name, now); p.certErr != nil {
+		return
+	}
+	mayNotSign := p.cert.KeyUsage != 0 && p.cert.KeyUsage&x509.KeyUsageCertSign == 0
+	if !p.cert.BasicConstraintsValid || !p.cert.IsCA || mayNotSign {
+		p.certErr = &reason.Reason{Code: NotAuthority, Path: dataPath(name), New: subject(p.cert)}
+	}
+}
+
+// judgeLeaf checks what a client would check (WC-7).
+func (f *found) judgeLeaf(c *Config, now time.Time) {
+	leaf, name := f.leaf.cert, c.Keys.Cert[0]
+	if leaf == nil {
+		return
+	}
+	if f.leaf.certErr = outOfTime(leaf, name, now); f.leaf.certErr != nil {
+		return
+	}
+	for _, served := range c.names() {
+		if err := leaf.VerifyHostname(served); err != nil {
+			f.leaf.certErr = &reason.Reason{Code: WrongName, Path: dataPath(name), New: served, Detail: err.Error()}
+			return
+		}
+	}
+	if f.ca.certErr != nil {
+		return // there is nobody to verify against, and that is the reason to give
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(f.ca.cert)
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		f.leaf.certErr = &reason.Reason{Code: WrongIssuer, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
+	}
+}
+
+func outOfTime(cert *x509.Certificate, name string, now time.Time) *reason.Reason {
+	switch {
+	case now.Before(cert.NotBefore):
+		return &reason.Reason{Code: NotYetValid, Path: dataPath(name), New: "valid from " + timeText(cert.NotBefore)}
+	case now.After(cert.NotAfter):
+		return &reason.Reason{Code: Expired, Path: dataPath(name), New: "valid until " + timeText(cert.NotAfter)}
+	}
+	return nil
+}
+
+// authorities returns everything that is trusted, the one that signs first.
+func (f *found) authorities() []*x509.Certificate {
+	var out []*x509.Certificate
+	if f.ca.cert != nil && f.ca.cert.IsCA {
+		out = append(out, f.ca.cert)
+	}
+	if f.hasNext && f.next.cert != nil && f.next.cert.IsCA {
+		out = append(out, f.next.cert)
+	}
+	return append(out, f.old...)
+}
+
+// set identifies who signs and who else is trusted. A stamp counts for one set only.
+func (f *found) set() string {
+	hash := sha256.New()
+	for _, cert := range f.authorities() {
+		sum := sha256.Sum256(cert.Raw)
+		hash.Write(sum[:])
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// step names where the rotation is.
+func (f *found) step() Step {
+	switch {
+	case f.ca.certErr != nil || f.leaf.fault() != nil:
+		return Broken
+	case len(f.old) > 0:
+		return Switched
+	case f.hasNext:
+		return Announced
+	}
+	return Stable
+}
+
+// stamp is the value of Keys.State.
+type stamp struct {
+	Version   int       `json:"version"`
+	Set       string    `json:"authorities"`
+	Published time.Time `json:"published"`
+}
+
+func readStamp(raw []byte, set string) time.Time {
+	var s stamp
+	if json.Unmarshal(raw, &s) != nil || s.Version != 1 || s.Set != set {
+		return time.Time{}
+	}
+	return s.Published
+}
+
+// raggedness finds copies that differ, and an authority that is not alone in its key.
+func raggedness(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
+	for _, names := range [][]string{k.CACert, k.CAKey, k.Cert, k.Key} {
+		read, value := first(data, names)
+		for _, name := range names {
+			if !bytes.Equal(data[name], value) {
+				return &reason.Reason{Code: CopiesDiffer, Path: dataPath(name), Detail: "it must equal " + dataPath(read)}
+			}
+		}
+	}
+	if extra {
+		return &reason.Reason{Code: CopiesDiffer, Path: dataPath(k.CACert[0]), Detail: "it must hold one certificate"}
+	}
+	return nil
+}
+
+// first returns the first name that is present, or the first name of all.
+func first(data map[string][]byte, names []string) (string, []byte) {
+	for _, name := range names {
+		if len(data[name]) > 0 {
+			return name, data[name]
+		}
+	}
+	return names[0], nil
+}
+
+// parseCertificates reads all certificates, and fails if there is none or one cannot be read.
+func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
+	var out []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, raw = pem.Decode(raw); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("PEM block of type %q", block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cert)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no PEM block")
+	}
+	return out, nil
+}
+
+// parseKey reads PKCS#1, SEC 1 and PKCS#8.
+func parseKey(raw []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil, errors.New("no PEM block")
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "PRIVATE KEY":
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	default:
+		err = fmt.Errorf("PEM block of type %q", block.Type)
+	}
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot sign", key)
+	}
+	return signer, nil
+}
+
+func fits(cert *x509.Certificate, key crypto.Signer) bool {
+	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(cert.PublicKey)
+}
+
+// distinct returns the certificates once each, without the others given.
+func distinct(certs []*x509.Certificate, without ...*x509.Certificate) []*x509.Certificate {
+	seen := map[string]bool{}
+	for _, cert := range without {
+		if cert != nil {
+			seen[string(cert.Raw)] = true
+		}
+	}
+	var out []*x509.Certificate
+	for _, cert := range certs {
+		if cert != nil && !seen[string(cert.Raw)] && len(out) < maxOld {
+			seen[string(cert.Raw)] = true
+			out = append(out, cert)
+		}
+	}
+	return out
+}
+
+func dataPath(name string) string { return "data[" + name + "]" }
+
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// subject tells authorities apart that have the same name.
+func subject(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.Raw)
+	return reason.Shorten(cert.Subject.CommonName, 60) + " (" + hex.EncodeToString(sum[:4]) + ")"
+}

@@ -1,0 +1,191 @@
+package webhookcert_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"maps"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+var t0 = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+const name = "webhooks.system.svc"
+
+// keys are those of an OpenKruise Secret (WC-5), with the entries it does not know beside them.
+func keys() webhookcert.Keys {
+	return webhookcert.Keys{
+		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
+		Cert: []string{"cert.pem", "tls.crt"}, Key: []string{"key.pem", "tls.key"},
+		NextCACert: "next-ca-cert.pem", NextCAKey: "next-ca-key.pem", OldCACerts: "old-ca-certs.pem",
+		State: "rotation.json", Rotate: "rotate",
+	}
+}
+
+func config(tb testing.TB, edit func(*webhookcert.Config)) *webhookcert.Config {
+	tb.Helper()
+	c := webhookcert.Config{DNSNames: []string{name, "localhost"}, Keys: keys()}
+	if edit != nil {
+		edit(&c)
+	}
+	c, err := c.Complete()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &c
+}
+
+func source() webhookcert.Source { return webhookcert.Source{Random: rand.Reader} }
+
+func issue(tb testing.TB, c *webhookcert.Config, d webhookcert.Decision) map[string][]byte {
+	tb.Helper()
+	data, err := d.Issue(c, source())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// settled is a Secret as Decide makes it from nothing.
+func settled(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+	tb.Helper()
+	return issue(tb, c, webhookcert.Decide(c, nil, webhookcert.Observation{}, now))
+}
+
+// announced is a Secret in the middle of a rotation, published at now.
+func announced(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+	tb.Helper()
+	data := settled(tb, c, now)
+	data["rotate"] = []byte("please")
+	for range 2 { // announce, stamp
+		data = issue(tb, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, now))
+	}
+	return data
+}
+
+// switched is the step after it.
+func switched(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+	tb.Helper()
+	data := announced(tb, c, now.Add(-2*c.Overlap))
+	for range 2 { // switch, stamp
+		data = issue(tb, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, now))
+	}
+	return data
+}
+
+// verify is what a client does.
+func verify(c *webhookcert.Config, leaf *x509.Certificate, bundle []byte, now time.Time) error {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: c.ServerName(), CurrentTime: now})
+	return err
+}
+
+// madeBy describes certificates that Decide does not make.
+type madeBy struct {
+	algorithm           webhookcert.Algorithm
+	from, until         time.Time
+	leafFrom, leafUntil time.Time
+	dns                 []string
+	noCA                bool
+}
+
+// secret makes a Secret as OpenKruise does (WC-8), or a bad one.
+func (m madeBy) secret(tb testing.TB) map[string][]byte {
+	tb.Helper()
+	or := func(t *time.Time, fallback time.Time) {
+		if t.IsZero() {
+			*t = fallback
+		}
+	}
+	or(&m.from, t0.AddDate(-1, 0, 0))
+	or(&m.until, m.from.AddDate(10, 0, 0))
+	or(&m.leafFrom, m.from)
+	or(&m.leafUntil, m.until)
+	if m.dns == nil {
+		m.dns = []string{"localhost", name}
+	}
+	caKey, key := m.key(tb), m.key(tb)
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(0), Subject: pkix.Name{CommonName: "webhook-cert-ca"},
+		NotBefore: m.from, NotAfter: m.until, BasicConstraintsValid: true, IsCA: !m.noCA,
+		KeyUsage: x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(77), Subject: pkix.Name{CommonName: name}, DNSNames: m.dns,
+		NotBefore: m.leafFrom, NotAfter: m.leafUntil,
+		KeyUsage:    x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	caPEM, leafPEM := create(tb, ca, ca, caKey.Public(), caKey), create(tb, leaf, ca, key.Public(), caKey)
+	return map[string][]byte{
+		"ca-cert.pem": caPEM, "ca-key.pem": keyPEM(tb, caKey),
+		"cert.pem": leafPEM, "tls.crt": leafPEM, "key.pem": keyPEM(tb, key), "tls.key": keyPEM(tb, key),
+	}
+}
+
+func (m madeBy) key(tb testing.TB) crypto.Signer {
+	tb.Helper()
+	var key crypto.Signer
+	var err error
+	if m.algorithm == webhookcert.RSA {
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return key
+}
+
+func create(tb testing.TB, template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) []byte {
+	tb.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func keyPEM(tb testing.TB, key crypto.Signer) []byte {
+	tb.Helper()
+	if k, ok := key.(*rsa.PrivateKey); ok {
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)})
+	}
+	der, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
+// with returns a copy with entries changed; nil removes.
+func with(data map[string][]byte, pairs ...any) map[string][]byte {
+	out := maps.Clone(data)
+	for i := 0; i < len(pairs); i += 2 {
+		value, _ := pairs[i+1].([]byte)
+		if text, ok := pairs[i+1].(string); ok {
+			value = []byte(text)
+		}
+		if value == nil {
+			delete(out, pairs[i].(string))
+		} else {
+			out[pairs[i].(string)] = value
+		}
+	}
+	return out
+}
+
+// certificates counts what is in a bundle.
+func certificates(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }

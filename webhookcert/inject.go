@@ -1,0 +1,258 @@
+package webhookcert
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// BundleDiffers means that an object does not hold the bundle that clients need.
+	BundleDiffers reason.Code = "CABundleDiffers"
+	// AddressDiffers means that an object sends its clients to another address.
+	AddressDiffers reason.Code = "ClientAddressDiffers"
+	// BadAddress means that the address to tell clients is none.
+	BadAddress reason.Code = "BadAddress"
+	// NoConversion means that a CustomResourceDefinition does not convert through a webhook. The API server refuses a bundle
+	// there, so it is left alone (WC-16).
+	NoConversion reason.Code = "NoConversionWebhook"
+)
+
+// Target is what the objects have to tell their clients.
+type Target struct {
+	// Bundle is the PEM of all authorities. Order, comments and duplicates do not make a difference.
+	Bundle []byte
+	// Host and Port replace the Service of an object by a URL, for a server outside the cluster (WC-4, WC-14). An empty Host
+	// means that the client configuration stays as its owner wrote it, but for the bundle.
+	Host string
+	Port int
+	// Superset accepts, in a check, bundles that hold more than the authorities wanted.
+	Superset bool
+}
+
+// Injection is what has to change in one object.
+type Injection struct {
+	// Patch is a JSON patch (RFC 6902) that changes exactly the fields that differ. It tests the object's resourceVersion and
+	// the name of each entry that it changes, so it never lands in an entry that has moved. Nil if nothing differs.
+	Patch []byte
+	// Differences has one reason for each field that differs, such as webhooks[pods.example.com].clientConfig.caBundle.
+	Differences reason.List
+}
+
+// Mutating compares a MutatingWebhookConfiguration with the target.
+func Mutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want Target) (Injection, error) {
+	e := newEdit(live.ResourceVersion, want)
+	for i := range live.Webhooks {
+		e.webhook(i, live.Webhooks[i].Name, &live.Webhooks[i].ClientConfig)
+	}
+	return e.done()
+}
+
+// Validating compares a ValidatingWebhookConfiguration with the target.
+func Validating(live *admissionregistrationv1.ValidatingWebhookConfiguration, want Target) (Injection, error) {
+	e := newEdit(live.ResourceVersion, want)
+	for i := range live.Webhooks {
+		e.webhook(i, live.Webhooks[i].Name, &live.Webhooks[i].ClientConfig)
+	}
+	return e.done()
+}
+
+// Conversion compares the conversion webhook of a CustomResourceDefinition with the target. The error is a reason.Reason
+// with code NoConversion if it has none.
+func Conversion(live *unstructured.Unstructured, want Target) (Injection, error) {
+	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
+	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")
+	if strategy != "Webhook" || !has || err != nil {
+		return Injection{}, reason.Reason{
+			Code: NoConversion, Object: reason.Object{Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID()},
+			Path: "spec.conversion.strategy", New: strategy, Remedy: "set strategy Webhook with a clientConfig",
+		}
+	}
+	e := newEdit(live.GetResourceVersion(), want)
+	found := clientConfig{
+		pointer: "/spec/conversion/webhook/clientConfig", path: "spec.conversion.webhook.clientConfig",
+	}
+	found.url, found.hasURL = config["url"].(string)
+	if text, ok := config["caBundle"].(string); ok {
+		// What is no base64 is no bundle either, and is replaced like one that differs.
+		found.bundle, _ = base64.StdEncoding.DecodeString(text)
+	}
+	if service, ok := config["service"].(map[string]any); ok {
+		found.hasService = true
+		found.servicePath, _ = service["path"].(string)
+	}
+	e.clientConfig(found)
+	return e.done()
+}
+
+// SameBundle reports whether two bundles hold the same authorities.
+func SameBundle(a, b []byte) bool {
+	return bytes.Equal(a, b) || maps.Equal(authoritySet(a), authoritySet(b))
+}
+
+// Contains reports whether a bundle holds at least the authorities of another, which must hold one.
+func Contains(bundle, wanted []byte) bool {
+	have, want := authoritySet(bundle), authoritySet(wanted)
+	for cert := range want {
+		if !have[cert] {
+			return false
+		}
+	}
+	return len(want) > 0
+}
+
+func authoritySet(bundle []byte) map[string]bool {
+	set := map[string]bool{}
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			return set
+		}
+		set[block.Type+string(block.Bytes)] = true
+	}
+}
+
+// clientConfig is what the three kinds have in common.
+type clientConfig struct {
+	pointer, path   string // as JSON pointer and for people
+	name            string // of the entry, tested before it is changed
+	url             string
+	hasURL          bool
+	servicePath     string
+	hasService      bool
+	bundle          []byte
+	namePointerRoot string
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// edit collects the operations for one object.
+type edit struct {
+	version string
+	want    Target
+	ops     []operation
+	why     reason.List
+}
+
+func newEdit(version string, want Target) *edit { return &edit{version: version, want: want} }
+
+func (e *edit) webhook(index int, name string, config *admissionregistrationv1.WebhookClientConfig) {
+	root := "/webhooks/" + strconv.Itoa(index)
+	found := clientConfig{
+		pointer: root + "/clientConfig", path: "webhooks[" + name + "].clientConfig",
+		name: name, namePointerRoot: root, bundle: config.CABundle,
+	}
+	if config.URL != nil {
+		found.url, found.hasURL = *config.URL, true
+	}
+	if config.Service != nil {
+		found.hasService = true
+		if config.Service.Path != nil {
+			found.servicePath = *config.Service.Path
+		}
+	}
+	e.clientConfig(found)
+}
+
+func (e *edit) clientConfig(found clientConfig) {
+	var ops []operation
+	accepted := SameBundle(found.bundle, e.want.Bundle) || e.want.Superset && Contains(found.bundle, e.want.Bundle)
+	if !accepted {
+		ops = append(ops, operation{Op: "add", Path: found.pointer + "/caBundle", Value: e.want.Bundle})
+		e.why = append(e.why, reason.Reason{
+			Code: BundleDiffers, Path: found.path + ".caBundle", Old: countText(found.bundle), New: countText(e.want.Bundle),
+		})
+	}
+	if address := e.want.address(&found); e.want.Host != "" && (found.hasService || found.url != address) {
+		if found.hasService {
+			ops = append(ops, operation{Op: "remove", Path: found.pointer + "/service"})
+		}
+		ops = append(ops, operation{Op: "add", Path: found.pointer + "/url", Value: address})
+		e.why = append(e.why, reason.Reason{
+			Code: AddressDiffers, Path: found.path, Old: reason.Shorten(found.address(), 80), New: address,
+		})
+	}
+	if len(ops) > 0 && found.name != "" {
+		e.ops = append(e.ops, operation{Op: "test", Path: found.namePointerRoot + "/name", Value: found.name})
+	}
+	e.ops = append(e.ops, ops...)
+}
+
+// address returns the URL that the object should have, with the path that it has now.
+func (t *Target) address(found *clientConfig) string {
+	path := &url.URL{Path: found.servicePath}
+	if !found.hasService {
+		if u, err := url.Parse(found.url); err == nil {
+			path = &url.URL{Path: u.Path, RawPath: u.RawPath}
+		}
+	}
+	return "https://" + net.JoinHostPort(t.Host, strconv.Itoa(t.Port)) + "/" + strings.TrimPrefix(path.EscapedPath(), "/")
+}
+
+// check refuses an address that the API server would, or that could not be recognised when it is read back.
+func (t *Target) check() error {
+	if len(authoritySet(t.Bundle)) == 0 {
+		return reason.Reason{Code: Missing, Detail: "the bundle to inject holds no certificate"}
+	}
+	isName := net.ParseIP(t.Host) != nil || len(validation.IsDNS1123Subdomain(t.Host)) == 0
+	if t.Host != "" && (!isName || t.Port < 1 || t.Port > 65535) {
+		return reason.Reason{
+			Code: BadAddress, New: fmt.Sprintf("%q port %d", t.Host, t.Port), Remedy: "give an IP address or a DNS name, and a port from 1 to 65535",
+		}
+	}
+	return nil
+}
+
+func (c *clientConfig) address() string {
+	if c.hasService {
+		return "service " + c.servicePath
+	}
+	return c.url
+}
+
+func (e *edit) done() (Injection, error) {
+	if err := e.want.check(); err != nil {
+		return Injection{}, err
+	}
+	if len(e.ops) == 0 {
+		return Injection{}, nil
+	}
+	var ops []operation
+	if e.version != "" {
+		ops = []operation{{Op: "test", Path: "/metadata/resourceVersion", Value: e.version}}
+	}
+	patch, err := json.Marshal(slices.Concat(ops, e.ops))
+	if err != nil {
+		return Injection{}, fmt.Errorf("rendering a patch: %w", err)
+	}
+	return Injection{Patch: patch, Differences: e.why}, nil
+}
+
+func countText(bundle []byte) string {
+	switch n := len(authoritySet(bundle)); {
+	case len(bundle) == 0:
+		return "no bundle"
+	case n == 1:
+		return "1 certificate"
+	default:
+		return strconv.Itoa(n) + " certificates"
+	}
+}

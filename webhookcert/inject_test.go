@@ -1,0 +1,205 @@
+package webhookcert_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+func hook(name, path string, bundle []byte) admissionregistrationv1.MutatingWebhook {
+	service := &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "webhooks"}
+	if path != "" {
+		service.Path = ptr.To(path)
+	}
+	return admissionregistrationv1.MutatingWebhook{
+		Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: service, CABundle: bundle},
+	}
+}
+
+func byURL(name, url string, bundle []byte) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To(url), CABundle: bundle},
+	}
+}
+
+// operations renders a patch as lines, with bundles by name.
+func operations(t *testing.T, patch []byte, bundles map[string][]byte) []string {
+	t.Helper()
+	if patch == nil {
+		return nil
+	}
+	var ops []struct {
+		Op, Path string
+		Value    string
+	}
+	if err := json.Unmarshal(patch, &ops); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, op := range ops {
+		for name, bundle := range bundles {
+			if raw, _ := json.Marshal(bundle); string(raw) == `"`+op.Value+`"` {
+				op.Value = name
+			}
+		}
+		out = append(out, strings.TrimSpace(op.Op+" "+op.Path+" "+op.Value))
+	}
+	return out
+}
+
+func TestInjection(t *testing.T) {
+	c := config(t, nil)
+	one, two := settled(t, c, t0)["ca-cert.pem"], settled(t, c, t0)["ca-cert.pem"]
+	both := append(append([]byte{}, one...), two...)
+	turned := append(append([]byte("# a comment\n"), two...), one...)
+	bundles := map[string][]byte{"ONE": one, "BOTH": both}
+	outside := webhookcert.Target{Bundle: one, Host: "localhost", Port: 19443}
+	tests := []struct {
+		name  string
+		hooks []admissionregistrationv1.MutatingWebhook
+		want  webhookcert.Target
+		ops   []string
+		codes []reason.Code
+	}{
+		{name: "WC-14: nothing differs", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", one)}, want: webhookcert.Target{Bundle: one}},
+		{name: "WC-14: order and comments do not differ", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", turned)}, want: webhookcert.Target{Bundle: both}},
+		{
+			name: "WC-14: only the entry that differs", want: webhookcert.Target{Bundle: both},
+			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both), hook("b", "", one)},
+			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/1/name b", "add /webhooks/1/clientConfig/caBundle BOTH"},
+			codes: []reason.Code{webhookcert.BundleDiffers},
+		},
+		{
+			name: "WC-21: more than needed is enough for a check", want: webhookcert.Target{Bundle: one, Superset: true},
+			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both)},
+		},
+		{
+			name: "more than needed differs otherwise", want: webhookcert.Target{Bundle: one},
+			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both)},
+			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/caBundle ONE"},
+			codes: []reason.Code{webhookcert.BundleDiffers},
+		},
+		{
+			name: "WC-14: a Service becomes a URL", want: outside,
+			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", one), hook("b", "", nil)},
+			ops: []string{
+				"test /metadata/resourceVersion 7",
+				"test /webhooks/0/name a", "remove /webhooks/0/clientConfig/service", "add /webhooks/0/clientConfig/url https://localhost:19443/a",
+				"test /webhooks/1/name b", "add /webhooks/1/clientConfig/caBundle ONE", "remove /webhooks/1/clientConfig/service",
+				"add /webhooks/1/clientConfig/url https://localhost:19443/",
+			},
+			codes: []reason.Code{webhookcert.AddressDiffers, webhookcert.BundleDiffers, webhookcert.AddressDiffers},
+		},
+		{
+			name: "WC-14: a URL of another host keeps its path", want: outside,
+			hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/deep/a", one), byURL("b", "https://localhost:19443/b", one)},
+			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/url https://localhost:19443/deep/a"},
+			codes: []reason.Code{webhookcert.AddressDiffers},
+		},
+		{name: "a URL stays in Service mode", want: webhookcert.Target{Bundle: one}, hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/a", one)}},
+		{name: "no entries", want: outside},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			live := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Webhooks: test.hooks}
+			same := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: live.ObjectMeta}
+			for _, h := range test.hooks {
+				same.Webhooks = append(same.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: h.Name, ClientConfig: h.ClientConfig})
+			}
+			got, err := webhookcert.Mutating(live, test.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.ops, operations(t, got.Patch, bundles)); diff != "" {
+				t.Errorf("unexpected patch (-want +got):\n%s", diff)
+			}
+			var codes []reason.Code
+			for _, why := range got.Differences {
+				codes = append(codes, why.Code)
+			}
+			if diff := cmp.Diff(test.codes, codes); diff != "" {
+				t.Errorf("unexpected reasons (-want +got):\n%s", diff)
+			}
+			again, err := webhookcert.Validating(same, test.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Errorf("the kinds differ (-mutating +validating):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConversion(t *testing.T) {
+	bundle := settled(t, config(t, nil), t0)["ca-cert.pem"]
+	encoded, _ := json.Marshal(bundle)
+	text := strings.Trim(string(encoded), `"`)
+	service := map[string]any{"namespace": "system", "name": "webhooks", "path": "/convert"}
+	const at = "/spec/conversion/webhook/clientConfig"
+	tests := []struct {
+		name       string
+		conversion any
+		host       string
+		want       []string
+		refused    bool
+	}{
+		{name: "WC-16: strategy None", conversion: map[string]any{"strategy": "None"}, refused: true},
+		{name: "WC-16: no conversion", refused: true},
+		{name: "WC-16: a webhook without client configuration", conversion: map[string]any{"strategy": "Webhook"}, refused: true},
+		{name: "conversion is no object", conversion: "Webhook", refused: true},
+		{
+			name:       "WC-16: no bundle",
+			conversion: map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"service": service}}},
+			want:       []string{"test /metadata/resourceVersion 7", "add " + at + "/caBundle BUNDLE"},
+		},
+		{
+			name:       "WC-16: a bundle that is not base64",
+			conversion: map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"service": service, "caBundle": "%"}}},
+			want:       []string{"test /metadata/resourceVersion 7", "add " + at + "/caBundle BUNDLE"},
+		},
+		{
+			name:       "WC-16: nothing differs",
+			conversion: map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"service": service, "caBundle": text}}},
+		},
+		{
+			name: "WC-16: a Service becomes a URL", host: "10.0.0.1",
+			conversion: map[string]any{"strategy": "Webhook", "webhook": map[string]any{"clientConfig": map[string]any{"service": service, "caBundle": text}}},
+			want:       []string{"test /metadata/resourceVersion 7", "remove " + at + "/service", "add " + at + "/url https://10.0.0.1:19443/convert"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			live := &unstructured.Unstructured{Object: map[string]any{"kind": "CustomResourceDefinition", "spec": map[string]any{}}}
+			live.SetName("things.example.com")
+			live.SetResourceVersion("7")
+			if test.conversion != nil {
+				live.Object["spec"] = map[string]any{"conversion": test.conversion}
+			}
+			got, err := webhookcert.Conversion(live, webhookcert.Target{Bundle: bundle, Host: test.host, Port: 19443})
+			if errors.Is(err, webhookcert.NoConversion) != test.refused {
+				t.Fatalf("refused: %v", err)
+			}
+			if diff := cmp.Diff(test.want, operations(t, got.Patch, map[string][]byte{"BUNDLE": bundle})); diff != "" {
+				t.Errorf("unexpected patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
+	live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
+	if got, err := webhookcert.Mutating(live, webhookcert.Target{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.Missing) || got.Patch != nil {
+		t.Errorf("got %s, %v", got.Patch, err)
+	}
+}

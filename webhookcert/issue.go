@@ -1,0 +1,246 @@
+package webhookcert
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Source makes what must not be predictable. It is safe for concurrent use if its fields are.
+type Source struct {
+	// Random is required; crypto/rand.Reader in anything but a test.
+	Random io.Reader
+	// NewKey replaces key generation from Random, for keys that come from a device or, in tests, from a store.
+	NewKey func(Algorithm) (crypto.Signer, error)
+}
+
+func (s Source) key(algorithm Algorithm) (crypto.Signer, error) {
+	switch {
+	case s.NewKey != nil:
+		return s.NewKey(algorithm)
+	case algorithm == RSA:
+		return rsa.GenerateKey(s.Random, 2048)
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), s.Random)
+}
+
+// Issue returns the data that the Secret must have by the decision, with new keys and certificates from the source. Entries
+// that the configuration does not name are kept as they are. It returns nil if nothing has to be written. The decision can
+// be issued again after a failure; each time makes new keys.
+func (d Decision) Issue(c *Config, source Source) (map[string][]byte, error) {
+	if !d.Write {
+		return nil, nil
+	}
+	if source.Random == nil {
+		return nil, errors.New("source: Random is required")
+	}
+	p := &d.plan
+	out := *p.found // a shallow copy: what follows replaces parts and changes none
+	var err error
+	switch p.ca {
+	case create:
+		if out.ca, err = c.newAuthority(source, p.now); err != nil {
+			return nil, err
+		}
+	case promote:
+		out.ca = out.next
+	}
+	switch p.next {
+	case create:
+		if out.next, err = c.newAuthority(source, p.now); err != nil {
+			return nil, err
+		}
+		out.hasNext = true
+	case drop:
+		out.next, out.hasNext = pair{}, false
+	}
+	if p.newLeaf {
+		if out.leaf, err = c.newLeaf(source, &out.ca, p.now); err != nil {
+			return nil, err
+		}
+	}
+	out.old = p.old
+	return out.render(c, p)
+}
+
+// render writes the parts under their names.
+func (f *found) render(c *Config, p *plan) (map[string][]byte, error) {
+	k := &c.Keys
+	w := writer{before: p.data, data: maps.Clone(p.data)}
+	if w.data == nil {
+		w.data = map[string][]byte{}
+	}
+	w.pair(&f.ca, p.ca == keep, k.CACert, k.CAKey)
+	w.pair(&f.leaf, !p.newLeaf, k.Cert, k.Key)
+	if f.hasNext {
+		w.pair(&f.next, p.ca == keep && p.next == keep, []string{k.NextCACert}, []string{k.NextCAKey})
+	} else {
+		w.put(nil, k.NextCACert, k.NextCAKey)
+	}
+	w.put(encodeCertificates(f.old...), k.OldCACerts)
+	if p.asked {
+		delete(w.data, k.Rotate)
+	}
+	state, err := f.state(p)
+	w.put(state, k.State)
+	return w.data, errors.Join(w.err, err)
+}
+
+// writer writes entries of the Secret.
+type writer struct {
+	before, data map[string][]byte
+	err          error
+}
+
+// put sets all names to the value, or removes them.
+func (w *writer) put(value []byte, names ...string) {
+	for _, name := range names {
+		if len(value) == 0 {
+			delete(w.data, name)
+		} else {
+			w.data[name] = value
+		}
+	}
+}
+
+// pair writes a pair under its names. One that is kept keeps its bytes, whatever its encoding, but loses further
+// certificates.
+func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
+	if kept {
+		_, key := first(w.before, keyNames)
+		_, cert := first(w.before, certNames)
+		if certs, _ := parseCertificates(cert); p.cert != nil && len(certs) > 1 {
+			cert = encodeCertificates(p.cert)
+		}
+		w.put(key, keyNames...)
+		w.put(cert, certNames...)
+		return
+	}
+	key, err := encodeKey(p.key)
+	w.err = errors.Join(w.err, err)
+	w.put(key, keyNames...)
+	w.put(encodeCertificates(p.cert), certNames...)
+}
+
+// state renders the stamp: a new one, the one that was there if it still counts, or none.
+func (f *found) state(p *plan) ([]byte, error) {
+	s := stamp{Version: 1, Set: f.set(), Published: p.found.stamp}
+	if p.stamp {
+		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never before it was seen
+	}
+	if s.Published.IsZero() || (!p.stamp && s.Set != p.found.set()) {
+		return nil, nil
+	}
+	return json.Marshal(s)
+}
+
+func (c *Config) newAuthority(source Source, now time.Time) (pair, error) {
+	key, err := source.key(c.Algorithm)
+	if err != nil {
+		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: c.CommonName},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(c.CAValidity),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	if c.Algorithm == ECDSA {
+		template.KeyUsage &^= x509.KeyUsageKeyEncipherment
+	}
+	if c.Organization != "" {
+		template.Subject.Organization = []string{c.Organization}
+	}
+	return sign(source, template, key, template, key)
+}
+
+// newLeaf makes a certificate for all names. Its validity begins with its authority's (WC-8) and does not outlast it.
+func (c *Config) newLeaf(source Source, ca *pair, now time.Time) (pair, error) {
+	key, err := source.key(c.Algorithm)
+	if err != nil {
+		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: commonName(c.ServerName())},
+		DNSNames:    c.DNSNames,
+		NotBefore:   ca.cert.NotBefore,
+		NotAfter:    earliest(now.Add(c.LeafValidity), ca.cert.NotAfter),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if c.Algorithm == RSA {
+		template.KeyUsage |= x509.KeyUsageKeyEncipherment
+	}
+	for _, ip := range c.IPs {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
+	}
+	return sign(source, template, key, ca.cert, ca.key)
+}
+
+func sign(source Source, template *x509.Certificate, key crypto.Signer, parent *x509.Certificate, parentKey crypto.Signer) (pair, error) {
+	serial, err := rand.Int(source.Random, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return pair{}, fmt.Errorf("making a serial number: %w", err)
+	}
+	template.SerialNumber = serial.Add(serial, big.NewInt(1))
+	der, err := x509.CreateCertificate(source.Random, template, parent, key.Public(), parentKey)
+	if err != nil {
+		return pair{}, fmt.Errorf("signing a certificate for %q: %w", template.Subject.CommonName, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return pair{}, fmt.Errorf("reading back the certificate for %q: %w", template.Subject.CommonName, err)
+	}
+	return pair{cert: cert, key: key}, nil
+}
+
+// commonName fits a name into what X.509 allows. The names that count are the alternative ones.
+func commonName(name string) string {
+	if len(name) > 64 {
+		return name[:64]
+	}
+	return name
+}
+
+// encodeKey writes a key the way its algorithm is documented, and kinds that only a Source makes as PKCS#8.
+func encodeKey(key crypto.Signer) ([]byte, error) {
+	kind := "PRIVATE KEY"
+	var der []byte
+	var err error
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		kind, der = "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(k)
+	case *ecdsa.PrivateKey:
+		kind = "EC PRIVATE KEY"
+		der, err = x509.MarshalECPrivateKey(k)
+	default:
+		der, err = x509.MarshalPKCS8PrivateKey(key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding a %T: %w", key, err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), nil
+}
+
+func encodeCertificates(certs ...*x509.Certificate) []byte {
+	var out []byte
+	for _, cert := range certs {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
+	}
+	return out
+}
