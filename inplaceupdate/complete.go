@@ -1,6 +1,7 @@
 package inplaceupdate
 
 import (
+	"slices"
 	"cmp"
 	"strings"
 
@@ -36,7 +37,7 @@ func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reaso
 	if spec == nil || status == nil {
 		return imageNotRunning(pod, name, "container "+name+" is not reported")
 	}
-	runs := status.Image == withTag(spec.Image)
+	runs := isImage(status.Image, spec.Image)
 	if status.ImageID != state.LastContainerStatuses[name].ImageID && status.ImageID != "" {
 		runs = runs || !isSuperseded(status.Image, state.SupersededImages[name])
 	}
@@ -52,16 +53,29 @@ func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
 	}
 }
 
-// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for. Runtimes report
-// names in full, so docker.io/library/app:v2 is app:v2.
+// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for.
 func isSuperseded(running string, superseded []string) bool {
-	for _, image := range superseded {
-		image = withTag(image)
-		if running == image || strings.HasSuffix(running, "/"+image) {
-			return true
-		}
+	return slices.ContainsFunc(superseded, func(image string) bool { return isImage(running, image) })
+}
+
+// isImage reports whether the image that a runtime reports is the one that a spec asks for. Runtimes report names in full:
+// docker.io/library/app:v2 is app:v2.
+func isImage(running, asked string) bool {
+	asked = withTag(asked)
+	return running == asked || fullName(running) == fullName(asked)
+}
+
+// fullName expands what image names leave out: the registry where the first part names no host, and library before a name
+// of one part there. Names are opaque beyond that.
+func fullName(image string) string {
+	host, path, found := strings.Cut(image, "/")
+	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
+		host, path = "docker.io", image
 	}
-	return false
+	if host == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path
 }
 
 // withTag appends the tag that is meant by an image without tag and digest. A port before the first slash is no tag.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // ReadinessGatesNotReady is the reason the kubelet gives a Pod's Ready condition when its containers are ready and a
@@ -86,5 +87,5 @@ func sameCondition(a, b *corev1.PodCondition) bool {
 }
 
 func describe(c *corev1.PodCondition) string {
-	return strings.TrimRight(string(c.Status)+" "+c.Reason, " ")
+	return strings.Join(strings.Fields(string(c.Status)+" "+c.Reason+" "+reason.Shorten(c.Message, 80)), " ")
 }

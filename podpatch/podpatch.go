@@ -26,6 +26,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -37,8 +38,8 @@ import (
 )
 
 const (
-	// ConflictingChange means that two deciders want different values for the same field of one Pod. It is an error of the
-	// program that called them; nothing is written.
+	// ConflictingChange means that two deciders want different values for the same field of one Pod: Old is what the earlier
+	// change wants, New the later one. It is an error of the program that called them; nothing is written.
 	ConflictingChange reason.Code = "ConflictingChange"
 	// StaleDecision means that a change was decided on another Pod than the one it is merged for: another UID, or another
 	// resourceVersion where the change demands one.
@@ -101,14 +102,18 @@ type Patches struct {
 func (p Patches) IsEmpty() bool { return len(p.Requests) == 0 }
 
 // Merge combines the changes into the fewest patches that turn the Pod into what all of them want. The Pod is not
-// modified. now becomes the transition time of conditions whose status changes. It returns a reason.Reason as error with
-// code ConflictingChange, StaleDecision or NoSuchContainer, and no patches then.
+// modified. now becomes the transition time of conditions whose status changes. Where that is not possible it returns no
+// patches and, as error, a reason.List that names everything in the way by path, with codes ConflictingChange,
+// StaleDecision and NoSuchContainer. What else a stale change wants is not looked at.
 func Merge(pod *corev1.Pod, now metav1.Time, changes ...Change) (Patches, error) {
 	m := merge{pod: pod}
 	for i := range changes {
-		if err := m.add(&changes[i]); err != nil {
-			return Patches{}, err
-		}
+		m.add(&changes[i])
+	}
+	if len(m.problems) > 0 {
+		// Maps are walked in any order; the same changes give the same error.
+		slices.SortStableFunc(m.problems, func(a, b reason.Reason) int { return strings.Compare(a.Path, b.Path) })
+		return Patches{}, m.problems
 	}
 	return m.patches(now)
 }
@@ -126,76 +131,74 @@ type merge struct {
 	images           map[string]string
 	resources        map[string]corev1.ResourceRequirements
 	resizeInSpec     bool
+	problems         reason.List
 }
 
-func (m *merge) fail(code reason.Code, path, was, want string) error {
-	return reason.Reason{
+// fail adds a problem unless another change has run into the very same.
+func (m *merge) fail(code reason.Code, path, was, want string) {
+	why := reason.Reason{
 		Code:   code,
 		Object: reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID},
 		Path:   path, Old: was, New: want,
 	}
+	if !slices.Contains(m.problems, why) {
+		m.problems = append(m.problems, why)
+	}
 }
 
-func (m *merge) add(c *Change) error {
+func (m *merge) add(c *Change) {
 	if c.UID != "" && c.UID != m.pod.UID {
-		return m.fail(StaleDecision, "metadata.uid", string(c.UID), string(m.pod.UID))
+		m.fail(StaleDecision, "metadata.uid", string(c.UID), string(m.pod.UID))
+		return
 	}
 	if c.ResourceVersion != "" {
 		if c.ResourceVersion != m.pod.ResourceVersion {
-			return m.fail(StaleDecision, "metadata.resourceVersion", c.ResourceVersion, m.pod.ResourceVersion)
+			m.fail(StaleDecision, "metadata.resourceVersion", c.ResourceVersion, m.pod.ResourceVersion)
+			return
 		}
 		m.resourceVersion = c.ResourceVersion
 	}
-	var err error
-	if m.labels, err = m.addKeys("metadata.labels", m.labels, c.Labels); err != nil {
-		return err
-	}
-	if m.annotations, err = m.addKeys("metadata.annotations", m.annotations, c.Annotations); err != nil {
-		return err
-	}
-	if err := m.addFinalizerChanges(c); err != nil {
-		return err
-	}
-	if err := m.addConditions(c); err != nil {
-		return err
-	}
-	return m.addContainers(c)
+	m.labels = m.addKeys("metadata.labels", m.labels, c.Labels)
+	m.annotations = m.addKeys("metadata.annotations", m.annotations, c.Annotations)
+	m.addFinalizerChanges(c)
+	m.addConditions(c)
+	m.addContainers(c)
 }
 
-func (m *merge) addKeys(path string, into, from map[string]*string) (map[string]*string, error) {
+func (m *merge) addKeys(path string, into, from map[string]*string) map[string]*string {
 	for key, value := range from {
-		if old, ok := into[key]; ok && !equalValue(old, value) {
-			return nil, m.fail(ConflictingChange, path+"["+key+"]", quoted(old), quoted(value))
+		if old, ok := into[key]; ok {
+			if !equalValue(old, value) {
+				m.fail(ConflictingChange, path+"["+key+"]", quoted(old), quoted(value))
+			}
+			continue
 		}
 		if into == nil {
 			into = make(map[string]*string, len(from))
 		}
 		into[key] = value
 	}
-	return into, nil
+	return into
 }
 
-func (m *merge) addFinalizerChanges(c *Change) error {
+func (m *merge) addFinalizerChanges(c *Change) {
 	for _, f := range c.AddFinalizers {
-		if slices.Contains(m.removeFinalizers, f) || slices.Contains(c.RemoveFinalizers, f) {
-			return m.fail(ConflictingChange, "metadata.finalizers", f, f)
-		}
-		if !slices.Contains(m.addFinalizers, f) {
+		if slices.Contains(m.removeFinalizers, f) {
+			m.fail(ConflictingChange, "metadata.finalizers["+f+"]", removed, added)
+		} else if !slices.Contains(m.addFinalizers, f) {
 			m.addFinalizers = append(m.addFinalizers, f)
 		}
 	}
 	for _, f := range c.RemoveFinalizers {
 		if slices.Contains(m.addFinalizers, f) {
-			return m.fail(ConflictingChange, "metadata.finalizers", f, f)
-		}
-		if !slices.Contains(m.removeFinalizers, f) {
+			m.fail(ConflictingChange, "metadata.finalizers["+f+"]", added, removed)
+		} else if !slices.Contains(m.removeFinalizers, f) {
 			m.removeFinalizers = append(m.removeFinalizers, f)
 		}
 	}
-	return nil
 }
 
-func (m *merge) addConditions(c *Change) error {
+func (m *merge) addConditions(c *Change) {
 	for _, want := range c.Conditions {
 		if c.Force {
 			m.forced = append(m.forced, want.Type)
@@ -206,41 +209,43 @@ func (m *merge) addConditions(c *Change) error {
 			continue
 		}
 		if have := m.conditions[i]; !sameCondition(&have, &want) {
-			return m.fail(ConflictingChange, "status.conditions["+string(want.Type)+"]", describe(&have), describe(&want))
+			m.fail(ConflictingChange, "status.conditions["+string(want.Type)+"]", describe(&have), describe(&want))
 		}
 	}
-	return nil
 }
 
-func (m *merge) addContainers(c *Change) error {
+func (m *merge) addContainers(c *Change) {
 	m.resizeInSpec = m.resizeInSpec || c.ResizeInSpec
 	for name, image := range c.Images {
 		path := "spec.containers[" + name + "].image"
-		if podstate.Container(m.pod, name) == nil {
-			return m.fail(NoSuchContainer, path, "", image)
+		old, known := m.images[name]
+		switch {
+		case podstate.Container(m.pod, name) == nil:
+			m.fail(NoSuchContainer, path, "", image)
+		case !known:
+			if m.images == nil {
+				m.images = make(map[string]string, len(c.Images))
+			}
+			m.images[name] = image
+		case old != image:
+			m.fail(ConflictingChange, path, old, image)
 		}
-		if old, ok := m.images[name]; ok && old != image {
-			return m.fail(ConflictingChange, path, old, image)
-		}
-		if m.images == nil {
-			m.images = make(map[string]string, len(c.Images))
-		}
-		m.images[name] = image
 	}
 	for name, want := range c.Resources {
 		path := "spec.containers[" + name + "].resources"
-		if podstate.Container(m.pod, name) == nil {
-			return m.fail(NoSuchContainer, path, "", fmt.Sprint(want))
+		old, known := m.resources[name]
+		switch {
+		case podstate.Container(m.pod, name) == nil:
+			m.fail(NoSuchContainer, path, "", rendered(want))
+		case !known:
+			if m.resources == nil {
+				m.resources = make(map[string]corev1.ResourceRequirements, len(c.Resources))
+			}
+			m.resources[name] = want
+		case !equality.Semantic.DeepEqual(old, want):
+			m.fail(ConflictingChange, path, rendered(old), rendered(want))
 		}
-		if old, ok := m.resources[name]; ok && !equality.Semantic.DeepEqual(old, want) {
-			return m.fail(ConflictingChange, path, fmt.Sprint(old), fmt.Sprint(want))
-		}
-		if m.resources == nil {
-			m.resources = make(map[string]corev1.ResourceRequirements, len(c.Resources))
-		}
-		m.resources[name] = want
 	}
-	return nil
 }
 
 // patches drops what the Pod already has and encodes the rest.
@@ -374,11 +379,23 @@ func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
 	return changed
 }
 
+// What a conflict shows where there is no value to show.
+const added, removed = "(added)", "(removed)"
+
+// rendered shows requests and limits as a user writes them.
+func rendered(r corev1.ResourceRequirements) string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Sprint(r)
+	}
+	return reason.Shorten(string(raw), 80)
+}
+
 func equalValue(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
 func quoted(s *string) string {
 	if s == nil {
-		return "(removed)"
+		return removed
 	}
 	return fmt.Sprintf("%q", reason.Shorten(*s, 80))
 }

@@ -425,9 +425,9 @@ func TestErrors(t *testing.T) {
 		{"labels", podpatch.ConflictingChange, "metadata.labels[x]", []podpatch.Change{{Labels: labels("x", "1")}, {Labels: labels("x", "2")}}},
 		{"label set and removed", podpatch.ConflictingChange, "metadata.labels[x]", []podpatch.Change{{Labels: labels("x", "1")}, {Labels: remove}}},
 		{"annotations", podpatch.ConflictingChange, "metadata.annotations[x]", []podpatch.Change{{Annotations: remove}, {Annotations: labels("x", "")}}},
-		{"finalizer added, then removed", podpatch.ConflictingChange, "metadata.finalizers", []podpatch.Change{{AddFinalizers: []string{"f"}}, {RemoveFinalizers: []string{"f"}}}},
-		{"finalizer removed, then added", podpatch.ConflictingChange, "metadata.finalizers", []podpatch.Change{{RemoveFinalizers: []string{"f"}}, {AddFinalizers: []string{"f"}}}},
-		{"finalizer both in one", podpatch.ConflictingChange, "metadata.finalizers", []podpatch.Change{{AddFinalizers: []string{"f"}, RemoveFinalizers: []string{"f"}}}},
+		{"finalizer added, then removed", podpatch.ConflictingChange, "metadata.finalizers[f]", []podpatch.Change{{AddFinalizers: []string{"f"}}, {RemoveFinalizers: []string{"f"}}}},
+		{"finalizer removed, then added", podpatch.ConflictingChange, "metadata.finalizers[f]", []podpatch.Change{{RemoveFinalizers: []string{"f"}}, {AddFinalizers: []string{"f"}}}},
+		{"finalizer both in one", podpatch.ConflictingChange, "metadata.finalizers[f]", []podpatch.Change{{AddFinalizers: []string{"f"}, RemoveFinalizers: []string{"f"}}}},
 		{"conditions", podpatch.ConflictingChange, "status.conditions[example.com/Ready]", []podpatch.Change{{Conditions: closed("A")}, {Conditions: closed("B")}}},
 		{"images", podpatch.ConflictingChange, "spec.containers[app].image", []podpatch.Change{{Images: map[string]string{"app": "a"}}, {Images: map[string]string{"app": "b"}}}},
 		{"resources", podpatch.ConflictingChange, "spec.containers[app].resources", []podpatch.Change{{Resources: cpu("1")}, {Resources: cpu("2")}}},
@@ -448,6 +448,105 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := podpatch.Merge(newPod(), now, podpatch.Change{Resources: cpu("1")}, podpatch.Change{Resources: cpu("1000m")}); err != nil {
 		t.Errorf("quantities that are equal conflict: %v", err)
+	}
+}
+
+// TestErrorsNameEverything: the program that called the deciders is to be mended once, so it is told of all that is wrong,
+// and the same thing each time.
+func TestErrorsNameEverything(t *testing.T) {
+	for _, tc := range disagreements() {
+		t.Run(tc.name, func(t *testing.T) {
+			patches, err := podpatch.Merge(newPod(), now, tc.changes...)
+			for i := range tc.want {
+				tc.want[i].Object = reason.Object{Kind: "Pod", Namespace: "default", Name: "web-0", UID: "u1"}
+			}
+			if diff := cmp.Diff(tc.want, reason.From(err)); diff != "" || !patches.IsEmpty() {
+				t.Errorf("problems (-want +got), to send %s:\n%s", patches.Requests, diff)
+			}
+		})
+	}
+}
+
+// disagreement is what several deciders want, and what is told of it.
+type disagreement struct {
+	name    string
+	changes []podpatch.Change
+	want    reason.List
+}
+
+func limit(cpu string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: quantities("cpu", cpu)}
+}
+
+func limitBoth(app, proxy string) map[string]corev1.ResourceRequirements {
+	return map[string]corev1.ResourceRequirements{"app": limit(app), "proxy": limit(proxy)}
+}
+
+func closedWith(message string) []corev1.PodCondition {
+	return []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: "R", Message: message}}
+}
+
+const conflict, stale, none = podpatch.ConflictingChange, podpatch.StaleDecision, podpatch.NoSuchContainer
+
+func disagreements() []disagreement {
+	return []disagreement{
+		{
+			"keys of one map",
+			[]podpatch.Change{{Labels: labels("e", "1", "c", "1", "a", "1", "d", "1", "b", "1")}, {Labels: labels("a", "2", "b", "2", "c", "2", "d", "2", "e", "1")}},
+			reason.List{
+				{Code: conflict, Path: "metadata.labels[a]", Old: `"1"`, New: `"2"`},
+				{Code: conflict, Path: "metadata.labels[b]", Old: `"1"`, New: `"2"`},
+				{Code: conflict, Path: "metadata.labels[c]", Old: `"1"`, New: `"2"`},
+				{Code: conflict, Path: "metadata.labels[d]", Old: `"1"`, New: `"2"`},
+			},
+		},
+		{
+			"each part of a Pod",
+			[]podpatch.Change{
+				{
+					Labels: labels("x", "1"), Annotations: labels("x", "1"), AddFinalizers: []string{"f"}, RemoveFinalizers: []string{"g"}, Conditions: closedWith("a"),
+					Images: map[string]string{"app": "app:v2", "proxy": "proxy:v2"}, Resources: limitBoth("1", "1"),
+				},
+				{
+					Labels: map[string]*string{"x": nil}, Annotations: labels("x", ""), AddFinalizers: []string{"g"}, RemoveFinalizers: []string{"f"}, Conditions: closedWith("b"),
+					Images: map[string]string{"app": "app:v3", "proxy": "proxy:v2"}, Resources: limitBoth("2", "1000m"),
+				},
+			},
+			reason.List{
+				{Code: conflict, Path: "metadata.annotations[x]", Old: `"1"`, New: `""`},
+				{Code: conflict, Path: "metadata.finalizers[f]", Old: "(added)", New: "(removed)"},
+				{Code: conflict, Path: "metadata.finalizers[g]", Old: "(removed)", New: "(added)"},
+				{Code: conflict, Path: "metadata.labels[x]", Old: `"1"`, New: "(removed)"},
+				{Code: conflict, Path: "spec.containers[app].image", Old: "app:v2", New: "app:v3"},
+				{Code: conflict, Path: "spec.containers[app].resources", Old: `{"limits":{"cpu":"1"}}`, New: `{"limits":{"cpu":"2"}}`},
+				{Code: conflict, Path: "status.conditions[example.com/Ready]", Old: "False R a", New: "False R b"},
+			},
+		},
+		{
+			"three opinions: the first against each other one, each once",
+			[]podpatch.Change{{Labels: labels("x", "1")}, {Labels: labels("x", "3")}, {Labels: labels("x", "2")}, {Labels: labels("x", "3")}},
+			reason.List{
+				{Code: conflict, Path: "metadata.labels[x]", Old: `"1"`, New: `"3"`}, {Code: conflict, Path: "metadata.labels[x]", Old: `"1"`, New: `"2"`},
+			},
+		},
+		{
+			"of stale changes nothing else counts",
+			[]podpatch.Change{
+				{Labels: labels("x", "1")}, {UID: "u0", Labels: labels("x", "2")}, {ResourceVersion: "6", Images: map[string]string{"none": "a"}}, {Labels: labels("x", "1")},
+			},
+			reason.List{{Code: stale, Path: "metadata.resourceVersion", Old: "6", New: "7"}, {Code: stale, Path: "metadata.uid", Old: "u0", New: "u1"}},
+		},
+		{
+			"containers that are not there",
+			[]podpatch.Change{{
+				Images: map[string]string{"none": "a", "setup": "b"}, Resources: map[string]corev1.ResourceRequirements{"none": limit("200m")},
+			}},
+			reason.List{
+				{Code: none, Path: "spec.containers[none].image", New: "a"},
+				{Code: none, Path: "spec.containers[none].resources", New: `{"limits":{"cpu":"200m"}}`},
+				{Code: none, Path: "spec.containers[setup].image", New: "b"},
+			},
+		},
 	}
 }
 

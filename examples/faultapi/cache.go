@@ -43,7 +43,7 @@ type Delta struct {
 }
 
 // Cache returns a cache of every resource, filled by a first list. lag says by how many of a resource's events that list
-// is behind, as lists from an API server's own cache may be.
+// is behind, as lists from an API server's own cache may be; nil means none.
 func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	c := &Cache{server: s}
 	s.mu.Lock()
@@ -51,8 +51,10 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	for _, k := range s.order {
 		f := &feed{kind: k, informer: &informer{indexer: &sortedIndexer{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}}}
 		c.feeds = append(c.feeds, f)
-		events := len(k.log)
-		f.next = events - min(max(lag(k.resource.Resource, events), 0), events)
+		f.next = len(k.log)
+		if lag != nil {
+			f.next -= min(max(lag(k.resource.Resource, f.next), 0), f.next)
+		}
 		f.replace()
 	}
 	return c
@@ -222,7 +224,7 @@ func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return answer(k.gvk, stored, obj)
 }
 
-// List reads objects of the cache, by name.
+// List reads objects of the cache, by name. A limit cuts the list.
 func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	k, err := c.server.kindOf(list)
 	if err != nil {
@@ -230,6 +232,9 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	}
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		return unsupported("field selectors")
+	}
 	f := c.feed(k.resource.Resource)
 	var found []client.Object
 	for _, item := range f.informer.indexer.List() {
@@ -238,7 +243,7 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 			found = append(found, obj)
 		}
 	}
-	return answerList(k.gvk, found, f.informer.indexer.LastStoreSyncResourceVersion(), list)
+	return answerList(k.gvk, limited(found, o.Limit), f.informer.indexer.LastStoreSyncResourceVersion(), list)
 }
 
 // GetInformer returns an object that has the store of obj's kind and no life of its own.

@@ -3,11 +3,14 @@ package faultapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,8 +89,9 @@ func (s *Server) Client(gate Gate, reads client.Reader) *Client {
 	return &Client{server: s, gate: gate, reads: reads}
 }
 
-// call takes one call past the gate and carries it out with the server locked.
-func (c *Client) call(ctx context.Context, call Call, do func(s *Server, k *kind) error, k *kind) error {
+// call takes one call past the gate and carries it out with the server locked. Callers fill in what was asked for when it
+// returns no error: an answer that got lost must not be seen.
+func (c *Client) call(ctx context.Context, call Call, k *kind, do func(s *Server) error) error {
 	call.Resource = k.resource
 	call.Task, _ = ctx.Value(taskKey{}).(string)
 	var fate Fate
@@ -99,7 +103,7 @@ func (c *Client) call(ctx context.Context, call Call, do func(s *Server, k *kind
 	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	err := do(c.server, k)
+	err := do(c.server)
 	if fate.After != nil {
 		return fate.After
 	}
@@ -115,13 +119,15 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, Call{Verb: "get", Namespace: key.Namespace, Name: key.Name}, func(s *Server, k *kind) error {
-		stored, err := s.get(k, key)
-		if err != nil {
-			return err
-		}
-		return answer(k.gvk, stored, obj)
-	}, k)
+	var stored client.Object
+	err = c.call(ctx, Call{Verb: "get", Namespace: key.Namespace, Name: key.Name}, k, func(s *Server) (err error) {
+		stored, err = s.get(k, key)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(k.gvk, stored, obj)
 }
 
 // List reads objects, by name. A limit cuts the list without a way to continue it.
@@ -138,17 +144,31 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
 		return unsupported("field selectors")
 	}
-	return c.call(ctx, Call{Verb: "list", Namespace: o.Namespace}, func(s *Server, k *kind) error {
-		stored := s.list(k, o.Namespace, o.LabelSelector)
-		if o.Limit > 0 {
-			stored = stored[:min(int64(len(stored)), o.Limit)]
-		}
-		return answerList(k.gvk, stored, strconv.FormatInt(s.version, 10), list)
-	}, k)
+	var stored []client.Object
+	var version string
+	err = c.call(ctx, Call{Verb: "list", Namespace: o.Namespace}, k, func(s *Server) error {
+		stored, version = s.list(k, o.Namespace, o.LabelSelector), strconv.FormatInt(s.version, 10)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return answerList(k.gvk, limited(stored, o.Limit), version, list)
+}
+
+func limited(stored []client.Object, limit int64) []client.Object {
+	if limit <= 0 {
+		return stored
+	}
+	return stored[:min(int64(len(stored)), limit)]
 }
 
 // Create creates an object.
-func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	o := client.CreateOptions{}
+	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
+		return unsupported("dry runs")
+	}
 	k, err := c.server.kindOf(obj)
 	if err != nil {
 		return err
@@ -157,30 +177,41 @@ func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.Crea
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, Call{Verb: "create", Namespace: obj.GetNamespace(), Name: obj.GetName(), Body: body}, func(s *Server, k *kind) error {
+	var stored client.Object
+	err = c.call(ctx, Call{Verb: "create", Namespace: obj.GetNamespace(), Name: obj.GetName(), Body: body}, k, func(s *Server) error {
 		fresh, err := decoded(obj, body)
 		if err != nil {
 			return err
 		}
-		stored, err := s.create(k, fresh)
-		if err != nil {
-			return err
-		}
-		return answer(k.gvk, stored, obj)
-	}, k)
+		stored, err = s.create(k, fresh)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(k.gvk, stored, obj)
 }
 
-// decoded returns the object as the wire carries it, with times of whole seconds.
+// decoded returns the object as the wire carries it, with times of whole seconds. Whether it says its own kind makes no
+// difference to what is stored.
 func decoded(like client.Object, body []byte) (client.Object, error) {
 	obj := newLike(like)
 	if err := json.Unmarshal(body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	if rev, ok := obj.(*appsv1.ControllerRevision); ok { // clients send it as protobuf, where this is a string of bytes
+		rev.Data.Raw = slices.Clone(like.(*appsv1.ControllerRevision).Data.Raw)
+	}
 	return obj, nil
 }
 
 // Update replaces an object. The UID it names is a precondition.
-func (c *Client) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	o := client.UpdateOptions{}
+	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
+		return unsupported("dry runs")
+	}
 	return c.update(ctx, "", obj)
 }
 
@@ -194,8 +225,9 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 		return err
 	}
 	key := client.ObjectKeyFromObject(obj)
-	return c.call(ctx, Call{Verb: "update", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, func(s *Server, k *kind) error {
-		stored, err := s.update(k, key, sub, func(current client.Object) (client.Object, error) {
+	var stored client.Object
+	err = c.call(ctx, Call{Verb: "update", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, k, func(s *Server) (err error) {
+		stored, err = s.update(k, key, sub, func(current client.Object) (client.Object, error) {
 			fresh, err := decoded(obj, body)
 			if err != nil {
 				return nil, err
@@ -205,15 +237,20 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 			}
 			return fresh, nil
 		})
-		if err != nil {
-			return err
-		}
-		return answer(k.gvk, stored, obj)
-	}, k)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(k.gvk, stored, obj)
 }
 
 // Patch patches an object.
-func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	o := client.PatchOptions{}
+	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
+		return unsupported("dry runs")
+	}
 	return c.patch(ctx, "", obj, patch)
 }
 
@@ -227,15 +264,17 @@ func (c *Client) patch(ctx context.Context, sub string, obj client.Object, patch
 		return err
 	}
 	key := client.ObjectKeyFromObject(obj)
-	return c.call(ctx, Call{Verb: "patch", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, func(s *Server, k *kind) error {
-		stored, err := s.update(k, key, sub, func(current client.Object) (client.Object, error) {
+	var stored client.Object
+	err = c.call(ctx, Call{Verb: "patch", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, k, func(s *Server) (err error) {
+		stored, err = s.update(k, key, sub, func(current client.Object) (client.Object, error) {
 			return k.patched(current, patch.Type(), body)
 		})
-		if err != nil {
-			return err
-		}
-		return answer(k.gvk, stored, obj)
-	}, k)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return answer(k.gvk, stored, obj)
 }
 
 // Delete deletes an object.
@@ -247,12 +286,18 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	o := client.DeleteOptions{}
 	o.ApplyOptions(opts)
 	options := o.AsDeleteOptions()
+	if len(options.DryRun) > 0 {
+		return unsupported("dry runs")
+	}
+	if p := options.PropagationPolicy; p != nil && *p != metav1.DeletePropagationBackground {
+		return unsupported("deletion with propagation " + string(*p))
+	}
 	call := Call{Verb: "delete", Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if p := options.Preconditions; p != nil && p.UID != nil {
 		call.UID = *p.UID
 	}
 	key := client.ObjectKeyFromObject(obj)
-	return c.call(ctx, call, func(s *Server, k *kind) error { return s.delete(k, key, options) }, k)
+	return c.call(ctx, call, k, func(s *Server) error { return s.delete(k, key, options) })
 }
 
 func unsupported(what string) error { return fmt.Errorf("package faultapi does not support %s", what) }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -17,6 +18,9 @@ import (
 // Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
 // what it knows (Run), and reports what it runs (Report); each is a step of its own, so that everything else can come in
 // between. It is not safe for concurrent use. Make it with Server.Nodes.
+//
+// It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers, native
+// sidecars among them, are never started nor reported, and a Pod that terminates does not change its phase.
 type Nodes struct {
 	server *Server
 	pods   map[types.UID]*node
@@ -101,6 +105,7 @@ func (n *Nodes) Observe(key types.NamespacedName, uid types.UID) bool {
 		delete(n.pods, uid)
 		return had
 	}
+	uid = current.UID
 	p := n.pods[uid]
 	if p == nil {
 		p = &node{containers: map[string]*container{}}
@@ -342,8 +347,8 @@ func (n *Nodes) Settle() bool {
 	return n.server.Version() != before
 }
 
-// CollectGarbage deletes the objects all of whose owners are gone, and lets claims go that wait for their last Pod. It
-// reports whether anything changed.
+// CollectGarbage deletes the objects all of whose owners are gone, and lets claims go that wait for their last Pod. An
+// owner of a kind that the server does not have counts as alive. It reports whether anything changed.
 func (s *Server) CollectGarbage() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,7 +362,7 @@ func (s *Server) CollectGarbage() bool {
 	for _, k := range s.order {
 		for _, obj := range s.list(k, "", nil) {
 			owners := obj.GetOwnerReferences()
-			orphan := !slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return alive[ref.UID] })
+			orphan := !slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return alive[ref.UID] || !s.has(ref) })
 			if len(owners) > 0 && orphan && obj.GetDeletionTimestamp() == nil {
 				// It exists and nothing is demanded of it.
 				_ = s.delete(k, client.ObjectKeyFromObject(obj), &metav1.DeleteOptions{})
@@ -366,6 +371,12 @@ func (s *Server) CollectGarbage() bool {
 	}
 	s.releaseClaims()
 	return s.version != before
+}
+
+// has reports whether the server has the kind of an owner.
+func (s *Server) has(ref metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && s.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}] != nil
 }
 
 // releaseClaims takes the protection off claims that are being deleted and that no scheduled Pod uses.

@@ -30,9 +30,15 @@ func setField(obj client.Object, name string, from client.Object) {
 	}
 }
 
-func sameField(a, b client.Object, name string) bool {
-	x, y := reflect.ValueOf(a).Elem().FieldByName(name), reflect.ValueOf(b).Elem().FieldByName(name)
-	return !x.IsValid() || equality.Semantic.DeepEqual(x.Interface(), y.Interface())
+// sameContent reports whether two objects are equal but for metadata and status.
+func sameContent(a, b client.Object) bool {
+	a, b = clone(a), clone(b)
+	for _, obj := range []client.Object{a, b} {
+		for _, name := range []string{"TypeMeta", "ObjectMeta", "Status"} {
+			setField(obj, name, nil)
+		}
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 func setAll(obj, from client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(from).Elem()) }

@@ -251,18 +251,16 @@ func (s *Server) update(
 	obj.SetCreationTimestamp(old.GetCreationTimestamp())
 	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
-	version := obj.GetResourceVersion()
 	obj.SetResourceVersion(old.GetResourceVersion())
-	same := equality.Semantic.DeepEqual(obj, old)
-	obj.SetResourceVersion(version)
-	if same && !endsNow(obj, old) {
+	if equality.Semantic.DeepEqual(obj, old) && !endsNow(obj, old) {
 		return old, nil
 	}
 	if errs := k.validate(sub, obj, old); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if endsNow(obj, old) {
-		s.store(k, watch.Deleted, obj)
+		// The update itself is never stored: watches show the object as it was, and the answer has the version of before.
+		s.store(k, watch.Deleted, clone(old))
 		return obj, nil
 	}
 	s.store(k, watch.Modified, obj)
@@ -273,7 +271,7 @@ func (s *Server) update(
 func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
 	var errs field.ErrorList
 	now, before := *metadataOf(obj), *metadataOf(old)
-	now.ResourceVersion, now.Generation = before.ResourceVersion, before.Generation
+	now.Generation = before.Generation
 	if !equality.Semantic.DeepEqual(now, before) {
 		path := field.NewPath("metadata")
 		errs = validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, path)
@@ -315,7 +313,8 @@ func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.Delet
 	grace, graceful := k.grace(obj, options)
 	switch {
 	case graceful && old.GetDeletionTimestamp() != nil:
-		return s.shorten(k, obj, options, grace)
+		s.shorten(k, obj, options)
+		return nil
 	case graceful:
 		obj.SetDeletionTimestamp(&metav1.Time{Time: s.time().Add(time.Duration(grace) * time.Second)})
 		obj.SetDeletionGracePeriodSeconds(&grace)
@@ -336,22 +335,31 @@ func (s *Server) delete(k *kind, key types.NamespacedName, options *metav1.Delet
 	return nil
 }
 
-// shorten treats the deletion of an object whose graceful deletion has begun.
-func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptions, grace int64) error {
+// shorten treats the deletion of an object whose graceful deletion has begun. The time counts from its beginning.
+func (s *Server) shorten(k *kind, obj client.Object, options *metav1.DeleteOptions) {
 	old := k.objects[client.ObjectKeyFromObject(obj)]
-	left := old.GetDeletionGracePeriodSeconds()
-	if left != nil && *left > 0 {
-		if options.GracePeriodSeconds == nil || grace >= *left {
-			return nil
-		}
-		now := s.time()
-		obj.SetDeletionTimestamp(&now)
-		obj.SetDeletionGracePeriodSeconds(&grace)
-		s.finishDelete(k, obj, old, grace)
-		return nil
+	given := old.GetDeletionGracePeriodSeconds()
+	if given == nil || *given == 0 {
+		s.finishDelete(k, obj, old, 0)
+		return
 	}
-	s.finishDelete(k, obj, old, 0)
-	return nil
+	if options.GracePeriodSeconds == nil {
+		return
+	}
+	grace := *options.GracePeriodSeconds
+	if grace < 0 {
+		grace = 1
+	}
+	if grace >= *given {
+		return
+	}
+	ends, now := old.GetDeletionTimestamp().Add(time.Duration(grace-*given)*time.Second), s.time()
+	if ends.Before(now.Time) {
+		ends, grace = now.Time, min(grace, 1)
+	}
+	obj.SetDeletionTimestamp(&metav1.Time{Time: ends})
+	obj.SetDeletionGracePeriodSeconds(&grace)
+	s.finishDelete(k, obj, old, grace)
 }
 
 // finishDelete stores the mark, and removes the object unless a node or a finalizer keeps it.

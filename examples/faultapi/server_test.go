@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +20,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/faultapi"
-	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
 var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes})
@@ -41,14 +43,24 @@ type probe struct {
 	ctx       context.Context
 	namespace string
 	bind      func(*corev1.Pod)
+	// watched returns what a watch shows of a Pod, from after the given version until it is deleted.
+	watched func(pod *corev1.Pod, version string) []watch.Event
+}
+
+func newScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
 }
 
 // TestSemantics runs the cases against the server in memory.
 func TestSemantics(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := manager.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	scheme := newScheme(t)
 	for _, tc := range cases() {
 		t.Run(tc.name, func(t *testing.T) {
 			server, err := faultapi.New(scheme, time.Now, &v1beta1.CloneSet{})
@@ -62,6 +74,15 @@ func TestSemantics(t *testing.T) {
 					t.Fatalf("Pod %s was not scheduled", pod.Name)
 				}
 			}
+			p.watched = func(pod *corev1.Pod, version string) []watch.Event {
+				var events []watch.Event
+				for _, e := range server.Events(pod) {
+					if after, err := strconv.ParseInt(version, 10, 64); err == nil && e.Version > after && e.Object.GetUID() == pod.UID {
+						events = append(events, watch.Event{Type: e.Type, Object: e.Object})
+					}
+				}
+				return events
+			}
 			if got := tc.run(p); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
@@ -72,7 +93,13 @@ func TestSemantics(t *testing.T) {
 // TestSemanticsOfRealServer runs the same cases against the real one.
 func TestSemanticsOfRealServer(t *testing.T) {
 	cp := env.Start(t)
-	c := controllertest.Client(t, cp)
+	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: newScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := config.InstallCRDs(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
 	namespace := env.Namespace(t)
 	for _, tc := range cases() {
 		t.Run(tc.name, func(t *testing.T) {
@@ -80,6 +107,19 @@ func TestSemanticsOfRealServer(t *testing.T) {
 			p.bind = func(pod *corev1.Pod) {
 				binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
 				p.must(c.SubResource("binding").Create(p.ctx, pod, binding))
+			}
+			p.watched = func(pod *corev1.Pod, version string) []watch.Event {
+				w, err := c.Watch(p.ctx, &corev1.PodList{}, client.InNamespace(pod.Namespace), client.MatchingFields{"metadata.name": pod.Name},
+					&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+				p.must(err)
+				defer w.Stop()
+				var events []watch.Event
+				for e := range w.ResultChan() {
+					if events = append(events, e); e.Type == watch.Deleted {
+						break
+					}
+				}
+				return events
 			}
 			if got := tc.run(p); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
@@ -195,7 +235,9 @@ type semantics struct {
 }
 
 func cases() []semantics {
-	return slices.Concat(createCases(), patchCases(), statusCases(), resizeCases(), deleteCases(), customCases(), otherCases())
+	return slices.Concat(
+		createCases(), patchCases(), updateCases(), statusCases(), resizeCases(), generationCases(), deleteCases(), shortenCases(), watchCases(), customCases(), revisionCases(), otherCases(),
+	)
 }
 
 func createCases() []semantics {
@@ -204,6 +246,13 @@ func createCases() []semantics {
 			pod := p.pod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodRunning })
 			return line(pod.UID != "", pod.ResourceVersion != "", !pod.CreationTimestamp.IsZero(), pod.Generation, pod.Status.Phase, pod.Status.QOSClass)
 		}, "true true true 1 Pending Burstable"},
+		{"create ignores what is the server's to say", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) {
+				pod.UID, pod.Generation, pod.CreationTimestamp = otherUID, 9, metav1.Unix(1, 0)
+				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1, 0)), ptr.To[int64](9)
+			})
+			return line(pod.UID != otherUID, pod.Generation, pod.CreationTimestamp.After(time.Unix(1, 0)), pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds)
+		}, "true 1 true <nil> <nil>"},
 		{"create of a name that is taken", func(p *probe) string {
 			pod := p.pod()
 			again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Spec: *pod.Spec.DeepCopy()}
@@ -278,14 +327,16 @@ func patchCases() []semantics {
 			return line(got, after.Finalizers)
 		}, "ok [example.test/b]"},
 		{"patch removes one owner by uid", func(p *probe) string {
+			a, b := p.cloneSet(), p.cloneSet() // owners that exist: the Pod would be collected as garbage otherwise
 			pod := p.pod(func(pod *corev1.Pod) {
-				pod.OwnerReferences = []metav1.OwnerReference{
-					{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"}, {APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "b"},
+				for _, owner := range []*v1beta1.CloneSet{a, b} {
+					pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: owner.Name, UID: owner.UID})
 				}
 			})
-			got := p.strategic(pod, "", `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"a"}]}}`)
-			return line(got, len(fresh(p, pod).OwnerReferences))
-		}, "ok 1"},
+			got := p.strategic(pod, "", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, a.UID))
+			left := fresh(p, pod).OwnerReferences
+			return line(got, len(left), left[0].UID == b.UID)
+		}, "ok 1 true"},
 		{"update with another uid", func(p *probe) string {
 			pod := p.pod()
 			pod.UID, pod.ResourceVersion = otherUID, ""
@@ -297,6 +348,155 @@ func patchCases() []semantics {
 			err := p.Client.Patch(p.ctx, obj, client.RawPatch(types.StrategicMergePatchType, []byte(uidPatch(pod.UID, `,"labels":{"a":"b"}`))))
 			return line(outcome(err), obj.UID == pod.UID, obj.Labels, obj.ResourceVersion == fresh(p, pod).ResourceVersion)
 		}, "ok true map[a:b app:probe] true"},
+	}
+}
+
+func updateCases() []semantics {
+	update := func(p *probe, pod *corev1.Pod, sub string) string {
+		if sub == "" {
+			return outcome(p.Update(p.ctx, pod))
+		}
+		return outcome(p.SubResource(sub).Update(p.ctx, pod))
+	}
+	stale := func(sub string) func(*probe) string {
+		return func(p *probe) string {
+			pod := p.pod()
+			p.strategic(pod, "", `{"metadata":{"labels":{"a":"b"}}}`)
+			pod.Status.Reason = "x"
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("200m")
+			return update(p, pod, sub)
+		}
+	}
+	return []semantics{
+		{"update with an old resourceVersion", stale(""), "409 Conflict"},
+		{"status update with an old resourceVersion", stale("status"), "409 Conflict"},
+		{"resize update with an old resourceVersion", stale("resize"), "409 Conflict"},
+		{"update without resourceVersion takes what is there", func(p *probe) string {
+			pod := p.pod()
+			p.strategic(pod, "", `{"metadata":{"labels":{"a":"b"}}}`)
+			pod.ResourceVersion, pod.Labels = "", map[string]string{"c": "d"}
+			return line(update(p, pod, ""), fresh(p, pod).Labels)
+		}, "ok map[c:d]"},
+		{"update that changes nothing keeps the version", func(p *probe) string {
+			pod := p.pod()
+			before := pod.ResourceVersion
+			pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+			got := update(p, pod, "")
+			return line(got, pod.ResourceVersion == before, fresh(p, pod).ResourceVersion == before)
+		}, "ok true true"},
+		{"update that leaves defaults out", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
+			})
+			before := pod.ResourceVersion
+			pod.Spec.TerminationGracePeriodSeconds, pod.Spec.RestartPolicy = nil, ""
+			delete(pod.Spec.Containers[0].Resources.Requests, corev1.ResourceMemory)
+			got := update(p, pod, "")
+			return line(got, *pod.Spec.TerminationGracePeriodSeconds, pod.Spec.RestartPolicy, pod.Spec.Containers[0].Resources.Requests.Memory(), pod.ResourceVersion == before)
+		}, "ok 30 Always 1Mi true"},
+		{"a refused update leaves the caller's object alone", func(p *probe) string {
+			pod := p.pod()
+			before := pod.ResourceVersion
+			pod.Spec.NodeSelector = map[string]string{"a": "b"}
+			got := update(p, pod, "")
+			return line(got, pod.Spec.NodeSelector, pod.ResourceVersion == before)
+		}, "422 Invalid spec map[a:b] true"},
+	}
+}
+
+// generationCases tell which writes a Pod's node has to take notice of.
+func generationCases() []semantics {
+	count := func(change func(p *probe, pod *corev1.Pod)) func(*probe) string {
+		return func(p *probe) string {
+			pod := p.pod()
+			before := fresh(p, pod)
+			change(p, pod)
+			after := fresh(p, pod)
+			return line(after.Generation-before.Generation, after.ResourceVersion != before.ResourceVersion)
+		}
+	}
+	patch := func(sub, body string) func(p *probe, pod *corev1.Pod) {
+		return func(p *probe, pod *corev1.Pod) { p.strategic(pod, sub, body) }
+	}
+	return []semantics{
+		{"generation: binding keeps it", func(p *probe) string {
+			pod := p.pod()
+			p.bind(pod)
+			after := fresh(p, pod)
+			return line(after.Generation, after.Spec.NodeName, after.ResourceVersion != pod.ResourceVersion)
+		}, "1 nowhere true"},
+		{"generation: metadata keeps it", count(patch("", `{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":[]}}`)), "0 true"},
+		{"generation: status keeps it", count(patch("status", `{"status":{"phase":"Running"}}`)), "0 true"},
+		{"generation: an image raises it", count(patch("", `{"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]}}`)), "1 true"},
+		{"generation: an image and a label raise it once", count(patch("", `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"app","image":"example.test/app:v2"}]}}`)), "1 true"},
+		{"generation: the same image keeps it", count(patch("", `{"spec":{"containers":[{"name":"app","image":"example.test/app:v1"}]}}`)), "0 false"},
+		{"generation: a resize raises it", count(patch("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`)), "1 true"},
+		{"generation: the same resources keep it", count(patch("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"0.1"}}}]}}`)), "0 false"},
+		{"generation: a refused change keeps it", count(patch("", `{"spec":{"hostNetwork":true}}`)), "0 false"},
+		{"generation: deletion raises it once", count(func(p *probe, pod *corev1.Pod) {
+			p.bind(pod)
+			p.must(p.Delete(p.ctx, pod))
+			p.must(p.Delete(p.ctx, pod, client.GracePeriodSeconds(3)))
+		}), "1 true"},
+	}
+}
+
+// shortenCases delete a Pod on a node twice: with its own 30 s, then otherwise.
+func shortenCases() []semantics {
+	twice := func(seconds int64, between ...string) func(*probe) string {
+		return func(p *probe) string {
+			pod := p.pod()
+			p.bind(pod)
+			p.must(p.Delete(p.ctx, pod))
+			for _, status := range between {
+				p.strategic(pod, "status", status)
+			}
+			first := fresh(p, pod)
+			got := outcome(p.Delete(p.ctx, pod, client.GracePeriodSeconds(seconds)))
+			second := fresh(p, pod)
+			return line(got, *second.DeletionGracePeriodSeconds, first.DeletionTimestamp.Sub(second.DeletionTimestamp.Time), second.ResourceVersion != first.ResourceVersion)
+		}
+	}
+	return []semantics{
+		{"second delete with less time counts from the first", twice(10), "ok 10 20s true"},
+		{"second delete with as much time", twice(30), "ok 30 0s false"},
+		{"second delete with more time", twice(31), "ok 30 0s false"},
+		{"second delete with less than no time", twice(-5), "ok 1 29s true"},
+		{"second delete of a Pod that has failed meanwhile", twice(10, `{"status":{"phase":"Failed"}}`), "ok 10 20s true"},
+	}
+}
+
+// watchCases tell what watches show of a deletion.
+func watchCases() []semantics {
+	shown := func(p *probe, pod *corev1.Pod, version string) string {
+		var parts []any
+		for _, e := range p.watched(pod, version) {
+			pod := e.Object.(*corev1.Pod)
+			parts = append(parts, e.Type, pod.DeletionTimestamp != nil, pod.Finalizers, pod.Labels)
+		}
+		return line(parts...)
+	}
+	return []semantics{
+		{"watch: the deletion of a Pod without node has two events", func(p *probe) string {
+			pod := p.pod()
+			p.must(p.Delete(p.ctx, pod))
+			return shown(p, pod, pod.ResourceVersion)
+		}, "MODIFIED true [] map[app:probe] DELETED true [] map[app:probe]"},
+		{"watch: the update that removes the last finalizer is never seen", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
+			p.must(p.Delete(p.ctx, pod))
+			p.strategic(pod, "", `{"metadata":{"labels":{"a":"b"},"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`)
+			return shown(p, pod, pod.ResourceVersion)
+		}, "MODIFIED true [example.test/f] map[app:probe] DELETED true [example.test/f] map[app:probe]"},
+		{"watch: a deletion has a version of its own", func(p *probe) string {
+			pod := p.pod(func(pod *corev1.Pod) { pod.Finalizers = []string{"example.test/f"} })
+			p.must(p.Delete(p.ctx, pod))
+			last := fresh(p, pod)
+			p.must(p.Client.Patch(p.ctx, pod, client.RawPatch(types.StrategicMergePatchType, []byte(`{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.test/f"]}}`))))
+			events := p.watched(pod, last.ResourceVersion)
+			deleted := events[0].Object.(*corev1.Pod)
+			return line(len(events), deleted.ResourceVersion != last.ResourceVersion, pod.ResourceVersion == last.ResourceVersion, pod.Finalizers)
+		}, "1 true true []"},
 	}
 }
 
@@ -482,11 +682,44 @@ func customCases() []semantics {
 		{"custom: strategic merge patch", func(p *probe) string {
 			return p.strategic(p.cloneSet(), "", `{"spec":{"replicas":5}}`)
 		}, "415 UnsupportedMediaType"},
+		{"custom: deletion that waits for a finalizer raises the generation once", func(p *probe) string {
+			cs := p.cloneSet()
+			p.must(p.Client.Patch(p.ctx, cs, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.test/f"]}}`))))
+			got := outcome(p.Delete(p.ctx, cs))
+			first := fresh(p, cs)
+			again := outcome(p.Delete(p.ctx, cs))
+			second := fresh(p, cs)
+			free := p.patch(cs, "", types.MergePatchType, `{"metadata":{"finalizers":null}}`)
+			return line(got, first.Generation, first.DeletionTimestamp != nil, *first.DeletionGracePeriodSeconds, again, second.ResourceVersion == first.ResourceVersion, free, p.gone(cs))
+		}, "ok 2 true 0 ok true ok true"},
 		{"custom: update without resourceVersion", func(p *probe) string {
 			cs := p.cloneSet()
 			cs.ResourceVersion = ""
 			return outcome(p.Update(p.ctx, cs))
 		}, "422 Invalid metadata.resourceVersion"},
+	}
+}
+
+// revisionCases: the data of a revision is compared byte by byte, and a patch writes all of the object anew.
+func revisionCases() []semantics {
+	labelled := func(data string) func(*probe) string {
+		return func(p *probe) string {
+			rev := &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},
+				Data:       runtime.RawExtension{Raw: json.RawMessage(data)}, Revision: 1,
+			}
+			p.must(p.Create(p.ctx, rev))
+			got := p.strategic(rev, "", `{"metadata":{"labels":{"a":"b"}}}`)
+			after := fresh(p, rev)
+			return line(got, len(after.Labels), string(after.Data.Raw))
+		}
+	}
+	return []semantics{
+		{"revisions keep directives in their data", labelled(`{"a":{"$patch":"replace","x":1}}`), `ok 1 {"a":{"$patch":"replace","x":1}}`},
+		{"revisions keep nulls in their data", labelled(`{"a":{"x":null}}`), `ok 1 {"a":{"x":null}}`},
+		{"revisions with characters of HTML in their data", labelled(`{"a":"<&>"}`), `422 Invalid data 0 {"a":"<&>"}`},
+		{"revisions with keys out of order in their data", labelled(`{"b":1,"a":1}`), `422 Invalid data 0 {"b":1,"a":1}`},
+		{"revisions with white space in their data", labelled(`{ "a": 1 }`), `422 Invalid data 0 { "a": 1 }`},
 	}
 }
 
@@ -507,6 +740,17 @@ func otherCases() []semantics {
 			p.strategic(claim, "", `{"metadata":{"finalizers":null}}`)
 			return line(protected, claim.Status.Phase, got, after.DeletionTimestamp != nil)
 		}, "true Pending ok true"},
+		{"revisions that wait for a finalizer get no generation", func(p *probe) string {
+			rev := &appsv1.ControllerRevision{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-", Finalizers: []string{"example.test/f"}},
+				Data:       runtime.RawExtension{Raw: json.RawMessage(`{"a":1}`)}, Revision: 1,
+			}
+			p.must(p.Create(p.ctx, rev))
+			got := outcome(p.Delete(p.ctx, rev))
+			after := fresh(p, rev)
+			free := p.strategic(rev, "", `{"metadata":{"finalizers":null}}`)
+			return line(got, after.Generation, after.DeletionTimestamp != nil, free, p.gone(rev))
+		}, "ok 0 true ok true"},
 		{"revisions have no generation and are deleted at once", func(p *probe) string {
 			rev := &appsv1.ControllerRevision{
 				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},

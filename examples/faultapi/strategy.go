@@ -128,7 +128,7 @@ func (customStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	switch sub {
 	case "":
 		setField(obj, "Status", old)
-		if !sameField(obj, old, "Spec") {
+		if !sameContent(obj, old) {
 			obj.SetGeneration(old.GetGeneration() + 1)
 		}
 	case statusSubresource:
@@ -217,6 +217,7 @@ func qosOf(pod *corev1.Pod) corev1.PodQOSClass {
 
 func (podStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 	pod, before := obj.(*corev1.Pod), old.(*corev1.Pod)
+	defaultPod(&pod.Spec)
 	switch sub {
 	case "":
 		pod.Status = before.Status

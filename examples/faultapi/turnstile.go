@@ -23,7 +23,7 @@ type Waiting struct {
 	fate      chan Fate
 }
 
-// Pass waits until the call is released.
+// Pass waits until the call is released, also when its context ends: what becomes of a call is the test's choice alone.
 func (t *Turnstile) Pass(_ context.Context, call Call) Fate {
 	t.mu.Lock()
 	if t.broken != nil {

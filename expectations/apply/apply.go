@@ -16,6 +16,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func stores(sources []Source) map[expectations.Store]expectations.Progress {
 // sameAsLive lists the matching objects live and reports whether the cache shows just those, and the version of the list.
 func (s Source) sameAsLive(ctx context.Context, live client.Reader, match func(metav1.Object) bool, within ...client.ListOption) (version string, same bool, err error) {
 	list := s.newList()
-	if err := live.List(ctx, list, append(within, s.Restrict...)...); err != nil {
+	if err := live.List(ctx, list, append(slices.Clone(s.Restrict), within...)...); err != nil {
 		return "", false, err
 	}
 	cached := s.Index.Versions(match)

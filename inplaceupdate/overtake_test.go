@@ -1,0 +1,705 @@
+package inplaceupdate_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podpatch"
+)
+
+type (
+	containerImages    = map[string]string
+	containerRefs      = map[string]inplaceupdate.RefMetadata
+	containerResources = map[string]corev1.ResourceRequirements
+	containerRecords   = map[string]inplaceupdate.ContainerRecord
+	superseded         = map[string][]string
+)
+
+// midway returns a Pod with the state, and unless nil the held change, of an update that is under way.
+func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.Grace) *corev1.Pod {
+	t.Helper()
+	pod := newPod(base)
+	put := func(key string, value any) {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[key] = string(raw)
+	}
+	if progress != nil {
+		put(stateKey, &inplaceupdate.State{Revision: "2", UpdateTimestamp: now, Progress: *progress})
+	}
+	if grace != nil {
+		put(graceKey, grace)
+	}
+	return pod
+}
+
+// startPlan starts a plan and returns the change without this package's annotations, and what they say.
+func startPlan(
+	t testing.TB, c *inplaceupdate.Config, pod *corev1.Pod, plan *inplaceupdate.Plan, seconds int32,
+) (change podpatch.Change, state inplaceupdate.State, grace *inplaceupdate.Grace) {
+	t.Helper()
+	raw, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err = c.Start(pod, plan, inplaceupdate.Target{Revision: "3", GraceSeconds: seconds}, after(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := json.Marshal(plan); err != nil || string(again) != string(raw) {
+		t.Errorf("Start modified the plan, which Pods share: %s, was %s", again, raw)
+	}
+	if err := json.Unmarshal([]byte(*change.Annotations[stateKey]), &state); err != nil {
+		t.Fatal(err)
+	}
+	if text := change.Annotations[graceKey]; text != nil {
+		grace = &inplaceupdate.Grace{}
+		if err := json.Unmarshal([]byte(*text), grace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(change.Annotations, stateKey)
+	delete(change.Annotations, graceKey)
+	return change, state, grace
+}
+
+// keys reads pairs of key and value; "-" stands for a key that is removed.
+func keys(pairs ...string) map[string]*string {
+	out := map[string]*string{}
+	for i := 0; i < len(pairs); i += 2 {
+		if out[pairs[i]] = &pairs[i+1]; pairs[i+1] == "-" {
+			out[pairs[i]] = nil
+		}
+	}
+	return out
+}
+
+func refLabels(pairs ...string) inplaceupdate.RefMetadata {
+	return inplaceupdate.RefMetadata{Labels: flat(pairs...)}
+}
+
+func refAnnotations(pairs ...string) inplaceupdate.RefMetadata {
+	return inplaceupdate.RefMetadata{Annotations: flat(pairs...)}
+}
+
+func flat(pairs ...string) map[string]string {
+	out := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[pairs[i]] = pairs[i+1]
+	}
+	return out
+}
+
+func limited(pairs ...string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: quantities(pairs...)}
+}
+
+// undelivered is a Pod in the middle of an update to revision 2, a plan from revision 2 to 3, and what reaches the Pod.
+type undelivered struct {
+	name     string
+	progress *inplaceupdate.Progress
+	grace    *inplaceupdate.Grace
+	plan     inplaceupdate.Plan
+	want     podpatch.Change // of what is delivered: the preconditions and the gate are not looked at
+	batch    string
+}
+
+// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of that update (U-9), so a plan
+// from 2 to 3 is silent about what is the same in both, delivered or not.
+func TestStartDeliversWhatAnEarlierUpdateDidNot(t *testing.T) {
+	for _, tc := range slices.Concat(pendingCases(), pendingMetadataCases(), pendingResourceCases(), heldCases()) {
+		t.Run(tc.name, func(t *testing.T) {
+			config := newConfig()
+			config.Priority = nil
+			pod := midway(t, newTemplate(), tc.progress, tc.grace)
+			change, state, _ := startPlan(t, config, pod, &tc.plan, 0)
+			got := podpatch.Change{
+				Labels: change.Labels, Annotations: change.Annotations, Images: change.Images, Resources: change.Resources,
+				AddFinalizers: change.AddFinalizers, RemoveFinalizers: change.RemoveFinalizers,
+			}
+			if tc.want.Annotations == nil {
+				tc.want.Annotations = keys()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("delivered (-want +got):\n%s", diff)
+			}
+			var batches []string
+			for _, b := range state.ContainerBatchesRecord {
+				batches = append(batches, strings.Join(b.Containers, " "))
+			}
+			if diff := cmp.Diff(tc.batch, strings.Join(batches, ", ")); diff != "" {
+				t.Errorf("containers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.want.Resources, state.BatchResources); diff != "" || state.UpdateResources != (len(tc.want.Resources) > 0) {
+				t.Errorf("resources to await, updateResources %v (-want +got):\n%s", state.UpdateResources, diff)
+			}
+		})
+	}
+}
+
+var app3 = inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
+
+func pendingCases() []undelivered {
+	return []undelivered{
+		{"U-28 no earlier update", nil, nil, app3, podpatch.Change{Images: app3.Images}, "app"},
+		{"U-28 an earlier update that has delivered all", &inplaceupdate.Progress{UpdateImages: true}, nil, app3, podpatch.Change{Images: app3.Images}, "app"},
+		{
+			"U-18 a pending image", &inplaceupdate.Progress{NextContainerImages: flat("log", "log:v2")},
+			nil, app3,
+			podpatch.Change{Images: flat("app", "app:v3", "log", "log:v2")},
+			"app log",
+		},
+		{
+			"U-18 a pending image of which the plan knows a newer one", &inplaceupdate.Progress{NextContainerImages: flat("app", "app:v2", "log", "log:v2")},
+			nil, app3,
+			podpatch.Change{Images: flat("app", "app:v3", "log", "log:v2")},
+			"app log",
+		},
+	}
+}
+
+func pendingMetadataCases() []undelivered {
+	return []undelivered{
+		{
+			"U-18 pending metadata", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": {Labels: flat("zone", "b"), Annotations: flat("cfg", "2")}}},
+			nil, app3,
+			podpatch.Change{Images: app3.Images, Labels: keys("zone", "b"), Annotations: keys("cfg", "2")},
+			"app log",
+		},
+		{
+			"U-7 pending metadata that the plan sets plainly", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": refLabels("zone", "b", "team", "x")}},
+			nil,
+			inplaceupdate.Plan{Labels: keys("zone", "c")},
+			podpatch.Change{Labels: keys("zone", "c", "team", "x")},
+			"log",
+		},
+		{
+			"U-7 pending metadata that the plan removes", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": refAnnotations("cfg", "2")}},
+			nil,
+			inplaceupdate.Plan{Annotations: keys("cfg", "-")},
+			podpatch.Change{Annotations: keys("cfg", "-")},
+			"",
+		},
+		{
+			"U-7 pending metadata that the plan gives to another container",
+			&inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": {Labels: flat("zone", "b"), Annotations: flat("cfg", "2")}}},
+			nil,
+			inplaceupdate.Plan{RefMetadata: containerRefs{"app": {Labels: flat("zone", "c"), Annotations: flat("cfg", "3")}}},
+			podpatch.Change{Labels: keys("zone", "c"), Annotations: keys("cfg", "3")},
+			"app",
+		},
+		{
+			"U-7 pending metadata of a container for which the plan has more", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": {Labels: flat("zone", "b", "team", "x"), Annotations: flat("cfg", "2", "a", "1")}}},
+			nil,
+			inplaceupdate.Plan{RefMetadata: containerRefs{"log": {Labels: flat("zone", "c"), Annotations: flat("cfg", "3")}}},
+			podpatch.Change{Labels: keys("zone", "c", "team", "x"), Annotations: keys("cfg", "3", "a", "1")},
+			"log",
+		},
+		{
+			"U-7 a pending annotation and a label of the same name", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": refAnnotations("zone", "b")}},
+			nil,
+			inplaceupdate.Plan{Labels: keys("zone", "c")},
+			podpatch.Change{Labels: keys("zone", "c"), Annotations: keys("zone", "b")},
+			"log",
+		},
+		{
+			"U-7 a pending label and an annotation of the same name", &inplaceupdate.Progress{NextContainerRefMetadata: containerRefs{"log": refLabels("zone", "b")}},
+			nil,
+			inplaceupdate.Plan{RefMetadata: containerRefs{"app": refAnnotations("zone", "c")}},
+			podpatch.Change{Labels: keys("zone", "b"), Annotations: keys("zone", "c")},
+			"app log",
+		},
+	}
+}
+
+func pendingResourceCases() []undelivered {
+	return []undelivered{
+		{
+			"U-21 [BUG] pending resources alone", &inplaceupdate.Progress{NextContainerResources: containerResources{"log": limited("cpu", "500m")}},
+			nil, app3,
+			podpatch.Change{Images: app3.Images, Resources: containerResources{"log": limited("cpu", "500m")}},
+			"app log",
+		},
+		{
+			"U-21 [BUG] pending resources, value by value", &inplaceupdate.Progress{NextContainerResources: containerResources{
+				"app": {Limits: quantities("cpu", "2"), Requests: quantities("cpu", "500m", "memory", "1Gi")},
+			}},
+			nil,
+			inplaceupdate.Plan{Resources: containerResources{"app": {Limits: quantities("cpu", "3"), Requests: quantities("memory", "2Gi")}, "log": limited("cpu", "1")}},
+			podpatch.Change{Resources: containerResources{
+				"app": {Limits: quantities("cpu", "3"), Requests: quantities("cpu", "500m", "memory", "2Gi")}, "log": limited("cpu", "1"),
+			}},
+			"app log",
+		},
+		{
+			"U-12 a resize that was not sent", &inplaceupdate.Progress{BatchResources: containerResources{"app": limited("cpu", "2")}},
+			nil, app3,
+			podpatch.Change{Images: app3.Images, Resources: containerResources{"app": limited("cpu", "2")}},
+			"app",
+		},
+		{
+			"U-12 a resize that was not sent, of which the plan knows a newer value",
+			&inplaceupdate.Progress{BatchResources: containerResources{"app": {Limits: quantities("cpu", "2"), Requests: quantities("cpu", "1")}}},
+			nil,
+			inplaceupdate.Plan{Resources: containerResources{"app": limited("cpu", "3")}},
+			podpatch.Change{Resources: containerResources{"app": {Limits: quantities("cpu", "3"), Requests: quantities("cpu", "1")}}},
+			"app",
+		},
+		{
+			"U-12 a resize that has arrived", &inplaceupdate.Progress{BatchResources: containerResources{"app": limited("cpu", "1000m")}},
+			nil, app3,
+			podpatch.Change{Images: app3.Images},
+			"app",
+		},
+	}
+}
+
+func heldCases() []undelivered {
+	held := func(metadata string) *inplaceupdate.Grace {
+		return &inplaceupdate.Grace{Revision: "2", GraceSeconds: 600, MetaDataPatch: []byte(metadata)}
+	}
+	full := held(`{"metadata":{"labels":{"x":"1","gone":null},"annotations":{"y":"1"},"finalizers":["f/2"],"$deleteFromPrimitiveList/finalizers":["f/1"]}}`)
+	full.ContainerImages, full.ContainerResources = containerImages{"app": "app:v2", "log": "log:v2"}, containerResources{"app": limited("cpu", "2")}
+	full.ContainerRefMetadata = containerRefs{"log": refLabels("zone", "b")}
+	other := *full
+	other.Revision = "1"
+	return []undelivered{
+		{
+			"U-14 all that a grace period holds back", &inplaceupdate.Progress{}, full,
+			inplaceupdate.Plan{Labels: keys("z", "1")},
+			podpatch.Change{
+				Labels: keys("x", "1", "gone", "-", "z", "1", "zone", "b"), Annotations: keys("y", "1"), AddFinalizers: []string{"f/2"}, RemoveFinalizers: []string{"f/1"},
+				Images: full.ContainerImages, Resources: full.ContainerResources,
+			},
+			"app log",
+		},
+		{
+			"U-14 what the plan says comes first", &inplaceupdate.Progress{}, full,
+			inplaceupdate.Plan{
+				Labels: keys("x", "-", "zone", "c"), Annotations: keys("y", "2"), AddFinalizers: []string{"f/1", "f/3"}, RemoveFinalizers: []string{"f/2"},
+				Images: containerImages{"app": "app:v3"}, Resources: containerResources{"app": limited("cpu", "3")},
+			},
+			podpatch.Change{
+				Labels: keys("x", "-", "gone", "-", "zone", "c"), Annotations: keys("y", "2"), AddFinalizers: []string{"f/1", "f/3"}, RemoveFinalizers: []string{"f/2"},
+				Images: containerImages{"app": "app:v3", "log": "log:v2"}, Resources: containerResources{"app": limited("cpu", "3")},
+			},
+			"app log",
+		},
+		{
+			"U-14 the plan agrees about finalizers", &inplaceupdate.Progress{}, full,
+			inplaceupdate.Plan{AddFinalizers: []string{"f/2"}, RemoveFinalizers: []string{"f/1"}},
+			podpatch.Change{
+				Labels: keys("x", "1", "gone", "-", "zone", "b"), Annotations: keys("y", "1"), AddFinalizers: []string{"f/2"}, RemoveFinalizers: []string{"f/1"},
+				Images: full.ContainerImages, Resources: full.ContainerResources,
+			},
+			"app log",
+		},
+		{
+			"U-7 a label held back that a container reads by now", &inplaceupdate.Progress{}, held(`{"metadata":{"labels":{"zone":"b","x":"1"},"annotations":{"zone":"b"}}}`),
+			inplaceupdate.Plan{RefMetadata: containerRefs{"app": refLabels("zone", "c")}},
+			podpatch.Change{Labels: keys("zone", "c", "x", "1"), Annotations: keys("zone", "b")},
+			"app",
+		},
+		{
+			"U-7 an annotation held back that a container reads by now", &inplaceupdate.Progress{}, held(`{"metadata":{"labels":{"zone":"b"},"annotations":{"zone":"b","y":"1"}}}`),
+			inplaceupdate.Plan{RefMetadata: containerRefs{"app": refAnnotations("zone", "c")}},
+			podpatch.Change{Labels: keys("zone", "b"), Annotations: keys("zone", "c", "y", "1")},
+			"app",
+		},
+		{
+			"U-15 a grace annotation of another revision holds nothing", &inplaceupdate.Progress{}, &other,
+			inplaceupdate.Plan{Labels: keys("z", "1")},
+			podpatch.Change{Labels: keys("z", "1")},
+			"",
+		},
+	}
+}
+
+// TestStartDropsTheGraceAnnotation: the change in it was taken over or is of another revision, so it must not be applied
+// later (U-15). A grace period of the new update holds all of it back again.
+func TestStartDropsTheGraceAnnotation(t *testing.T) {
+	held := &inplaceupdate.Grace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
+	plan := &inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
+	for _, tc := range []struct {
+		name    string
+		key     string
+		seconds int32
+		want    *inplaceupdate.Grace
+	}{
+		{"U-14 the new update has none", graceKey, 0, nil},
+		{"U-14 the new update has none, older name", oldGrace, 0, nil},
+		{"U-14 the new update has one", graceKey, 30, &inplaceupdate.Grace{
+			Revision: "3", ContainerImages: containerImages{"app": "app:v3", "log": "log:v2"}, MetaDataPatch: []byte(`{"metadata":{}}`), GraceSeconds: 30,
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := midway(t, newTemplate(), &inplaceupdate.Progress{}, held)
+			text := pod.Annotations[graceKey]
+			delete(pod.Annotations, graceKey)
+			pod.Annotations[tc.key] = text
+			config := newConfig()
+			config.Priority = nil
+			_, _, grace := startPlan(t, config, pod, plan, tc.seconds)
+			if diff := cmp.Diff(tc.want, grace); diff != "" {
+				t.Errorf("held back (-want +got):\n%s", diff)
+			}
+			change, err := config.Start(pod, plan, inplaceupdate.Target{Revision: "3", GraceSeconds: tc.seconds}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pod = write(t, pod, change); config.InGracePeriod(pod) != (tc.want != nil) {
+				t.Errorf("annotations %v", pod.Annotations)
+			}
+		})
+	}
+}
+
+// TestStartInheritsWhatIsUnfinished: a new update is complete only when the earlier one would be, in the containers that it
+// leaves alone, and an image that the earlier one asked for proves nothing in those that it changes (U-13, U-23, U-28).
+func TestStartInheritsWhatIsUnfinished(t *testing.T) {
+	for _, tc := range append(inheritedImages(), inheritedWaits(t)...) {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := midway(t, newTemplate(image("app", "app:v2")), tc.progress, nil)
+			tc.pod(pod)
+			_, state, _ := startPlan(t, newConfig(), pod, &tc.plan, 0)
+			if diff := cmp.Diff(tc.want, state.Progress); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// inherited is a Pod whose app is to run app:v2, what an update to it has written, a plan, and what a start writes.
+type inherited struct {
+	name     string
+	pod      func(*corev1.Pod)
+	progress *inplaceupdate.Progress
+	plan     inplaceupdate.Plan
+	want     inplaceupdate.Progress
+}
+
+// appRuns edits what the node reports about app.
+func appRuns(image, id string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].ImageID = image, id
+	}
+}
+
+var labelled = inplaceupdate.Plan{Labels: keys("x", "1")}
+
+func inheritedImages() []inherited {
+	first := appRuns("app:v1", "sha256:1")
+	all := func(edits ...func(*corev1.Pod)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			for _, edit := range edits {
+				edit(pod)
+			}
+		}
+	}
+	silent := func(name string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = slices.DeleteFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
+		}
+	}
+	back := inplaceupdate.Plan{Images: containerImages{"app": "app:v1"}}
+	progress := func(records containerRecords, images superseded) *inplaceupdate.Progress {
+		return &inplaceupdate.Progress{LastContainerStatuses: records, UpdateImages: true, SupersededImages: images}
+	}
+	old := func(images superseded) *inplaceupdate.Progress {
+		return progress(containerRecords{"app": {ImageID: "sha256:1"}}, images)
+	}
+	images := func(id string, images superseded) inplaceupdate.Progress {
+		return *progress(containerRecords{"app": {ImageID: id}}, images)
+	}
+	return []inherited{
+		{"U-24 no earlier update", first, nil, labelled, inplaceupdate.Progress{}},
+		{"U-13 left alone, runs the old image", first, old(nil), labelled, images("sha256:1", nil)},
+		{"U-13 left alone, and so are the images before", first, old(superseded{"app": {"app:v0"}, "log": {"log:v0"}}), labelled, images("sha256:1", superseded{"app": {"app:v0"}})},
+		{"U-23 left alone, runs an image that was overtaken", appRuns("app:v0", "sha256:0"), old(superseded{"app": {"app:v0"}}), labelled, images("sha256:1", superseded{"app": {"app:v0"}})},
+		{"U-23 left alone, not reported", silent("app"), old(nil), labelled, images("sha256:1", nil)},
+		{"U-23 left alone, runs the new image", appRuns("app:v2", "sha256:2"), old(superseded{"app": {"app:v0"}}), labelled, inplaceupdate.Progress{}},
+		{"U-28 changed again, the first still runs", first, old(nil), app3, images("sha256:1", superseded{"app": {"app:v2"}})},
+		{"U-28 changed a third time", first, old(superseded{"app": {"app:v0"}}), app3, images("sha256:1", superseded{"app": {"app:v0", "app:v2"}})},
+		{"U-28 changed again, an overtaken one runs", appRuns("app:v0", "sha256:0"), old(superseded{"app": {"app:v0"}}), app3, images("sha256:0", superseded{"app": {"app:v0", "app:v2"}})},
+		{"U-28 each image once", first, old(superseded{"app": {"app:v2"}}), app3, images("sha256:1", superseded{"app": {"app:v2"}})},
+		{"U-28 back to an image that was overtaken", first, old(superseded{"app": {"app:v1"}}), back, images("sha256:1", superseded{"app": {"app:v2"}})},
+		{"U-28 changed after the earlier update was done", appRuns("app:v2", "sha256:2"), old(superseded{"app": {"app:v0"}}), app3, images("sha256:2", nil)},
+		{"U-28 an earlier update of another container", appRuns("app:v2", "sha256:2"), &inplaceupdate.Progress{LastContainerStatuses: containerRecords{"log": {ImageID: "sha256:log"}}}, app3, images("sha256:2", nil)},
+		{"U-13 not reported yet", func(pod *corev1.Pod) { pod.Status.ContainerStatuses = nil }, nil, app3, images("", superseded{"app": {"app:v2"}})},
+		{"U-13 reported without an image ID", appRuns("app:v2", ""), nil, app3, images("", superseded{"app": {"app:v2"}})},
+		{"U-13 two containers left alone", all(first, silent("log")), progress(containerRecords{"app": {ImageID: "sha256:1"}, "log": {ImageID: "sha256:log"}}, superseded{"app": {"app:v0"}, "log": {"log:v0"}}), labelled, *progress(containerRecords{"app": {ImageID: "sha256:1"}, "log": {ImageID: "sha256:log"}}, superseded{"app": {"app:v0"}, "log": {"log:v0"}})},
+		{"U-28 two containers changed again", all(silent("app"), silent("log")), nil, inplaceupdate.Plan{Images: containerImages{"app": "app:v3", "log": "log:v3"}}, *progress(containerRecords{"app": {}, "log": {}}, superseded{"app": {"app:v2"}, "log": {"log:v1"}})},
+	}
+}
+
+func inheritedWaits(t *testing.T) []inherited {
+	recorded := containerRecords{"app": {ImageID: "sha256:1"}}
+	slow := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources = nil }
+	return []inherited{
+		{"U-23 resources that are not given yet", slow, &inplaceupdate.Progress{UpdateResources: true}, labelled, inplaceupdate.Progress{UpdateResources: true}},
+		{"U-23 resources that are given", func(*corev1.Pod) {}, &inplaceupdate.Progress{UpdateResources: true}, labelled, inplaceupdate.Progress{}},
+		{"U-23 resources that nobody asked for", slow, &inplaceupdate.Progress{}, labelled, inplaceupdate.Progress{}},
+		{"U-23 env that is not reported yet", func(*corev1.Pod) {}, &inplaceupdate.Progress{UpdateEnvFromMetadata: true}, labelled, inplaceupdate.Progress{UpdateEnvFromMetadata: true}},
+		{"U-23 env that is reported", func(pod *corev1.Pod) { report(t, pod) }, &inplaceupdate.Progress{UpdateEnvFromMetadata: true}, labelled, inplaceupdate.Progress{}},
+		{"U-23 env that nobody waits for", func(*corev1.Pod) {}, &inplaceupdate.Progress{}, labelled, inplaceupdate.Progress{}},
+		{
+			"U-23 all of it", func(pod *corev1.Pod) { appRuns("app:v1", "sha256:1")(pod); slow(pod) }, &inplaceupdate.Progress{LastContainerStatuses: recorded, UpdateImages: true, UpdateResources: true, UpdateEnvFromMetadata: true}, labelled,
+			inplaceupdate.Progress{LastContainerStatuses: recorded, UpdateImages: true, UpdateResources: true, UpdateEnvFromMetadata: true},
+		},
+	}
+}
+
+// TestCompletionOfOvertakingUpdates plays updates that follow each other before the node has done anything. Completion is
+// judged against what each container ran when its own image was changed.
+func TestCompletionOfOvertakingUpdates(t *testing.T) {
+	v1 := newTemplate()
+	app2 := newTemplate(image("app", "app:v2"))
+	both := newTemplate(image("app", "app:v2"), image("log", "log:v2"))
+	labelled := newTemplate(image("app", "app:v2"), label("x", "1"))
+	moved := newTemplate(image("app", "app:v2"), label("x", "1"), limits(0, "cpu", "2"))
+	third := newTemplate(image("app", "app:v3"), label("x", "1"))
+	waits := func(containers ...string) []string {
+		var out []string
+		for _, name := range containers {
+			out = append(out, "ImageNotRunning status.containerStatuses["+name+"].imageID")
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name      string
+		templates []*template
+		app, log  string // what runs
+		want      []string
+	}{
+		{"U-23 a label overtakes, the first image runs", []*template{v1, app2, labelled}, "app:v1", "log:v1", waits("app")},
+		{"U-23 a label overtakes, the image runs", []*template{v1, app2, labelled}, "app:v2", "log:v1", nil},
+		{"U-23 a label and back, the first image runs", []*template{v1, app2, labelled, app2}, "app:v1", "log:v1", waits("app")},
+		{"U-23 another container overtakes, nothing runs", []*template{v1, app2, both}, "app:v1", "log:v1", waits("app", "log")},
+		{"U-23 another container overtakes, the first runs", []*template{v1, app2, both}, "app:v2", "log:v1", waits("log")},
+		{"U-23 another container overtakes, the second runs", []*template{v1, app2, both}, "app:v1", "log:v2", waits("app")},
+		{"U-23 another container overtakes, both run", []*template{v1, app2, both}, "app:v2", "log:v2", nil},
+		{"U-28 overtaken, a label later, the overtaken image runs", []*template{v1, app2, third, newTemplate(image("app", "app:v3"))}, "app:v2", "log:v1", waits("app")},
+		{"U-28 overtaken, a label later, the wanted image runs", []*template{v1, app2, third, newTemplate(image("app", "app:v3"))}, "app:v3", "log:v1", nil},
+		{"U-25 overtaken, and that image has no tag", []*template{v1, newTemplate(image("app", "app")), newTemplate(image("app", "app:v3"))}, "app:latest", "log:v1", waits("app")},
+		{"U-28 there and back, the image in between runs", []*template{v1, app2, v1}, "app:v2", "log:v1", waits("app")},
+		{"U-28 there and back, nothing has moved", []*template{v1, app2, v1}, "app:v1", "log:v1", nil},
+		{"U-12 a label and a resize overtake, the first image runs", []*template{v1, app2, labelled, moved}, "app:v1", "log:v1", waits("app")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			config := newConfig()
+			pod := newPod(tc.templates[0])
+			for i, to := range tc.templates[1:] {
+				pod = write(t, pod, mustStart(t, config, pod, tc.templates[i], to, inplaceupdate.Target{Revision: "r"}, now))
+			}
+			catchUp(pod)
+			for i, runs := range []string{tc.app, tc.log} {
+				pod.Status.ContainerStatuses[i].Image, pod.Status.ContainerStatuses[i].ImageID = runs, "sha256:"+runs
+			}
+			step := mustNext(t, config, pod, now)
+			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+		})
+	}
+}
+
+// TestBatchResources follows the resources of two batches through the state: given, awaited, and let go of in the end, when
+// an autoscaler may have them.
+func TestBatchResources(t *testing.T) {
+	setup := []func(*template){priority(0, 10), priority(1, 0), requests(1, "cpu", "100m"), limits(1, "cpu", "1")}
+	from := newTemplate(setup...)
+	to := newTemplate(append(setup, limits(0, "cpu", "2"), limits(1, "cpu", "2"))...)
+	type resources = containerResources
+	type seen struct {
+		What                      string
+		Batch, Next, Sent         resources
+		UpdateResources, Complete bool
+	}
+	for _, lost := range []bool{false, true} {
+		name := map[bool]string{false: "U-18 U-21 each batch has its own", true: "U-12 requests for resizes get lost"}[lost]
+		t.Run(name, func(t *testing.T) {
+			config := newConfig()
+			pod := newPod(from)
+			var got []seen
+			record := func(what string, change podpatch.Change, complete bool) {
+				sent := change.Resources
+				if lost && strings.HasPrefix(what, "batch") {
+					change.Resources = nil
+				}
+				pod = write(t, pod, change)
+				catchUp(pod)
+				state, err := config.State(pod)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, seen{what, state.BatchResources, state.NextContainerResources, sent, state.UpdateResources, complete})
+			}
+			next := func(what string) {
+				step := mustNext(t, config, pod, now)
+				if !step.Change.IsEmpty() && (step.Change.UID != pod.UID || step.Change.ResourceVersion != pod.ResourceVersion) {
+					t.Errorf("%s is not bound to the Pod it was decided on: %+v", what, step.Change)
+				}
+				record(what, step.Change, step.Complete)
+			}
+			app, log := resources{"app": limited("cpu", "2")}, resources{"log": limited("cpu", "2")}
+			record("batch 1", mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now), false)
+			want := []seen{{"batch 1", app, log, app, true, false}}
+			if lost {
+				next("again")
+				want = append(want, seen{"again", app, log, app, true, false})
+			}
+			next("batch 2")
+			want = append(want, seen{"batch 2", log, nil, log, true, false})
+			if lost {
+				next("again")
+				want = append(want, seen{"again", log, nil, log, true, false})
+			}
+			next("end")
+			next("nothing left")
+			want = append(want, seen{"end", nil, nil, nil, true, true}, seen{"nothing left", nil, nil, nil, true, true})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPostponed: each kind of work waits under its own name, and what a container does not need is not written.
+func TestPostponed(t *testing.T) {
+	from := newTemplate(priority(0, 10), priority(1, 0))
+	zone, cpu := containerRefs{"log": refLabels("zone", "b")}, containerResources{"log": limited("cpu", "1")}
+	first := &inplaceupdate.PreCheck{ContainersRequiredReady: []string{"app"}}
+	for _, tc := range []struct {
+		name string
+		plan inplaceupdate.Plan
+		want inplaceupdate.Progress
+	}{
+		{"U-18 nothing", app3, inplaceupdate.Progress{}},
+		{"U-18 an image", inplaceupdate.Plan{Images: flat("app", "app:v3", "log", "log:v2")}, inplaceupdate.Progress{NextContainerImages: flat("log", "log:v2"), PreCheckBeforeNext: first}},
+		{"U-18 metadata", inplaceupdate.Plan{Images: app3.Images, RefMetadata: zone}, inplaceupdate.Progress{NextContainerRefMetadata: zone, PreCheckBeforeNext: first}},
+		{"U-21 [BUG] resources", inplaceupdate.Plan{Images: app3.Images, Resources: cpu}, inplaceupdate.Progress{NextContainerResources: cpu, PreCheckBeforeNext: first}},
+		{
+			"U-18 several containers of a kind",
+			inplaceupdate.Plan{
+				Images: flat("app", "app:v3", "log", "log:v2", "mesh", "mesh:v2"), RefMetadata: containerRefs{"log": refLabels("zone", "b"), "mesh": refAnnotations("cfg", "2")},
+				Resources: containerResources{"log": limited("cpu", "1"), "mesh": limited("cpu", "1")},
+			},
+			inplaceupdate.Progress{
+				NextContainerImages: flat("log", "log:v2", "mesh", "mesh:v2"), NextContainerRefMetadata: containerRefs{"log": refLabels("zone", "b"), "mesh": refAnnotations("cfg", "2")},
+				NextContainerResources: containerResources{"log": limited("cpu", "1"), "mesh": limited("cpu", "1")}, PreCheckBeforeNext: first,
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			base := from.DeepCopy()
+			base.Spec.Containers = append(base.Spec.Containers, corev1.Container{Name: "mesh", Image: "mesh:v1"})
+			priority(2, 0)(base)
+			change, state, _ := startPlan(t, newConfig(), newPod(base), &tc.plan, 0)
+			got := inplaceupdate.Progress{
+				NextContainerImages: state.NextContainerImages, NextContainerRefMetadata: state.NextContainerRefMetadata,
+				NextContainerResources: state.NextContainerResources, PreCheckBeforeNext: state.PreCheckBeforeNext,
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("postponed (-want +got):\n%s", diff)
+			}
+			want := podpatch.Change{
+				UID: "u1", Annotations: keys(), Images: app3.Images, Force: true,
+				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: inplaceupdate.ReasonStart}},
+			}
+			if diff := cmp.Diff(want, change); diff != "" {
+				t.Errorf("first batch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnsentResize is about which of the resources in the state the Pod does not have. They are sent again as they are.
+func TestUnsentResize(t *testing.T) {
+	of := func(r corev1.ResourceRequirements) containerResources { return containerResources{"app": r} }
+	for _, tc := range []struct { // app has requests cpu 100m and memory 64Mi, limits cpu 1
+		name string
+		has  containerResources
+		want containerResources
+	}{
+		{"U-12 nothing given", nil, nil},
+		{"U-12 the limit is there", of(limited("cpu", "1")), nil},
+		{"U-12 the limit is there, spelled otherwise", of(limited("cpu", "1000m")), nil},
+		{"U-12 another limit", of(limited("cpu", "2")), of(limited("cpu", "2"))},
+		{"U-12 a limit that is not there", of(limited("memory", "1Gi")), of(limited("memory", "1Gi"))},
+		{"U-12 another request", of(corev1.ResourceRequirements{Requests: quantities("cpu", "200m")}), of(corev1.ResourceRequirements{Requests: quantities("cpu", "200m")})},
+		{
+			"U-12 one of two requests, and the limit is there", of(corev1.ResourceRequirements{Limits: quantities("cpu", "1"), Requests: quantities("cpu", "100m", "memory", "1Gi")}),
+			of(corev1.ResourceRequirements{Limits: quantities("cpu", "1"), Requests: quantities("cpu", "100m", "memory", "1Gi")}),
+		},
+		{"one of two containers", containerResources{"app": limited("cpu", "1"), "log": limited("cpu", "1")}, containerResources{"log": limited("cpu", "1")}},
+		{
+			"both containers",
+			containerResources{"app": limited("cpu", "2"), "log": limited("cpu", "1")},
+			containerResources{"app": limited("cpu", "2"), "log": limited("cpu", "1")},
+		},
+		{"U-12 a native sidecar", containerResources{"proxy": limited("cpu", "1")}, containerResources{"proxy": limited("cpu", "1")}},
+		{"a container that the Pod does not have", containerResources{"gone": limited("cpu", "1")}, nil},
+	} {
+		for _, inSpec := range []bool{false, true} {
+			name := tc.name + map[bool]string{false: "", true: ", older API servers"}[inSpec]
+			t.Run(name, func(t *testing.T) {
+				config := newConfig()
+				config.ResizeInSpec = inSpec
+				pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)
+				step := mustNext(t, config, pod, now)
+				if diff := cmp.Diff(tc.want, step.Change.Resources); diff != "" || step.Complete != (tc.want == nil) {
+					t.Errorf("sent (-want +got), complete %v:\n%s", step.Complete, diff)
+				}
+				if tc.want != nil && step.Change.ResizeInSpec != inSpec {
+					t.Errorf("ResizeInSpec = %v", step.Change.ResizeInSpec)
+				}
+			})
+		}
+	}
+}
+
+// TestEndOfAnUpdate is the one write with which an update is over: the gate opens, and the resources are let go of.
+func TestEndOfAnUpdate(t *testing.T) {
+	given := &inplaceupdate.Progress{UpdateResources: true, BatchResources: containerResources{"app": limited("cpu", "1")}}
+	done := `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null,"updateResources":true}`
+	for _, tc := range []struct {
+		name     string
+		progress *inplaceupdate.Progress
+		closed   bool
+		key      string
+		want     map[string]*string
+	}{
+		{"U-26 nothing to let go of, open", &inplaceupdate.Progress{UpdateImages: true}, false, stateKey, nil},
+		{"U-26 nothing to let go of, closed", &inplaceupdate.Progress{UpdateImages: true}, true, stateKey, nil},
+		{"U-26 resources, open", given, false, stateKey, keys(stateKey, done)},
+		{"U-26 resources, closed", given, true, stateKey, keys(stateKey, done)},
+		{"U-26 resources, closed, older name", given, true, oldState, keys(stateKey, done, oldState, "-")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := midway(t, newTemplate(), tc.progress, nil)
+			text := pod.Annotations[stateKey]
+			delete(pod.Annotations, stateKey)
+			pod.Annotations[tc.key] = text
+			want := inplaceupdate.Step{Complete: true, Change: podpatch.Change{Annotations: tc.want}}
+			if tc.closed {
+				pod.Status.Conditions[0].Status = corev1.ConditionFalse
+				want.Change.Conditions = []corev1.PodCondition{{Type: gate, Status: corev1.ConditionTrue}}
+			}
+			if !want.Change.IsEmpty() {
+				want.Change.UID, want.Change.ResourceVersion = "u1", "1"
+			}
+			if diff := cmp.Diff(want, mustNext(t, newConfig(), pod, now)); diff != "" {
+				t.Errorf("Next (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
