@@ -1,8 +1,8 @@
 package inplaceupdate
 
 import (
-	"slices"
 	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"

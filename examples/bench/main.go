@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,7 +38,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/kruise-manager", "manager to measure; it is given --kubeconfig")
-	flag.StringVar(&o.managerArgs, "manager-args", "", "further arguments of the manager, separated by spaces")
+	flag.StringVar(&o.managerArgs, "manager-args", "--metrics-addr=0 --health-probe-addr=0 --enable-pprof=false", "further arguments of the manager, separated by spaces")
 	flag.StringVar(&o.agent, "agent", "kruise-manager", "beginning of the user agents whose requests are counted")
 	flag.IntVar(&o.pods, "pods", 500, "Pods of the CloneSet")
 	flag.IntVar(&o.nodes, "nodes", 20, "simulated Nodes")
@@ -102,13 +103,27 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 		return nil, fmt.Errorf("creating the manager's log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
 	args := append([]string{"--kubeconfig", kubeconfig}, strings.Fields(o.managerArgs)...)
 	cmd := exec.CommandContext(ctx, o.manager, args...)
 	cmd.Stdout, cmd.Stderr = file, file
+	// No webhook configurations are installed; the server is kept off the machine's other addresses and a fixed port.
+	cmd.Env = append(os.Environ(), "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.manager, err)
 	}
 	return &process{cmd: cmd, log: log}, nil
+}
+
+func freePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 func (p *process) stop() error {

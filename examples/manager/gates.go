@@ -51,11 +51,16 @@ func ParseGates(text string) (map[apps.Gate]bool, error) {
 			set[gate] = on
 		}
 	}
-	for gate, spec := range specs {
+	addStages(set, stages)
+	return apps.ResolveGates(set), nil
+}
+
+// addStages sets the gates of stages that were not named themselves.
+func addStages(set map[apps.Gate]bool, stages map[apps.Stage]bool) {
+	for gate, spec := range apps.GateSpecs() {
 		on, all := stages[spec.Stage]
 		if _, named := set[gate]; all && !named && (!on || isBuilt(gate)) {
 			set[gate] = on
 		}
 	}
-	return apps.ResolveGates(set), nil
 }

@@ -4,21 +4,31 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -27,23 +37,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
-
-// Options of the manager. The zero value runs every controller whose CRD is there, without leader election and without
-// opening a port.
-type Options struct {
-	// Gates are the feature gates; nil stands for the defaults.
-	Gates map[apps.Gate]bool
-	// MetricsAddress is where metrics are served; empty serves none.
-	MetricsAddress string
-	// CloneSetWorkers is how many CloneSets are reconciled side by side; 0 means 3.
-	CloneSetWorkers int
-	// ExcludePreparingDelete is the global form of the CloneSet field of that name (C-30).
-	ExcludePreparingDelete bool
-	// Version is part of the user agent.
-	Version string
-	// Registry takes the controllers' metrics; nil stands for controller-runtime's.
-	Registry prometheus.Registerer
-}
 
 // AddToScheme registers every type that the controllers use.
 func AddToScheme(scheme *runtime.Scheme) error {
@@ -66,43 +59,158 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// Run runs the controllers until ctx ends. It returns an error when the API server cannot be reached or a controller cannot
-// be set up. Loggers come from ctx.
+// Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled, because
+// objects that are stored in an older version reach a cache through them; the controllers follow when the webhooks are proven
+// to serve, on the replica that leads. It returns an error when the API server cannot be reached, an address is taken, or a
+// controller cannot be set up. Loggers come from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	log := logr.FromContextOrDiscard(ctx)
 	config = rest.CopyConfig(config)
-	// The API server's priority and fairness shares requests out better than a fixed rate here could.
-	config.QPS, config.Burst = -1, 0
+	config.QPS, config.Burst = options.QPS, options.Burst
+	if options.QPS == 0 {
+		config.QPS = -1
+	}
 	config.UserAgent = userAgent(options.Version, "manager")
+	options.Gates = orGates(options.Gates)
+	options.Registry = orDefault[prometheus.Registerer](options.Registry, metrics.Registry)
 
-	scheme := runtime.NewScheme()
-	if err := AddToScheme(scheme); err != nil {
-		return fmt.Errorf("registering API types: %w", err)
-	}
-	metricsAddress := options.MetricsAddress
-	if metricsAddress == "" {
-		metricsAddress = "0"
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Logger: log,
-		Metrics: metricsserver.Options{BindAddress: metricsAddress},
-		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		// Whoever embeds this may run several managers in one process, one after the other.
-		// The plain queue, because controller-runtime's priority queue can hang when it is stopped while it hands an item out.
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(false)},
-		// Writes go through a client per controller, which names itself.
-		Client: client.Options{},
-	})
-	if err != nil {
-		return fmt.Errorf("building the manager for %s: %w", config.Host, err)
-	}
 	version, err := serverVersion(config)
 	if err != nil {
 		return err
 	}
 	log.Info("connected", "server", config.Host, "version", version)
+	direct, err := NewClient(config)
+	if err != nil {
+		return err
+	}
+	if err := prepare(ctx, direct, options); err != nil {
+		return err
+	}
+	ctrlOptions, err := managerOptions(ctx, config, options)
+	if err != nil {
+		return err
+	}
+	serving := always
+	if options.Webhooks != nil {
+		server, ready, err := newWebhooks(direct, options, log)
+		if err != nil {
+			return err
+		}
+		ctrlOptions.WebhookServer, serving = server, ready
+	}
+	mgr, err := ctrl.NewManager(config, ctrlOptions)
+	if err != nil {
+		return fmt.Errorf("building the manager for %s: %w", config.Host, err)
+	}
+	if err := errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
+		mgr.Add(&launcher{mgr: mgr, config: config, options: options, version: version, serving: serving}),
+		reportLeadership(mgr, options.Registry),
+	); err != nil {
+		return fmt.Errorf("building the manager: %w", err)
+	}
+	if options.Webhooks != nil {
+		_ = mgr.GetWebhookServer() // has it started with the manager
+	}
+	return mgr.Start(ctx)
+}
+
+func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {
+	if gates == nil {
+		return apps.DefaultGates()
+	}
+	return gates
+}
+
+func always(context.Context) error { return nil }
+
+// prepare creates the namespace that is written to, if need be.
+func prepare(ctx context.Context, c client.Client, options Options) error {
+	var names []string
+	if options.Webhooks != nil {
+		names = append(names, options.Webhooks.Namespace)
+	}
+	if options.LeaderElection != nil {
+		names = append(names, options.LeaderElection.Namespace)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err := ensureNamespace(ctx, c, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// managerOptions are those of the controller-runtime manager.
+func managerOptions(ctx context.Context, config *rest.Config, options Options) (ctrl.Options, error) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		return ctrl.Options{}, fmt.Errorf("registering API types: %w", err)
+	}
+	out := ctrl.Options{
+		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx),
+		Metrics:                metricsserver.Options{BindAddress: orDefault(options.MetricsAddress, "0")},
+		HealthProbeBindAddress: orDefault(options.HealthAddress, "0"),
+		PprofBindAddress:       options.PprofAddress,
+		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Controller: ctrlconfig.Controller{
+			// Whoever embeds this may run several managers in one process, one after the other.
+			SkipNameValidation: ptr.To(true),
+			// The plain queue, because controller-runtime's priority queue can hang when it is stopped while it hands an item out.
+			UsePriorityQueue: ptr.To(false),
+			CacheSyncTimeout: options.CacheSyncTimeout,
+		},
+	}
+	if options.SyncPeriod > 0 {
+		out.Cache.SyncPeriod = &options.SyncPeriod
+	}
+	if options.Namespace != "" {
+		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
+		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
+		out.Cache.ByObject = map[client.Object]cache.ByObject{nodeMetadata(): {Field: fields.Everything()}}
+	}
+	if e := options.LeaderElection; e != nil {
+		lock, err := newLock(config, e)
+		if err != nil {
+			return out, err
+		}
+		out.LeaderElection, out.LeaderElectionReleaseOnCancel = true, true
+		out.LeaderElectionResourceLockInterface = lock
+		out.LeaseDuration = ptr.To(orDefault(e.LeaseDuration, 15*time.Second))
+		out.RenewDeadline = ptr.To(orDefault(e.RenewDeadline, 10*time.Second))
+		out.RetryPeriod = ptr.To(orDefault(e.RetryPeriod, 2*time.Second))
+	}
+	return out, nil
+}
+
+func nodeMetadata() client.Object {
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return node
+}
+
+// launcher sets the controllers up once the webhooks serve.
+type launcher struct {
+	mgr     ctrl.Manager
+	config  *rest.Config
+	options Options
+	version string
+	serving func(context.Context) error
+}
+
+// NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
+func (*launcher) NeedLeaderElection() bool { return false }
+
+// Start returns when the controllers are set up.
+func (l *launcher) Start(ctx context.Context) error {
+	log := l.mgr.GetLogger()
+	if err := l.awaitWebhooks(ctx); err != nil {
+		return nil //nolint:nilerr // The manager is ending.
+	}
 	for _, c := range controllers() {
-		installed, err := isInstalled(mgr.GetRESTMapper(), c.kind)
+		installed, err := isInstalled(l.mgr.GetRESTMapper(), c.kind)
 		if err != nil {
 			return err
 		}
@@ -110,15 +218,32 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			log.Info("controller stays idle: its CRD is not installed", "controller", c.name, "kind", c.kind.String())
 			continue
 		}
-		named, err := namedClient(config, mgr, options.Version, c.name)
+		named, err := namedClient(l.config, l.mgr, l.options.Version, c.name)
 		if err != nil {
 			return err
 		}
-		if err := c.setup(ctx, mgr, named, options, version); err != nil {
+		if err := c.setup(logr.NewContext(ctx, log), l.mgr, named, l.options, l.version); err != nil {
 			return err
 		}
 	}
-	return mgr.Start(ctx)
+	return nil
+}
+
+// awaitWebhooks returns when the webhooks are proven to serve, or the context's error.
+func (l *launcher) awaitWebhooks(ctx context.Context) error {
+	if l.options.Webhooks == nil {
+		return nil
+	}
+	timeout := orDefault(l.options.Webhooks.InitializeTimeout, time.Minute)
+	late := clock.RealClock{}.Now().Add(timeout)
+	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := l.serving(ctx)
+		if err != nil && !late.IsZero() && (clock.RealClock{}).Now().After(late) {
+			l.mgr.GetLogger().Error(err, "webhooks do not serve yet; controllers wait for them", "since", timeout)
+			late = time.Time{}
+		}
+		return err == nil, nil
+	})
 }
 
 // entry is one controller of the manager.
@@ -132,16 +257,14 @@ func controllers() []entry {
 	return []entry{{
 		name: "cloneset-controller", kind: v1beta1.GroupVersion.WithKind("CloneSet"),
 		setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options, serverVersion string) error {
-			registry := options.Registry
-			if registry == nil {
-				registry = metrics.Registry
-			}
-			m, err := cloneset.NewMetrics(registry)
+			m, err := cloneset.NewMetrics(options.Registry)
 			if err != nil {
 				return fmt.Errorf("metrics of controller cloneset: %w", err)
 			}
 			return cloneset.Setup(ctx, mgr, c, cloneset.Options{
-				Gates: options.Gates, Workers: options.CloneSetWorkers, Metrics: m,
+				Gates: options.Gates, Workers: options.CloneSetWorkers, Metrics: m, Namespace: options.Namespace,
+				RateLimiter:            options.RateLimit.limiter,
+				ExpectationTimeout:     orDefault(options.ExpectationTimeout, 5*time.Minute),
 				ExcludePreparingDelete: options.ExcludePreparingDelete,
 				ResizeInSpec:           !kruise.HasResizeSubresource(serverVersion),
 			})

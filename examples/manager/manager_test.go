@@ -1,8 +1,10 @@
 package manager_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +29,16 @@ func TestParseGates(t *testing.T) {
 			name: "no daemon, no env from metadata", in: "KruiseDaemon=false",
 			want: with(map[apps.Gate]bool{apps.GateKruiseDaemon: false, apps.GateInPlaceUpdateEnvFromMetadata: false}),
 		},
+		{name: "FG-6 all of a stage that are built", in: "AllAlpha=true", want: with(map[apps.Gate]bool{
+			apps.GateCloneSetShortHash: true, apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true,
+			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
+			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true, apps.GateExternalCerts: true,
+		})},
+		{name: "FG-6 none of a stage but one", in: "PodIndexLabel=true,AllBeta=false", want: betaOff(apps.GatePodIndexLabel)},
+		{name: "FG-6 a gate's own value wins", in: "CloneSetShortHash=false,AllAlpha=true,EnableExternalCerts=false,TemplateNoDefaults=false", want: with(map[apps.Gate]bool{
+			apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true, apps.GateDefaultHostNetworkHostPorts: true,
+			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
+		})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},
 		{name: "other value", in: "CloneSetShortHash=yes", fails: `"yes"`},
@@ -46,6 +58,66 @@ func TestParseGates(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// betaOff returns the gates when all of stage beta are off but some.
+func betaOff(but ...apps.Gate) map[apps.Gate]bool {
+	set := map[apps.Gate]bool{}
+	for gate, spec := range apps.GateSpecs() {
+		if spec.Stage == apps.Beta && !slices.Contains(but, gate) {
+			set[gate] = false
+		}
+	}
+	return apps.ResolveGates(set)
+}
+
+func TestWebhooksFromEnv(t *testing.T) {
+	const day = 24 * time.Hour
+	defaults := manager.Webhooks{
+		Namespace: "kruise-system", SecretName: "kruise-webhook-certs", ServiceName: "kruise-webhook-service", Port: 9876, RenewBefore: 180 * day,
+	}
+	with := func(change func(*manager.Webhooks)) manager.Webhooks {
+		w := defaults
+		change(&w)
+		return w
+	}
+	for _, tc := range []struct {
+		name  string
+		env   map[string]string
+		want  manager.Webhooks
+		fails []string // what the error names
+	}{
+		{"WC-1 nothing set", nil, defaults, nil},
+		{"WC-1 everything set", map[string]string{
+			"POD_NAMESPACE": "ns", "SECRET_NAME": "s", "SERVICE_NAME": "svc", "WEBHOOK_HOST": "localhost", "WEBHOOK_PORT": "19443",
+			"WEBHOOK_CERT_DIR": "certs", "WEBHOOK_CERT_WRITER": "secret", "CERTS_RENEW_BEFORE": "6m",
+		}, manager.Webhooks{
+			Namespace: "ns", SecretName: "s", ServiceName: "svc", Host: "localhost", Port: 19443, CertDir: "certs", RenewBefore: 180 * day,
+		}, nil},
+		{"years", map[string]string{"CERTS_RENEW_BEFORE": "2y"}, with(func(w *manager.Webhooks) { w.RenewBefore = 730 * day }), nil},
+		{"days", map[string]string{"CERTS_RENEW_BEFORE": "1d"}, with(func(w *manager.Webhooks) { w.RenewBefore = day }), nil},
+		{"no unit", map[string]string{"CERTS_RENEW_BEFORE": "30"}, manager.Webhooks{}, []string{"CERTS_RENEW_BEFORE", `"30"`}},
+		{"negative age", map[string]string{"CERTS_RENEW_BEFORE": "-1d"}, manager.Webhooks{}, []string{"CERTS_RENEW_BEFORE", `"-1d"`}},
+		{"huge age", map[string]string{"CERTS_RENEW_BEFORE": "99999999999999999999y"}, manager.Webhooks{}, []string{"CERTS_RENEW_BEFORE"}},
+		{"port in words", map[string]string{"WEBHOOK_PORT": "https"}, manager.Webhooks{}, []string{"WEBHOOK_PORT", `"https"`}},
+		{"port out of range", map[string]string{"WEBHOOK_PORT": "65536"}, manager.Webhooks{}, []string{"WEBHOOK_PORT", `"65536"`}},
+		{"certificates in files alone", map[string]string{"WEBHOOK_CERT_WRITER": "fs"}, manager.Webhooks{}, []string{"WEBHOOK_CERT_WRITER", `"fs"`, "WEBHOOK_CERT_DIR"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := manager.WebhooksFromEnv(func(name string) string { return tc.env[name] })
+			if tc.fails != nil {
+				for _, text := range tc.fails {
+					if err == nil || !strings.Contains(err.Error(), text) {
+						t.Errorf("error %v, want it to name %s", err, text)
+					}
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("WebhooksFromEnv: %v (-want +got):\n%s", err, diff)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package apps_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,40 @@ func TestResolveGates(t *testing.T) {
 	}
 	if apps.DefaultGates()[apps.GateCloneSetShortHash] {
 		t.Error("settings leak into the defaults")
+	}
+}
+
+func TestGateDependencies(t *testing.T) {
+	type gates = map[apps.Gate]bool
+	for _, tc := range []struct {
+		name string
+		set  gates
+		want gates
+	}{
+		{"FG-1 without Pod webhooks", gates{apps.GatePodWebhook: false, apps.GateKruisePodReadiness: true, apps.GateEnhancedLivenessProbe: true}, gates{
+			apps.GatePodWebhook: false, apps.GateWorkloadSpread: false, apps.GatePodUnavailableBudgetDelete: false,
+		}},
+		{"FG-2 without the daemon", gates{apps.GateKruiseDaemon: false, apps.GateImagePullJob: true, apps.GateSidecarTerminator: true}, gates{
+			apps.GateKruiseDaemon: false, apps.GateDaemonWatchingPod: false, apps.GateInPlaceUpdateEnvFromMetadata: false, apps.GatePodProbeMarker: false,
+		}},
+		{"FG-3 downloads need image jobs", gates{apps.GatePreDownloadImageForDaemonSetUpdate: true}, gates{
+			apps.GatePreDownloadImageForDaemonSetUpdate: true, apps.GateImagePullJob: true,
+		}},
+		{"FG-2 before FG-3", gates{apps.GateKruiseDaemon: false, apps.GatePreDownloadImageForInPlaceUpdate: true}, gates{
+			apps.GateKruiseDaemon: false, apps.GateDaemonWatchingPod: false, apps.GateInPlaceUpdateEnvFromMetadata: false, apps.GatePodProbeMarker: false,
+		}},
+		{"FG-4 no cascading protection without protection", gates{apps.GateDeletionProtectionForCRDCascading: true}, gates{}},
+		{"FG-4 with protection", gates{apps.GateDeletionProtectionForCRDCascading: true, apps.GateResourcesDeletionProtection: true}, gates{
+			apps.GateDeletionProtectionForCRDCascading: true, apps.GateResourcesDeletionProtection: true,
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := apps.DefaultGates()
+			maps.Copy(want, tc.want)
+			if diff := cmp.Diff(want, apps.ResolveGates(tc.set)); diff != "" {
+				t.Errorf("gates (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -12,10 +12,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // the format json
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
@@ -26,7 +29,8 @@ type usage struct{ error }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := command().ExecuteContext(ctx)
+	err := command(os.Getenv).ExecuteContext(ctx)
+	logs.FlushLogs()
 	if err == nil {
 		return
 	}
@@ -37,10 +41,8 @@ func main() {
 	os.Exit(1)
 }
 
-func command() *cobra.Command {
-	var kubeconfig, gates string
-	var verbosity int
-	options := manager.Options{Version: buildVersion()}
+func command(getenv func(string) string) *cobra.Command {
+	f := newFlags(getenv)
 	cmd := &cobra.Command{
 		Use:           "kruise-manager",
 		Short:         "Run the reference controllers for apps.kruise.io",
@@ -53,28 +55,28 @@ func command() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if options.Gates, err = manager.ParseGates(gates); err != nil {
+			options, err := f.options()
+			if err != nil {
 				return usage{err}
 			}
-			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-			if err != nil {
-				return fmt.Errorf("reading kubeconfig %q: %w", kubeconfig, err)
+			logging := featuregate.NewFeatureGate()
+			if err := logsapi.AddFeatureGates(logging); err != nil {
+				return err
 			}
-			log := zap.New(zap.Level(zapcore.Level(-verbosity)))
+			if err := logsapi.ValidateAndApply(f.logging, logging); err != nil {
+				return usage{err}
+			}
+			config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+			if err != nil {
+				return fmt.Errorf("reading kubeconfig %q: %w", f.kubeconfig, err)
+			}
+			log := klog.Background()
 			ctrl.SetLogger(log)
 			return manager.Run(logr.NewContext(cmd.Context(), log), config, options)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
-	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
-	flags.StringVar(&gates, "feature-gates", "", "feature gates, as Name=true,Other=false")
-	flags.StringVar(&options.MetricsAddress, "metrics-addr", "", "address to serve metrics on; empty serves none")
-	flags.IntVar(&options.CloneSetWorkers, "cloneset-workers", 3, "CloneSets reconciled side by side")
-	flags.BoolVar(&options.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
-		"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
-	flags.IntVar(&verbosity, "v", 0, "verbosity of the log")
+	f.add(cmd.Flags())
 	return cmd
 }
 

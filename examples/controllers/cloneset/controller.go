@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,12 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// ResizeInSpec is set for API servers without pods/resize (U-12).
 	ResizeInSpec bool
+	// Namespace that the manager's cache is restricted to; empty for all.
+	Namespace string
+	// RateLimiter makes a limiter for each of the two queues; nil stands for controller-runtime's.
+	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
+	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
+	ExpectationTimeout time.Duration
 	// Workers is how many CloneSets are reconciled side by side; 0 means 3.
 	Workers int
 	// PodWorkers is how many Pods are finished side by side; 0 means 16.

@@ -30,7 +30,7 @@ type faultFlags struct {
 // newFaultFlags registers the flags; the testing package parses them before any test runs.
 func newFaultFlags() faultFlags {
 	return faultFlags{
-		seeds: flag.Int("fault.seeds", 2000, "how many schedules TestFaults runs"),
+		seeds: flag.Int("fault.seeds", 500, "how many schedules TestFaults runs"),
 		steps: flag.Int("fault.steps", 150, "how many steps a schedule has before faults stop"),
 		first: flag.Uint64("fault.first", 1, "the first schedule's seed"),
 		seed:  flag.String("fault.seed", "", "run this schedule alone and print its steps"),

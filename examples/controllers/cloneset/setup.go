@@ -50,7 +50,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 		})).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers}).
+		WithOptions(r.queueOptions(r.options.Workers)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding controller cloneset: %w", err)
@@ -63,12 +63,20 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.PodWorkers}).
+		WithOptions(r.queueOptions(r.options.PodWorkers)).
 		Complete(&Finisher{r})
 	if err != nil {
 		return fmt.Errorf("adding controller cloneset-pods: %w", err)
 	}
 	return nil
+}
+
+func (r *Reconciler) queueOptions(workers int) controller.Options {
+	out := controller.Options{MaxConcurrentReconciles: workers}
+	if r.options.RateLimiter != nil {
+		out.RateLimiter = r.options.RateLimiter()
+	}
+	return out
 }
 
 // forgetPod drops what is kept about a Pod that is gone.
@@ -111,9 +119,18 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		Store: expectations.Store{GroupResource: v1beta1.GroupVersion.WithResource("clonesets").GroupResource()},
 		Kind:  kind(), Index: r.owners,
 	}
-	r.client = expectationsapply.NewClient(c, r.live,
-		expectations.Options{Clock: options.Clock, Barrier: true, Observer: observer{options.Metrics, r.nameOf}},
-		own, expectationsapply.Pods(r.pods), expectationsapply.Revisions(r.revisions), expectationsapply.Claims(r.claims))
+	sources := []expectationsapply.Source{
+		own, expectationsapply.Pods(r.pods), expectationsapply.Revisions(r.revisions), expectationsapply.Claims(r.claims),
+	}
+	for i := range sources {
+		if options.Namespace == "" {
+			break
+		}
+		sources[i].Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+	}
+	r.client = expectationsapply.NewClient(c, r.live, expectations.Options{
+		Clock: options.Clock, Barrier: true, Alarm: options.ExpectationTimeout, Observer: observer{options.Metrics, r.nameOf},
+	}, sources...)
 	return r, nil
 }
 

@@ -13,7 +13,6 @@ import (
 // possible.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:unservedversion
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
 // +kubebuilder:resource:path=clonesets,singular=cloneset,shortName=clone,scope=Namespaced

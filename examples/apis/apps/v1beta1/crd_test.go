@@ -42,6 +42,9 @@ type crd struct {
 			Plural     string   `json:"plural"`
 			ShortNames []string `json:"shortNames"`
 		} `json:"names"`
+		Conversion struct {
+			Strategy string `json:"strategy"`
+		} `json:"conversion"`
 		Versions []struct {
 			Name         string         `json:"name"`
 			Served       bool           `json:"served"`
@@ -220,10 +223,12 @@ func TestCRDNamesAndColumns(t *testing.T) {
 		if diff := cmp.Diff(subresources, version.Subresources); diff != "" {
 			t.Errorf("%s: subresources (-want +got):\n%s", version.Name, diff)
 		}
-		// v1alpha1 is not served until a conversion webhook is.
-		if stored := version.Name == "v1beta1"; version.Storage != stored || version.Served != stored {
+		if stored := version.Name == "v1beta1"; version.Storage != stored || !version.Served {
 			t.Errorf("%s: storage %t, served %t", version.Name, version.Storage, version.Served)
 		}
+	}
+	if c.Spec.Conversion.Strategy != "Webhook" {
+		t.Errorf("two versions are served, and conversion is %q", c.Spec.Conversion.Strategy)
 	}
 	if limit := 200 << 10; size > limit {
 		t.Errorf("the CRD has %d bytes; above %d client-side apply is in danger", size, limit)

@@ -1,0 +1,109 @@
+// Package admission answers "what does the API server get back when it asks about an object of apps.kruise.io?": defaults as
+// a patch, problems as a status, and the object in its other version.
+//
+// It is a thin layer. What is filled in, refused or converted is decided by the pure functions of examples/apis; this package
+// decodes requests, calls them, and encodes answers. [Kind] describes one kind to it, and each kind has a file of its own that
+// does nothing else; [Handlers] lists them.
+//
+// # Promises
+//
+// An answer never loses what it does not understand. Templates may hold fields of a Kubernetes newer than these Go types, so a
+// patch is the difference that defaulting made between two typed objects, laid on the object as it was sent. Nothing of
+// spec is ever removed.
+//
+// An object is refused for all its problems at once: 422, reason Invalid, and one cause per problem with the field's path in
+// the version of the request (V-20). Bodies that make no sense get 400, or 422 with the path when a single field has the wrong
+// type. What panics is answered with 500; so is what cannot be looked up.
+//
+// A feature that is off lets everything pass.
+//
+// # What is stored may be anything
+//
+// An update of an object that cannot be decoded as it is stored is judged like a creation, so that it can be repaired.
+package admission
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// Paths that belong to no kind (WC-17).
+const (
+	// ConvertPath serves conversion between the versions of every kind.
+	ConvertPath = "/convert"
+	// HealthzPath answers 200 as long as the server serves.
+	HealthzPath = "/healthz"
+)
+
+// Options say how requests are judged. The zero value judges with the default gates and looks nothing up.
+type Options struct {
+	// Gates are the feature gates that differ from their defaults.
+	Gates map[apps.Gate]bool
+	// Reader finds the Pods that requests name. Nil leaves out checks that need it (V-14). A cache that lags behind refuses
+	// Pods it has not seen yet; with a client that reads from the API server each such name costs a request.
+	Reader client.Reader
+	// Log gets one line per refused request at V(1), and failures. The zero value logs nothing.
+	Log logr.Logger
+}
+
+// endpoint is what a kind contributes, whatever its Go types.
+type endpoint struct {
+	kind     schema.GroupKind
+	handlers map[string]admission.Handler
+	convert  func(object []byte, apiVersion string) ([]byte, error)
+}
+
+// endpoints lists the kinds. A new kind is a file with its [Kind] and a line here.
+func endpoints(options Options) []endpoint {
+	return []endpoint{
+		CloneSet(options).endpoint(),
+	}
+}
+
+// Handlers returns everything to be served, by path: admission of each kind, [ConvertPath] and [HealthzPath]. They understand
+// versions v1 and v1beta1 of both kinds of review, share nothing that changes, and may be called concurrently.
+func Handlers(options Options) map[string]http.Handler {
+	converters := map[schema.GroupKind]convertFunc{}
+	handlers := map[string]http.Handler{HealthzPath: http.HandlerFunc(healthz)}
+	for _, e := range endpoints(options) {
+		if e.convert != nil {
+			converters[e.kind] = e.convert
+		}
+		for path, handler := range e.handlers {
+			handlers[path] = &admission.Webhook{Handler: handler, LogConstructor: loggerOf(options.Log)}
+		}
+	}
+	handlers[ConvertPath] = &converter{kinds: converters, log: options.Log.WithName("conversion")}
+	return handlers
+}
+
+// Paths returns the paths of admission that [Handlers] serves with these options, sorted. Entries of webhook configurations
+// with other paths would get no answer (WC-14).
+func Paths(options Options) []string {
+	var paths []string
+	for _, e := range endpoints(options) {
+		paths = slices.AppendSeq(paths, maps.Keys(e.handlers))
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	_, _ = w.Write([]byte("ok")) // whoever asked is gone if this fails
+}
+
+// loggerOf keeps the base logger of controller-runtime, a package variable, out of it.
+func loggerOf(log logr.Logger) func(logr.Logger, *admission.Request) logr.Logger {
+	log = log.WithName("admission")
+	return func(_ logr.Logger, req *admission.Request) logr.Logger {
+		return admission.DefaultLogConstructor(log, req)
+	}
+}

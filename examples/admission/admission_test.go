@@ -1,0 +1,133 @@
+package admission_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+)
+
+func TestPaths(t *testing.T) {
+	handlers := admission.Handlers(admission.Options{})
+	paths := admission.Paths(admission.Options{})
+	if diff := cmp.Diff([]string{mutatePath, validatePath}, paths); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	all := slices.Sorted(slices.Values(append(paths, "/convert", "/healthz")))
+	if diff := cmp.Diff(all, slices.Sorted(maps.Keys(handlers))); diff != "" {
+		t.Errorf("handlers (-want +got):\n%s", diff)
+	}
+	w := httptest.NewRecorder()
+	handlers[admission.HealthzPath].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("WC-17: /healthz answers %d", w.Code)
+	}
+}
+
+// The manifests call every handler, and no other path.
+func TestManifestsMatchHandlers(t *testing.T) {
+	type configuration struct {
+		Webhooks []admissionregistrationv1.MutatingWebhook `json:"webhooks"` // a superset of the fields of both kinds
+	}
+	files, err := filepath.Glob("../config/webhook/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths, names []string
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c configuration
+		if err := yaml.Unmarshal(raw, &c); err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.Webhooks {
+			w := &c.Webhooks[i]
+			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
+			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
+			if strings.HasPrefix(w.Name, "v") {
+				operations = append(operations, "DELETE")
+			}
+			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{"clonesets"},
+			}}}
+			if diff := cmp.Diff(rules, w.Rules); diff != "" {
+				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
+			}
+			if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+				!slices.Equal(w.AdmissionReviewVersions, []string{"v1", "v1beta1"}) {
+				t.Errorf("%s: %+v", w.Name, w)
+			}
+		}
+	}
+	slices.Sort(paths)
+	if diff := cmp.Diff(admission.Paths(admission.Options{}), paths); diff != "" {
+		t.Errorf("paths (-handlers +manifests):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"mcloneset.kb.io", "vcloneset.kb.io"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// FuzzBodies: whatever is posted, no handler panics, and each answers in JSON with code 200 or says 400.
+func FuzzBodies(f *testing.F) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		object := manifest(f, small(version))
+		req := request(f, admissionv1.Update, object, object)
+		f.Add(encode(f, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
+		f.Add(encode(f, tree{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+			"request": tree{"uid": "1", "desiredAPIVersion": "apps.kruise.io/v1beta1", "objects": []any{object, nil, 1}},
+		}))
+	}
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"operation":"CREATE","kind":{"group":"apps.kruise.io",` +
+		`"version":"v1alpha1","kind":"CloneSet"},"object":{"spec":{"template":{"spec":{"containers":[null]}},"volumeClaimTemplates":[null]}}}}`))
+	handlers := admission.Handlers(admission.Options{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for path, handler := range handlers {
+			code, answer := ask(t, handler, body)
+			switch {
+			case path == admission.HealthzPath:
+			case path == admission.ConvertPath && code == http.StatusBadRequest:
+			case code != http.StatusOK || !json.Valid(answer):
+				t.Errorf("%s: %d %s", path, code, answer)
+			}
+			var got admissionv1.AdmissionReview
+			if json.Unmarshal(answer, &got) == nil && got.Response != nil && got.Response.Result != nil &&
+				got.Response.Result.Code == http.StatusInternalServerError {
+				t.Errorf("%s: %s", path, answer) // a panic that was caught
+			}
+		}
+	})
+}
+
+func BenchmarkMutate(b *testing.B) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		b.Run(version, func(b *testing.B) {
+			object := manifest(b, small(version, "  updateStrategy: {partition: 80%}"))
+			req := request(b, admissionv1.Create, object, nil)
+			body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
+			handler := admission.Handlers(admission.Options{})[mutatePath]
+			b.ReportAllocs()
+			for b.Loop() {
+				if code, _ := ask(b, handler, body); code != http.StatusOK {
+					b.Fatal(code)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Kind describes one API kind to the handlers: its names, its versions, and the functions that judge it. Hub is the Go type of
+// the stored version, which all functions are about unless they say otherwise; Old is the type of the older version. All
+// fields are required unless their comment says otherwise, and none may change once handlers are made.
+type Kind[Hub, Old any] struct {
+	// GroupKind is what the API calls it, and Resource its plural.
+	GroupKind schema.GroupKind
+	Resource  string
+	// Name is the kind in lower case, as in the paths.
+	Name string
+	// HubVersion and OldVersion name the versions; OldVersion is empty for a kind that has only one.
+	HubVersion, OldVersion string
+	// ToHub and FromHub convert; neither lets its result share memory with its argument, and one after the other changes
+	// nothing. ConvertJSON does the same for serialised objects, whatever fields they have. All three are nil without OldVersion.
+	ToHub       func(*Old) (*Hub, error)
+	FromHub     func(*Hub) (*Old, error)
+	ConvertJSON func(object []byte, apiVersion string) ([]byte, error)
+	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
+	// lists; what it removes or reorders is not patched.
+	Default func(obj, stored *Hub)
+	// ValidateCreate and ValidateUpdate return what is wrong with a defaulted object; an error means that they could not find
+	// out.
+	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
+	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
+	// ValidateDelete returns why an object may not be deleted. Nil means that every object may, and then it is not even decoded.
+	ValidateDelete func(obj *Hub) field.ErrorList
+	// ValidateOld returns what is wrong with an object of the older version and is lost when it is converted; stored is nil on
+	// creation. Optional.
+	ValidateOld func(obj, stored *Old) field.ErrorList
+	// OldField returns how the older version calls a field. Optional.
+	OldField func(hubField string) string
+}
+
+// MutatePath is where defaulting is served.
+func (k *Kind[Hub, Old]) MutatePath() string { return k.path("mutate") }
+
+// ValidatePath is where validation is served.
+func (k *Kind[Hub, Old]) ValidatePath() string { return k.path("validate") }
+
+// path is OpenKruise's: the group with dashes, and the kind.
+func (k *Kind[Hub, Old]) path(verb string) string {
+	group := []byte(k.GroupKind.Group)
+	for i := range group {
+		if group[i] == '.' {
+			group[i] = '-'
+		}
+	}
+	return "/" + verb + "-" + string(group) + "-" + k.Name
+}
+
+func (k *Kind[Hub, Old]) endpoint() endpoint {
+	return endpoint{
+		kind: k.GroupKind,
+		handlers: map[string]admission.Handler{
+			k.MutatePath():   admission.HandlerFunc(k.Mutate),
+			k.ValidatePath(): admission.HandlerFunc(k.Validate),
+		},
+		convert: k.ConvertJSON,
+	}
+}
+
+// object is one decoded object: always in the hub version, and in the older one if it was sent in that.
+type object[Hub, Old any] struct {
+	hub *Hub
+	old *Old
+}
+
+// about returns an error unless the request is about this kind in a version there is.
+func (k *Kind[Hub, Old]) about(req admission.Request) error {
+	kind := schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind}
+	if kind.GroupKind() != k.GroupKind || kind.Version == "" || (kind.Version != k.HubVersion && kind.Version != k.OldVersion) {
+		versions := k.HubVersion
+		if k.OldVersion != "" {
+			versions += " and " + k.OldVersion
+		}
+		return apierrors.NewBadRequest(fmt.Sprintf("this is about %q; served here is %s in %s", kind, k.GroupKind, versions))
+	}
+	return nil
+}
+
+// decode reads an object of the given version. The error is a [apierrors.StatusError].
+func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, Old], error) {
+	var o object[Hub, Old]
+	if len(raw) == 0 {
+		return o, apierrors.NewBadRequest("the request has no object of kind " + k.GroupKind.String())
+	}
+	if version == k.HubVersion {
+		o.hub = new(Hub)
+		return o, k.undecodable(utiljson.Unmarshal(raw, o.hub), name)
+	}
+	o.old = new(Old)
+	if err := utiljson.Unmarshal(raw, o.old); err != nil {
+		return o, k.undecodable(err, name)
+	}
+	var err error
+	o.hub, err = k.ToHub(o.old)
+	return o, k.undecodable(err, name)
+}
+
+// decodeStored reads the object before an update, nil if there is none that makes sense.
+func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request) object[Hub, Old] {
+	o, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
+	if err != nil {
+		logf.FromContext(ctx).Info("update judged like a creation: the stored object cannot be decoded", "reason", err.Error())
+		return object[Hub, Old]{}
+	}
+	return o
+}
+
+// undecodable says what is wrong with an object, with the path where a value has the wrong type.
+func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
+	if err == nil {
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		problem := field.TypeInvalid(field.NewPath(wrong.Field), field.OmitValueType{},
+			"got a value of type "+wrong.Value+", must be "+wrong.Type.String())
+		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
+}
+
+// refuse answers with the status of err, and as an internal error if it has none.
+func refuse(ctx context.Context, err error) admission.Response {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		api = apierrors.NewInternalError(err)
+	}
+	status := api.Status()
+	log := logf.FromContext(ctx)
+	if status.Reason == metav1.StatusReasonInternalError {
+		log.Error(err, "request could not be judged")
+	} else {
+		log.V(1).Info("refused", "reason", status.Reason, "message", status.Message)
+	}
+	response := admission.Denied("")
+	response.Result = &status
+	return response
+}

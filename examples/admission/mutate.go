@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Mutate answers a request with the defaults it lacks, as a JSON patch (V-1, V-5). It is an [admission.HandlerFunc].
+func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
+	if err := k.about(req); err != nil {
+		return refuse(ctx, err)
+	}
+	creation := req.Operation == admissionv1.Create
+	if (!creation && req.Operation != admissionv1.Update) || req.SubResource != "" {
+		return admission.Allowed("")
+	}
+	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
+	if err != nil {
+		return refuse(ctx, err)
+	}
+	var stored object[Hub, Old]
+	if !creation {
+		stored = k.decodeStored(ctx, req)
+	}
+	before, after, err := k.defaulted(obj, stored.hub)
+	if err != nil {
+		return refuse(ctx, err)
+	}
+	return patched(ctx, req.Object.Raw, before, after)
+}
+
+// defaulted returns the object as it was and with its defaults, both as they are written in the version it came in.
+func (k *Kind[Hub, Old]) defaulted(obj object[Hub, Old], stored *Hub) (before, after map[string]any, err error) {
+	tree := runtime.DefaultUnstructuredConverter.ToUnstructured
+	if obj.old == nil {
+		if before, err = tree(obj.hub); err != nil {
+			return nil, nil, fmt.Errorf("encoding: %w", err)
+		}
+		k.Default(obj.hub, stored)
+		after, err = tree(obj.hub)
+		return before, after, err
+	}
+	if before, err = tree(obj.old); err != nil {
+		return nil, nil, fmt.Errorf("encoding: %w", err)
+	}
+	k.Default(obj.hub, stored)
+	back, err := k.FromHub(obj.hub)
+	if err != nil {
+		return nil, nil, fmt.Errorf("converting back to %s: %w", k.OldVersion, err)
+	}
+	after, err = tree(back)
+	return before, after, err
+}
+
+// patched answers with what changed, laid on the object as it was sent.
+func patched(ctx context.Context, raw []byte, before, after map[string]any) admission.Response {
+	var sent map[string]any
+	if err := utiljson.Unmarshal(raw, &sent); err != nil {
+		return refuse(ctx, fmt.Errorf("decoding: %w", err))
+	}
+	var operations patch
+	operations.object("", sent, before, after)
+	response := admission.Allowed("")
+	if len(operations) == 0 {
+		return response
+	}
+	encoded, err := json.Marshal(operations)
+	if err != nil {
+		return refuse(ctx, fmt.Errorf("encoding the patch: %w", err))
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = encoded, &kind
+	return response
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// flags are the command line as OpenKruise has it, as far as it applies to what is built here.
+type flags struct {
+	getenv  func(string) string
+	logging *logsapi.LoggingConfiguration
+	set     manager.Options
+	leader  manager.LeaderElection
+
+	kubeconfig, gates, lock, syncPeriod string
+	elect, profile                      bool
+	initializeTimeout, overlap          time.Duration
+	listenPort                          int
+}
+
+func newFlags(getenv func(string) string) *flags {
+	return &flags{getenv: getenv, logging: logsapi.NewLoggingConfiguration(), set: manager.Options{Version: buildVersion()}}
+}
+
+func (f *flags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
+	fs.StringVar(&f.gates, "feature-gates", "", "feature gates, as Name=true,Other=false; AllAlpha and AllBeta stand for those of a stage that are built")
+	fs.StringVar(&f.set.MetricsAddress, "metrics-addr", ":8080", "address to serve metrics on; 0 serves none")
+	fs.StringVar(&f.set.HealthAddress, "health-probe-addr", ":8000", "address to serve /healthz and /readyz on; 0 serves none")
+	fs.BoolVar(&f.profile, "enable-pprof", true, "serve profiles")
+	fs.StringVar(&f.set.PprofAddress, "pprof-addr", ":8090", "address to serve profiles on")
+	fs.StringVar(&f.set.Namespace, "namespace", "", "namespace to work in; empty means all")
+	fs.StringVar(&f.syncPeriod, "sync-period", "", "how often to look at every object again although nothing has changed; empty or 0 means never")
+	fs.DurationVar(&f.set.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long a controller waits for its caches")
+	fs.Float32Var(&f.set.QPS, "rest-config-qps", 0, "requests in a second of each client; 0 leaves sharing to the API server's priority and fairness")
+	fs.IntVar(&f.set.Burst, "rest-config-burst", 0, "requests beyond that in a burst")
+	fs.DurationVar(&f.set.ExpectationTimeout, "expectation-timeout", 5*time.Minute, "how long own writes may be missing from the cache before it is reported")
+	f.addLeaderElection(fs)
+	f.addRateLimit(fs)
+	fs.DurationVar(&f.initializeTimeout, "webhook-initialize-timeout", time.Minute, "after how long it is logged as an error that the webhooks do not serve yet")
+	fs.DurationVar(&f.overlap, "webhook-cert-overlap", 10*time.Minute, "how long each step of a rotation of the certificate authority is published before the next")
+	fs.IntVar(&f.listenPort, "webhook-listen-port", 0, "port the webhooks listen on if it is not WEBHOOK_PORT, behind a proxy")
+	fs.IntVar(&f.set.CloneSetWorkers, "cloneset-workers", 3, "CloneSets reconciled side by side")
+	fs.BoolVar(&f.set.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
+		"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
+	logsapi.AddFlags(f.logging, fs)
+	logs.AddFlags(fs, logs.SkipLoggingConfigurationFlags())
+}
+
+func (f *flags) addLeaderElection(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.elect, "enable-leader-election", true, "run the controllers on one replica at a time")
+	fs.StringVar(&f.leader.Namespace, "leader-election-namespace", "kruise-system", "namespace of the Lease")
+	fs.StringVar(&f.leader.ID, "leader-election-id", "kruise-manager", "name of the Lease")
+	fs.StringVar(&f.lock, "leader-election-resource-lock", "leases", "kind of the lock; there are only leases")
+	fs.DurationVar(&f.leader.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a leader that is not heard of is waited for")
+	fs.DurationVar(&f.leader.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long the leader tries to renew")
+	fs.DurationVar(&f.leader.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often to try")
+}
+
+func (f *flags) addRateLimit(fs *pflag.FlagSet) {
+	r := &f.set.RateLimit
+	fs.DurationVar(&r.BaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "first delay of an object that fails")
+	fs.DurationVar(&r.MaxDelay, "rate-limiter-max-delay", 1000*time.Second, "longest delay of an object that fails")
+	fs.Float64Var(&r.QPS, "rate-limiter-qps", 10, "objects that fail and are tried again in a second, for each queue")
+	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", 100, "objects beyond that in a burst")
+}
+
+// options returns what the manager is to do. All errors are those of the command line or the environment.
+func (f *flags) options() (manager.Options, error) {
+	out := f.set
+	var err error
+	if out.Gates, err = manager.ParseGates(f.gates); err != nil {
+		return out, err
+	}
+	if f.lock != "leases" {
+		return out, fmt.Errorf("--leader-election-resource-lock %q: want leases", f.lock)
+	}
+	if f.elect {
+		out.LeaderElection = &f.leader
+	}
+	if !f.profile {
+		out.PprofAddress = ""
+	}
+	if f.syncPeriod != "" {
+		if out.SyncPeriod, err = time.ParseDuration(f.syncPeriod); err != nil || out.SyncPeriod < 0 {
+			return out, fmt.Errorf("--sync-period %q: want a duration such as 10h", f.syncPeriod)
+		}
+	}
+	webhooks, err := manager.WebhooksFromEnv(f.getenv)
+	if err != nil {
+		return out, err
+	}
+	if f.listenPort < 0 || f.listenPort > 65535 {
+		return out, fmt.Errorf("--webhook-listen-port %d: want a port, or 0 for WEBHOOK_PORT", f.listenPort)
+	}
+	if f.overlap <= 0 {
+		return out, fmt.Errorf("--webhook-cert-overlap %v: want more than nothing", f.overlap)
+	}
+	webhooks.ListenPort, webhooks.InitializeTimeout, webhooks.Overlap = f.listenPort, f.initializeTimeout, f.overlap
+	out.Webhooks = &webhooks
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// newLock returns the Lease to lead by. Its holder's name tells replicas of this manager from those of another.
+func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, error) {
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, e.Namespace, e.ID,
+		resourcelock.ResourceLockConfig{Identity: identity(string(uuid.NewUUID()))},
+		rest.AddUserAgent(rest.CopyConfig(config), "leader-election"), orDefault(e.RenewDeadline, 10*time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("lock %s/%s: %w", e.Namespace, e.ID, err)
+	}
+	return lock, nil
+}
+
+// reportLeadership keeps the gauge that OpenKruise has for it.
+func reportLeadership(mgr ctrl.Manager, registry prometheus.Registerer) error {
+	leads := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
+	if err := registry.Register(leads); err != nil {
+		return fmt.Errorf("metric of the leader: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(context.Context) error { leads.Set(1); return nil }))
+}
+
+// awaitOthers returns when no other program holds the Lease. A manager that tells the API server to call it by URL would
+// otherwise take the webhooks away from one that serves them through the Service, which would put them right again.
+func awaitOthers(ctx context.Context, c client.Client, e *LeaderElection, clk clock.PassiveClock) error {
+	if e == nil {
+		return nil
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	var renewed time.Time // as the Lease says
+	var since time.Time   // when that was first seen here: clocks of machines differ
+	said := false
+	return wait.PollUntilContextCancel(ctx, orDefault(e.RetryPeriod, 2*time.Second), true, func(ctx context.Context) (bool, error) {
+		lease := &coordinationv1.Lease{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: e.ID}, lease)
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			log.Error(err, "reading the Lease", "lease", e.Namespace+"/"+e.ID)
+			return false, nil
+		case holder == "" || strings.HasPrefix(holder, identityPrefix):
+			return true, nil
+		}
+		if at := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time; !at.Equal(renewed) || since.IsZero() {
+			renewed, since = at, clk.Now()
+		}
+		if clk.Since(since) > time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15))*time.Second {
+			return true, nil
+		}
+		if !said {
+			log.Info("another manager holds the Lease; waiting for it", "holder", holder, "lease", e.Namespace+"/"+e.ID)
+			said = true
+		}
+		return false, nil
+	})
+}

@@ -1,0 +1,59 @@
+package manager
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+// certificateMetrics shows what the keeper of the certificates does.
+type certificateMetrics struct {
+	expiry   *prometheus.GaugeVec
+	writes   *prometheus.CounterVec
+	failures *prometheus.CounterVec
+}
+
+func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics, error) {
+	m := &certificateMetrics{
+		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "webhook_certificate_expiration_timestamp_seconds",
+			Help: "When a certificate expires, in seconds since 1970, by what it is for: leaf, ca, next-ca, old-ca.",
+		}, []string{"role"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "webhook_certificate_writes_total", Help: "Writes to the Secret and the objects that hold the CA bundle, by kind and reason.",
+		}, []string{"kind", "reason"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "webhook_certificate_failures_total", Help: "Requests about certificates that have failed, by kind of the object.",
+		}, []string{"kind"}),
+	}
+	for _, c := range []prometheus.Collector{m.expiry, m.writes, m.failures} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("metrics of webhook certificates: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Serving shows when the certificates expire.
+func (m *certificateMetrics) Serving(material *webhookcert.Material) {
+	m.expiry.Reset()
+	for _, fact := range material.Facts {
+		m.expiry.WithLabelValues(string(fact.Role)).Set(float64(fact.NotAfter.Unix()))
+	}
+}
+
+// Wrote counts a write.
+func (m *certificateMetrics) Wrote(object reason.Object, why reason.Reason) {
+	m.writes.WithLabelValues(object.Kind, string(why.Code)).Inc()
+}
+
+// Waiting is of no interest here: the keeper logs it.
+func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
+
+// Failed counts a failure.
+func (m *certificateMetrics) Failed(object reason.Object, _ error) {
+	m.failures.WithLabelValues(object.Kind).Inc()
+}

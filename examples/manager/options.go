@@ -1,0 +1,163 @@
+package manager
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// Options of the manager. The zero value runs every controller whose CRD is there, without leader election, without
+// webhooks and without opening a port.
+type Options struct {
+	// Gates are the feature gates; nil stands for the defaults.
+	Gates map[apps.Gate]bool
+	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served; empty
+	// serves none.
+	MetricsAddress, HealthAddress, PprofAddress string
+	// LeaderElection makes replicas take turns; nil runs the controllers at once.
+	LeaderElection *LeaderElection
+	// Webhooks serves admission and conversion; nil serves none.
+	Webhooks *Webhooks
+	// Namespace restricts the controllers to one namespace; empty stands for all.
+	Namespace string
+	// SyncPeriod is how often every object is looked at again although nothing has changed; 0 means never.
+	SyncPeriod time.Duration
+	// CacheSyncTimeout is how long a controller waits for its caches; 0 means 2 minutes.
+	CacheSyncTimeout time.Duration
+	// QPS and Burst limit the requests of each client in a second; 0 sets no limit and leaves the fair sharing of the API
+	// server to the API server.
+	QPS   float32
+	Burst int
+	// RateLimit is how fast failing objects are tried again.
+	RateLimit RateLimit
+	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
+	ExpectationTimeout time.Duration
+	// CloneSetWorkers is how many CloneSets are reconciled side by side; 0 means 3.
+	CloneSetWorkers int
+	// ExcludePreparingDelete is the global form of the CloneSet field of that name (C-30).
+	ExcludePreparingDelete bool
+	// Version is part of the user agent.
+	Version string
+	// Registry takes the controllers' metrics; nil stands for controller-runtime's.
+	Registry prometheus.Registerer
+}
+
+// LeaderElection says who may run the controllers. The names are those of OpenKruise, so that the two wait for each other.
+type LeaderElection struct {
+	// Namespace and ID name the Lease.
+	Namespace, ID string
+	// LeaseDuration is how long a leader that is not heard of is waited for, RenewDeadline how long it tries to renew, and
+	// RetryPeriod how often; 15, 10 and 2 seconds if zero.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket for all.
+type RateLimit struct {
+	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
+	BaseDelay, MaxDelay time.Duration
+	// QPS and BucketSize are those of the bucket; 10 and 100 if zero.
+	QPS        float64
+	BucketSize int
+}
+
+// limiter makes the limiter of one queue.
+func (r RateLimit) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedMaxOfRateLimiter(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			orDefault(r.BaseDelay, 5*time.Millisecond), orDefault(r.MaxDelay, 1000*time.Second)),
+		&workqueue.TypedBucketRateLimiter[reconcile.Request]{
+			Limiter: rate.NewLimiter(rate.Limit(orDefault(r.QPS, 10)), orDefault(r.BucketSize, 100)),
+		})
+}
+
+// Webhooks says how admission and conversion are served. [WebhooksFromEnv] reads it from the variables of WC-1.
+type Webhooks struct {
+	// Namespace is where Secret and Service are.
+	Namespace, SecretName, ServiceName string
+	// Host, if set, is what the API server is told to call instead of the Service, at Port.
+	Host string
+	// Port is listened on, unless ListenPort is set: Host may be a proxy in front of several replicas.
+	Port, ListenPort int
+	// CertDir, if set, gets the certificates as files too.
+	CertDir string
+	// RenewBefore is how long before its end the serving certificate is renewed; 0 means 180 days.
+	RenewBefore time.Duration
+	// Overlap is how long each step of a rotation of the authority is published before the next; 0 means 10 minutes. No
+	// API server and no replica may lag by more.
+	Overlap time.Duration
+	// InitializeTimeout is after how long it is logged as an error that the webhooks do not serve yet; 0 means a minute.
+	// Unlike OpenKruise's manager this one does not end then: it would not help.
+	InitializeTimeout time.Duration
+}
+
+// WebhooksFromEnv reads the environment variables of OpenKruise (WC-1). An error names variable, value and what is allowed.
+func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
+	or := func(name, value string) string {
+		if set := getenv(name); set != "" {
+			return set
+		}
+		return value
+	}
+	w := Webhooks{
+		Namespace:   or("POD_NAMESPACE", "kruise-system"),
+		SecretName:  or("SECRET_NAME", "kruise-webhook-certs"),
+		ServiceName: or("SERVICE_NAME", "kruise-webhook-service"),
+		Host:        getenv("WEBHOOK_HOST"),
+		CertDir:     getenv("WEBHOOK_CERT_DIR"),
+	}
+	var err error
+	if w.Port, err = strconv.Atoi(or("WEBHOOK_PORT", "9876")); err != nil || w.Port < 1 || w.Port > 65535 {
+		return w, fmt.Errorf("WEBHOOK_PORT %q: want a port, 1 to 65535", getenv("WEBHOOK_PORT"))
+	}
+	if w.RenewBefore, err = parseAge(or("CERTS_RENEW_BEFORE", "180d")); err != nil {
+		return w, fmt.Errorf("CERTS_RENEW_BEFORE: %w", err)
+	}
+	if writer := getenv("WEBHOOK_CERT_WRITER"); writer != "" && writer != "secret" {
+		return w, fmt.Errorf("WEBHOOK_CERT_WRITER %q: certificates are kept in a Secret; set WEBHOOK_CERT_DIR for files beside it", writer)
+	}
+	return w, nil
+}
+
+// parseAge reads a number of days, months of 30 days or years of 365: "180d", "6m", "1y".
+func parseAge(s string) (time.Duration, error) {
+	const day, longest = 24 * time.Hour, 100 * 365
+	units := map[string]int{"d": 1, "m": 30, "y": 365}
+	for suffix, days := range units {
+		digits, ok := strings.CutSuffix(s, suffix)
+		if !ok {
+			continue
+		}
+		if n, err := strconv.Atoi(digits); err == nil && n > 0 && n <= longest/days {
+			return time.Duration(n*days) * day, nil
+		}
+	}
+	return 0, fmt.Errorf("%q: want a number of days, months or years, such as 180d, 6m or 1y, of at most a hundred years", s)
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+// identity names this process in a Lease. The prefix tells this manager's replicas from others that use the same Lease.
+func identity(id string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return identityPrefix + host + "_" + id
+}
+
+const identityPrefix = "workloadkit_"

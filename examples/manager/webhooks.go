@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/webhookcert"
+	webhookcertapply "github.com/workloadkit/workloadkit/webhookcert/apply"
+)
+
+// Names of the objects that tell the API server about the webhooks.
+const (
+	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
+	validatingConfiguration = "kruise-validating-webhook-configuration"
+)
+
+// convertedCRDs are the CRDs with several versions.
+func convertedCRDs() []string { return []string{"clonesets.apps.kruise.io"} }
+
+// secretKeys are OpenKruise's (WC-5), and where this manager keeps the second authority of a rotation, which OpenKruise
+// does not know and leaves alone.
+func secretKeys() webhookcert.Keys {
+	return webhookcert.Keys{
+		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
+		Cert: []string{"cert.pem", "tls.crt"}, Key: []string{"key.pem", "tls.key"},
+		NextCACert: "next-ca-cert.pem", NextCAKey: "next-ca-key.pem", OldCACerts: "old-ca-certs.pem",
+		State: "rotation.json", Rotate: "rotate",
+	}
+}
+
+// externalKeys are those of cert-manager (WC-20).
+func externalKeys() webhookcert.Keys {
+	return webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
+}
+
+// newKeeper returns the keeper of the certificates, by the environment's names (WC-4 to WC-9).
+func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookcertapply.Observer) (*webhookcertapply.Keeper, error) {
+	config := webhookcert.Config{
+		// OpenKruise reads no other keys, and the way back is to stay open.
+		Algorithm: webhookcert.RSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap,
+		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
+	}
+	config.LeafValidity = max(365*24*time.Hour, 2*config.LeafRenewBefore)
+	config.CAValidity = max(10*365*24*time.Hour, config.LeafValidity+2*config.CARenewBefore)
+	name := w.ServiceName + "." + w.Namespace + ".svc"
+	if w.Host != "" {
+		name = w.Host
+	}
+	if net.ParseIP(name) != nil {
+		config.IPs = []string{name}
+	} else {
+		config.DNSNames = []string{name}
+	}
+	if name != "localhost" {
+		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check asks for that (WC-8)
+	}
+	if external {
+		config.Keys = externalKeys()
+	}
+	return webhookcertapply.New(webhookcertapply.Options{
+		Client: c, Config: config, External: external,
+		Secret:   client.ObjectKey{Namespace: w.Namespace, Name: w.SecretName},
+		Mutating: []string{mutatingConfiguration}, Validating: []string{validatingConfiguration}, CRDs: convertedCRDs(),
+		Host: w.Host, Port: w.Port, Directory: w.CertDir,
+		Address:  net.JoinHostPort("localhost", strconv.Itoa(orDefault(w.ListenPort, w.Port))),
+		Observer: observer,
+	})
+}
+
+// newWebhooks returns the server of admission and conversion, which keeps its certificates, and what proves that it serves.
+func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server webhook.Server, serving func(context.Context) error, err error) {
+	w := *options.Webhooks
+	observer, err := newCertificateMetrics(options.Registry)
+	if err != nil {
+		return nil, nil, err
+	}
+	keeper, err := newKeeper(c, w, options.Gates[apps.GateExternalCerts], observer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
+	}
+	kept := keeper.Server(webhookServer(keeper, w, options.Gates, c, log))
+	after := always
+	if w.Host != "" {
+		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
+	}
+	return &deferred{kept, log, after}, keeper.Ready, nil
+}
+
+// deferred is a server that starts after something else, with a logger that managers do not pass on.
+type deferred struct {
+	webhook.Server
+
+	log   logr.Logger
+	after func(context.Context) error
+}
+
+// Start serves until ctx ends.
+func (d *deferred) Start(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, d.log)
+	if err := d.after(ctx); err != nil {
+		return nil //nolint:nilerr // Only the context's end is an error.
+	}
+	return d.Server.Start(ctx)
+}
+
+// webhookServer serves the handlers of the given gates from the keeper's certificate.
+func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, gates map[apps.Gate]bool, c client.Reader, log logr.Logger) webhook.Server {
+	server := webhook.NewServer(webhook.Options{
+		Host: listenHost(w.Host), Port: orDefault(w.ListenPort, w.Port), TLSOpts: []func(*tls.Config){keeper.TLS},
+	})
+	for path, handler := range admission.Handlers(admission.Options{Gates: gates, Reader: c, Log: log}) {
+		server.Register(path, handler)
+	}
+	server.Register("/", admission.Allow(log))
+	return server
+}
+
+// listenHost keeps a server that is called by a name of this machine alone from listening on its other addresses.
+func listenHost(called string) string {
+	if ip := net.ParseIP(called); called == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return called
+	}
+	return ""
+}
+
+// ensureNamespace creates the namespace that Secret and Lease are kept in, for clusters where nothing was installed. Its
+// label keeps webhooks for Pods away from the manager's own (WC-30).
+func ensureNamespace(ctx context.Context, c client.Client, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "controller-manager"}}}
+	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		err = c.Create(ctx, namespace)
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsAlreadyExists(err) {
+		return nil // it is the installer's; what is missing will be named by whoever needs it
+	}
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return nil
+}
