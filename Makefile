@@ -8,7 +8,7 @@ GO      := go
 # Packages that start a control plane of their own run one after the other; two cores do not carry several.
 RACE    ?= -race
 
-.PHONY: help demo test test-unit test-cluster build bench lint generate verify newest apidiff clean
+.PHONY: help demo test test-unit test-cluster build bench lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,11 +39,19 @@ bench: ## figures of the deciding halves
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
 
-generate: ## deepcopy functions, CRDs, the table of reasons, the embedded binaries module
+generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths=./apps/...
 	cd examples/apis && $(TOOL) controller-gen crd paths=./apps/... output:crd:dir=../config/crd
+	cd examples && $(GO) run ./internal/crdconversion config/crd
+	@for d in crd webhook rbac; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
+		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
 	cd examples && $(GO) generate ./controlplane/...
 	$(GO) run ./examples/internal/reasontable -root . > docs/reasons.md
+
+chart: ## the Helm chart, checked and rendered with its defaults into bin/chart.yaml
+	@mkdir -p bin
+	@$(TOOL) helm lint --strict --quiet examples/charts/kruise
+	$(TOOL) helm template kruise examples/charts/kruise > bin/chart.yaml.new && mv bin/chart.yaml.new bin/chart.yaml
 
 verify: generate ## generated files are current, modules are tidy, the root module requires what it may
 	@git diff --exit-code -- . || (echo "generated files are not current: run make generate and commit"; exit 1)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,12 +115,19 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 
 func isRefusal(err error) bool {
 	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
+	if !errors.As(err, &status) || lacksRight(status.Status()) {
 		return false
 	}
 	// A webhook may choose its own code; only 403 and 422 say "not this change".
 	code := status.Status().Code
 	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity
+}
+
+// lacksRight recognises that the caller may not patch Pods at all. That says nothing about this Pod, and must not lead to its
+// being recreated: it is for whoever grants the rights. The API server gives it the code of an admission plugin's refusal;
+// only the words of its authorizers differ.
+func lacksRight(status metav1.Status) bool {
+	return status.Code == http.StatusForbidden && strings.Contains(status.Message, ` cannot patch resource "pods`)
 }
 
 // isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's.

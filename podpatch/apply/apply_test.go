@@ -194,10 +194,12 @@ func TestClassification(t *testing.T) {
 		want reason.Code
 		is   func(error) bool // how the API server's answer is still recognised
 	}{
-		{"403 of quota, RBAC or a webhook", apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota")), apply.Refused, apierrors.IsForbidden},
+		{"403 of quota or a webhook", apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota")), apply.Refused, apierrors.IsForbidden},
 		{"422 of validation", immutable, apply.Refused, apierrors.IsInvalid},
 		{"422 of a webhook, without a reason", status(http.StatusUnprocessableEntity), apply.Refused, nil},
 		{"403 of a webhook, without a reason", status(http.StatusForbidden), apply.Refused, nil},
+		{"403 of RBAC says nothing about the Pod", apierrors.NewForbidden(pods, "web-0",
+			errors.New(`User "kruise" cannot patch resource "pods/resize" in API group "" in the namespace "default"`)), "", apierrors.IsForbidden},
 		{"404", apierrors.NewNotFound(pods, "web-0"), apply.Replaced, apierrors.IsNotFound},
 		{"422 for another Pod of the name", otherUID, apply.Replaced, apierrors.IsInvalid},
 		{"another UID, told in a cause", status(http.StatusConflict, metav1.StatusCause{Field: "metadata.uid"}), apply.Replaced, nil},

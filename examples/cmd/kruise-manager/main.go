@@ -80,7 +80,13 @@ func command(getenv func(string) string) *cobra.Command {
 	return cmd
 }
 
+// version is set by the linker where no version control tells it: -X main.version=v0.1.0.
+var version string
+
 func buildVersion() string {
+	if version != "" {
+		return version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}

@@ -10,14 +10,17 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/podpatch"
 	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -176,5 +179,33 @@ func refusedResizeWaits(c *cluster) {
 	c.untilResized("rigid", resources("300m", "64Mi", false))
 	if live := c.pod(pod.Name); live.UID != pod.UID || live.Status.ContainerStatuses[0].RestartCount != 0 {
 		c.t.Errorf("Pod %s restarted %d times", live.Name, live.Status.ContainerStatuses[0].RestartCount)
+	}
+}
+
+// TestRightIsMissing: a Pod is not refused because whoever asks may not patch Pods. The words are those of the API server.
+func TestRightIsMissing(t *testing.T) {
+	c := idle(t)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web-0"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+	}
+	if err := c.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.CopyConfig(c.cp.Config())
+	config.Impersonate.UserName = "nobody"
+	nobody, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	relabel := podpatch.Change{Labels: map[string]*string{"a": new("b")}}
+	resize := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{"app": {
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+	}}}
+	for name, change := range map[string]podpatch.Change{"pods": relabel, "pods/resize": resize} {
+		_, err := podapply.Send(t.Context(), nobody, pod, metav1.Now(), change)
+		if !apierrors.IsForbidden(err) || errors.Is(err, podapply.Refused) {
+			t.Errorf("%s: %v; want an error that is forbidden and no refusal", name, err)
+		}
 	}
 }

@@ -1,0 +1,280 @@
+package install_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// cluster is the control plane as its administrator sees it.
+type cluster struct {
+	client.WithWatch
+	t          testing.TB
+	kubeconfig string
+}
+
+// fresh returns the control plane without what an earlier test installed for the whole of it, and what a manager left.
+func fresh(t testing.TB) *cluster {
+	t.Helper()
+	cp := env.Start(t)
+	c, err := manager.NewClient(cp.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &cluster{WithWatch: c, t: t, kubeconfig: cp.Kubeconfig()}
+	left := []client.Object{
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-manager"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-webhook-certs"}},
+	}
+	for _, obj := range parse(t, kustomize(t)) {
+		if obj.GetKind() == "CustomResourceDefinition" || strings.HasSuffix(obj.GetKind(), "WebhookConfiguration") {
+			left = append(left, obj)
+		}
+	}
+	for _, obj := range left {
+		controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
+			err := c.Delete(ctx, obj)
+			if err == nil {
+				return fmt.Errorf("%s is still there", obj.GetName())
+			}
+			return client.IgnoreNotFound(err)
+		})
+	}
+	return out
+}
+
+// apply applies with kubectl, on the server's side.
+func (c *cluster) apply(args ...string) {
+	c.t.Helper()
+	must(c.t)(kubectl(c.t, append([]string{"--kubeconfig", c.kubeconfig, "apply", "--server-side"}, args...)...))
+}
+
+// read returns the objects as they are on the API server.
+func (c *cluster) read(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	c.t.Helper()
+	out := map[string]*unstructured.Unstructured{}
+	for name, obj := range objects {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(obj.GroupVersionKind())
+		if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), live); err != nil {
+			c.t.Fatal(err)
+		}
+		out[name] = live
+	}
+	return out
+}
+
+// untilRunning waits until CRDs can be used and the Deployment has all replicas, after which nothing changes by itself.
+func (c *cluster) untilRunning(objects map[string]*unstructured.Unstructured) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, time.Minute, func(context.Context) error {
+		var errs error
+		for name, live := range c.read(objects) {
+			switch live.GetKind() {
+			case "CustomResourceDefinition":
+				for _, want := range []string{"Established", "NamesAccepted"} {
+					if !holds(live, want) {
+						errs = errors.Join(errs, fmt.Errorf("%s is not %s", name, want))
+					}
+				}
+			case "Deployment":
+				d := new(appsv1.Deployment)
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, d); err != nil {
+					return err
+				}
+				s := d.Status
+				if s.ObservedGeneration != d.Generation || s.AvailableReplicas != *d.Spec.Replicas || s.Replicas != s.UpdatedReplicas || s.Replicas != s.AvailableReplicas {
+					errs = errors.Join(errs, fmt.Errorf("%s: %+v", name, s))
+				}
+			}
+		}
+		return errs
+	})
+}
+
+func holds(obj *unstructured.Unstructured, condition string) bool {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(item any) bool {
+		c, ok := item.(map[string]any)
+		return ok && c["type"] == condition && c["status"] == "True"
+	})
+}
+
+func TestInstallTwice(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// render returns the manifests and how kubectl is told about them.
+		render func(testing.TB) (manifests string, args []string)
+	}{
+		{"kustomization", func(t testing.TB) (string, []string) { return kustomize(t), []string{"-k", "examples/config/default"} }},
+		{"chart", func(t testing.TB) (string, []string) {
+			text, path := must(t)(template(t)), filepath.Join(t.TempDir(), "chart.yaml")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return text, []string{"-f", path}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := fresh(t)
+			text, args := tc.render(t)
+			objects := parse(t, text)
+			c.apply(args...)
+			c.untilRunning(objects)
+			before := c.read(objects)
+			c.apply(args...)
+			if diff := cmp.Diff(before, c.read(objects)); diff != "" {
+				t.Errorf("applied again (-before +after):\n%s", diff)
+			}
+			c.checkPods()
+		})
+	}
+}
+
+// For a manager that runs elsewhere, with its webhooks at a URL.
+func TestWebhooksInstallAlone(t *testing.T) {
+	c := fresh(t)
+	c.apply("-f", "examples/config/webhook")
+	objects := parse(t, kustomize(t))
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		obj := find(t, objects, kind, "")
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBuiltInRolesExtendToCloneSets(t *testing.T) {
+	c := fresh(t)
+	c.apply("-k", "examples/config/default")
+	for name, want := range map[string][]string{"view": {"get"}, "edit": {"get", "delete"}, "admin": {"get", "delete"}} {
+		controlplanetest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+			var role rbacv1.ClusterRole
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, &role); err != nil {
+				return err
+			}
+			for _, verb := range []string{"get", "delete"} {
+				granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+					return slices.Contains(rule.APIGroups, "apps.kruise.io") && slices.Contains(rule.Resources, "clonesets") && slices.Contains(rule.Verbs, verb)
+				})
+				if granted != slices.Contains(want, verb) {
+					return fmt.Errorf("role %s grants %s on clonesets: %v", name, verb, granted)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// checkPods looks at what the Deployment made of its template.
+func (c *cluster) checkPods() {
+	c.t.Helper()
+	var pods corev1.PodList
+	if err := c.List(c.t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		c.t.Fatal(err)
+	}
+	nodes := map[string]int{}
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp == nil {
+			nodes[pod.Spec.NodeName]++
+		}
+	}
+	if len(nodes) != 2 {
+		c.t.Errorf("Pods by Node are %v, want one on each of two", nodes)
+	}
+	// The API server says so if a Pod that runs breaks the rules.
+	out, err := kubectl(c.t, "--kubeconfig", c.kubeconfig, "label", "--dry-run=server", "--overwrite", "--warnings-as-errors",
+		"namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+	if err != nil {
+		c.t.Errorf("against the Pod security standard restricted: %v\n%s", err, out)
+	}
+}
+
+// Helm itself installs, upgrades and removes the chart. What the manager has put into its objects survives an upgrade (MG-29),
+// and CloneSets survive a removal, because their CRD stays (compare MG-28).
+func TestHelmRelease(t *testing.T) {
+	c := fresh(t)
+	elsewhere := "helm-" + rand.String(5)
+	release := func(args ...string) {
+		t.Helper()
+		must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig, "--namespace", "default")...))
+	}
+	// Cluster roles of the other tests are taken over.
+	upgrade := []string{
+		"upgrade", "--install", "kruise", "examples/charts/kruise", "--take-ownership", "--force-conflicts", "--wait", "--timeout=2m",
+		"--set", "installation.namespace=" + elsewhere,
+	}
+	release(upgrade...)
+	objects := parse(t, must(t)(template(t, `installation.namespace="`+elsewhere+`"`)))
+	c.untilRunning(objects)
+
+	const bundle = "spec.conversion.webhook.clientConfig.caBundle"
+	crd := find(t, objects, "CustomResourceDefinition", "")
+	body := `[{"op":"add","path":"/` + strings.ReplaceAll(bundle, ".", "/") + `","value":"` + c.authority() + `"}]`
+	if err := c.Patch(t.Context(), crd.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	service := find(t, c.read(objects), "Service", "")
+	release(append(upgrade, "--set", "manager.replicas=3", "--set", "webhookConfiguration.timeoutSeconds=20")...)
+	after := c.read(objects)
+	if got, _, _ := unstructured.NestedString(find(t, after, "CustomResourceDefinition", "").Object, strings.Split(bundle, ".")...); got == "" {
+		t.Error("the upgrade has taken the CA bundle out of the CRD")
+	}
+	address := func(obj *unstructured.Unstructured) string {
+		ip, _, _ := unstructured.NestedString(obj.Object, "spec", "clusterIP")
+		return ip
+	}
+	if got, want := address(find(t, after, "Service", "")), address(service); got != want || want == "" {
+		t.Errorf("the Service has address %q, and had %q", got, want)
+	}
+	if n, _, _ := unstructured.NestedInt64(find(t, after, "Deployment", "").Object, "spec", "replicas"); n != 3 {
+		t.Errorf("%d replicas after the upgrade", n)
+	}
+
+	release("uninstall", "kruise")
+	for _, obj := range objects {
+		live := obj.DeepCopy()
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), live)
+		if err == nil && live.GetDeletionTimestamp() == nil && obj.GetKind() != "CustomResourceDefinition" {
+			t.Errorf("%s is still there", key(obj))
+		}
+		if client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); err != nil {
+		t.Errorf("the CRD has not been kept: %v", err)
+	}
+}
+
+// authority is a CA bundle that the API server accepts, its own.
+func (c *cluster) authority() string {
+	c.t.Helper()
+	var maps corev1.ConfigMap
+	if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: "default", Name: "kube-root-ca.crt"}, &maps); err != nil {
+		c.t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString([]byte(maps.Data["ca.crt"]))
+}

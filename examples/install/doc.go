@@ -1,0 +1,3 @@
+// Package install answers the question: does what is installed work? It holds only tests: of the manifests under
+// examples/config, of the chart under examples/charts, of the rights that they grant, and of the image.
+package install

@@ -1,0 +1,185 @@
+package install_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+)
+
+const (
+	root   = "../.." // of the repository
+	config = root + "/examples/config"
+	chart  = root + "/examples/charts/kruise"
+	// namespace is where the manager is installed.
+	namespace = "kruise-system"
+)
+
+// env demands what some distributions do: whoever creates an object that blocks its owner's deletion must have the right to
+// update the owner's finalizers.
+var env = controlplanetest.New(controlplane.Options{
+	Nodes: 5, AuditLog: "audit.log",
+	APIServerFlags: []string{"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"},
+})
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // for what logs outside the manager; otherwise controller-runtime complains at length
+	// What only kubectl and helm would read: seen here, a change of it is one for the cache of test results as well.
+	for _, dir := range []string{config, chart} {
+		if err := filepath.WalkDir(dir, func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(env.Main(m))
+}
+
+// run runs a command at the root of the repository and returns what it prints. Its error holds what it complains about.
+func run(ctx context.Context, environment []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &stdout, &stderr
+	cmd.Env = append(os.Environ(), environment...)
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+func must(t testing.TB) func(string, error) string {
+	t.Helper()
+	return func(out string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+}
+
+// kubectl runs the kubectl of the control plane's version, which is built first if need be.
+func kubectl(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs kubectl")
+	}
+	path, err := controlplane.Binary(t.Context(), "kubectl", controlplane.Options{Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t.Context(), nil, path, args...)
+}
+
+// helmPath is where the pinned helm lies, which is built first if need be.
+var helmPath = sync.OnceValues(func() (string, error) {
+	path, err := run(context.Background(), []string{"GOWORK=off"}, "go", "tool", "-modfile=tools/go.mod", "-n", "helm")
+	return strings.TrimSpace(path), err
+})
+
+// helm runs the pinned helm without anything that a user has configured.
+func helm(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs helm")
+	}
+	path, err := helmPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	return run(t.Context(), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
+}
+
+// template renders the chart with values such as "manager.replicas=3".
+func template(t testing.TB, values ...string) (string, error) {
+	t.Helper()
+	args := []string{"template", "kruise", "examples/charts/kruise"}
+	for _, value := range values {
+		args = append(args, "--set-json", value)
+	}
+	return helm(t, args...)
+}
+
+// kustomize renders the kustomization.
+func kustomize(t testing.TB) string {
+	t.Helper()
+	return must(t)(kubectl(t, "kustomize", "examples/config/default"))
+}
+
+// key tells objects apart.
+func key(obj *unstructured.Unstructured) string {
+	return strings.Join([]string{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}, " ")
+}
+
+// parse reads manifests and fails the test if one comes twice.
+func parse(t testing.TB, manifests string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	out := map[string]*unstructured.Unstructured{}
+	decoder := kyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096)
+	for {
+		var raw runtime.RawExtension
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err == nil && (len(raw.Raw) == 0 || string(raw.Raw) == "null") {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		if err == nil {
+			err = obj.UnmarshalJSON(raw.Raw)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[key(obj)] != nil {
+			t.Fatalf("%s comes twice", key(obj))
+		}
+		out[key(obj)] = obj
+	}
+}
+
+// find returns the one object of a kind, by its name if that is not empty.
+func find(t testing.TB, objects map[string]*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	var found *unstructured.Unstructured
+	for _, obj := range objects {
+		if obj.GetKind() != kind || (name != "" && obj.GetName() != name) {
+			continue
+		}
+		if found != nil {
+			t.Fatalf("several objects of kind %s", kind)
+		}
+		found = obj
+	}
+	if found == nil {
+		t.Fatalf("no %s %s", kind, name)
+	}
+	return found
+}
+
+// as converts an object.
+func as[T any](t testing.TB, obj *unstructured.Unstructured) *T {
+	t.Helper()
+	out := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, out, true); err != nil {
+		t.Fatalf("%s: %v", key(obj), err)
+	}
+	return out
+}

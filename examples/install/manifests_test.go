@@ -1,0 +1,344 @@
+package install_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestKustomizationsListEveryManifest(t *testing.T) {
+	for _, dir := range []string{"crd", "webhook", "rbac", "manager"} {
+		raw, err := os.ReadFile(filepath.Join(config, dir, "Kustomization"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var k struct{ Resources []string }
+		if err := yaml.Unmarshal(raw, &k); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(k.Resources)
+		if diff := cmp.Diff(manifests(t, filepath.Join(config, dir)), k.Resources); diff != "" {
+			t.Errorf("resources of %s (-want +got):\n%s", dir, diff)
+		}
+	}
+}
+
+func manifests(t testing.TB, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no manifests in %s: %v", dir, err)
+	}
+	for i, path := range paths {
+		paths[i] = filepath.Base(path)
+	}
+	return paths
+}
+
+func TestChartHoldsCopiesOfTheManifests(t *testing.T) {
+	for _, dir := range []string{"crd", "webhook", "rbac"} {
+		copies := filepath.Join(chart, "files", dir)
+		if diff := cmp.Diff(manifests(t, filepath.Join(config, dir)), manifests(t, copies)); diff != "" {
+			t.Errorf("files of %s; run make generate (-want +got):\n%s", dir, diff)
+			continue
+		}
+		for _, name := range manifests(t, copies) {
+			want, err := os.ReadFile(filepath.Join(config, dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(copies, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(want) != string(got) {
+				t.Errorf("%s/%s is not what examples/config has: run make generate", dir, name)
+			}
+		}
+	}
+}
+
+func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
+	want, got := parse(t, kustomize(t)), parse(t, must(t)(template(t)))
+	for _, obj := range want {
+		switch {
+		case obj.GetKind() == "CustomResourceDefinition":
+			annotations := obj.GetAnnotations()
+			annotations["helm.sh/resource-policy"] = "keep"
+			obj.SetAnnotations(annotations)
+		case strings.HasSuffix(obj.GetKind(), "WebhookConfiguration"):
+			webhooks, _, _ := unstructured.NestedSlice(obj.Object, "webhooks")
+			for _, item := range webhooks {
+				item.(map[string]any)["timeoutSeconds"] = int64(30)
+			}
+			_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kustomization and chart (-kustomization +chart):\n%s", diff)
+	}
+}
+
+// A kind that is added needs no second thought about rights.
+func TestRightsNameWhatIsInstalled(t *testing.T) {
+	objects := parse(t, kustomize(t))
+	want := map[string][]string{}
+	for _, obj := range objects {
+		switch obj.GetKind() {
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			resource := strings.ToLower(obj.GetKind()) + "s"
+			want[resource] = append(want[resource], obj.GetName())
+		case "CustomResourceDefinition":
+			if strategy, _, _ := unstructured.NestedString(obj.Object, "spec", "conversion", "strategy"); strategy == "Webhook" {
+				want["customresourcedefinitions"] = append(want["customresourcedefinitions"], obj.GetName())
+			}
+		}
+	}
+	got := map[string][]string{}
+	for _, name := range []string{"ClusterRole", "Role"} {
+		for _, rule := range as[rbacv1.ClusterRole](t, find(t, objects, name, "kruise-manager-role")).Rules {
+			if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") || slices.Contains(rule.APIGroups, "*") || len(rule.NonResourceURLs) > 0 {
+				t.Errorf("%s grants more than can be tested: %+v", name, rule)
+			}
+			for _, resource := range rule.Resources {
+				if name == "ClusterRole" && len(rule.ResourceNames) > 0 {
+					got[resource] = append(got[resource], rule.ResourceNames...)
+				}
+			}
+		}
+	}
+	for _, names := range []map[string][]string{want, got} {
+		for _, list := range names {
+			slices.Sort(list)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names in the rules of the ClusterRole (-want +got):\n%s", diff)
+	}
+}
+
+func TestChartMovesToAnotherNamespace(t *testing.T) {
+	text := must(t)(template(t, `installation.namespace="elsewhere"`, `installation.createNamespace=false`))
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, namespace) {
+			t.Errorf("still about another namespace: %s", line)
+		}
+	}
+	for _, obj := range parse(t, text) {
+		switch obj.GetKind() {
+		case "Namespace":
+			t.Error("the namespace is created although nobody wants that")
+		case "Deployment", "Service", "ServiceAccount", "Role", "RoleBinding":
+			if obj.GetNamespace() != "elsewhere" {
+				t.Errorf("%s is in namespace %s", key(obj), obj.GetNamespace())
+			}
+		}
+	}
+}
+
+// changed holds for every value of the chart another one, and what that puts into the manifests. No value may be accepted and
+// ignored.
+func changed() map[string][2]string {
+	return map[string][2]string{
+		"crds.managed":                        {`false`, ``}, // see below
+		"featureGates":                        {`"TemplateNoDefaults=true,CloneSetShortHash=false"`, `- --feature-gates=TemplateNoDefaults=true,CloneSetShortHash=false`},
+		"installation.namespace":              {`"elsewhere"`, `namespace: "elsewhere"`},
+		"installation.createNamespace":        {`false`, ``},
+		"externalCerts.annotations":           {`{"cert-manager.io/inject-ca-from":"a/b"}`, `cert-manager.io/inject-ca-from: a/b`},
+		"enableKubeCacheMutationDetector":     {`true`, `- name: KUBE_CACHE_MUTATION_DETECTOR`},
+		"imagePullSecrets":                    {`[{"name":"pull"}]`, `- name: pull`},
+		"manager.image.repository":            {`"registry.test:5000/team/manager"`, `image: "registry.test:5000/team/manager:v0.1.0"`},
+		"manager.image.tag":                   {`"v9"`, `image: "workloadkit/kruise-manager:v9"`},
+		"manager.replicas":                    {`5`, `replicas: 5`},
+		"manager.log.level":                   {`"7"`, `- --v=7`},
+		"manager.loggingFormat":               {`"json"`, `- --logging-format=json`},
+		"manager.webhook.port":                {`19876`, `value: "19876"`},
+		"manager.metrics.port":                {`18080`, `- --metrics-addr=:18080`},
+		"manager.healthProbe.port":            {`18000`, `- --health-probe-addr=:18000`},
+		"manager.pprofAddr":                   {`""`, `- "--pprof-addr="`},
+		"manager.resyncPeriod":                {`"10h"`, `- --sync-period=10h`},
+		"manager.resources.requests.cpu":      {`"150m"`, `cpu: 150m`},
+		"manager.resources.requests.memory":   {`"300Mi"`, `memory: 300Mi`},
+		"manager.resources.limits.cpu":        {`3`, `cpu: 3`},
+		"manager.resources.limits.memory":     {`"1Gi"`, `memory: 1Gi`},
+		"manager.hostNetwork":                 {`true`, `hostNetwork: true`},
+		"manager.nodeAffinity":                {`{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":7}]}`, `- weight: 7`},
+		"manager.nodeSelector":                {`{"disk":"fast"}`, `disk: fast`},
+		"manager.tolerations":                 {`[{"key":"dedicated","operator":"Exists"}]`, `- key: dedicated`},
+		"webhookConfiguration.timeoutSeconds": {`11`, `timeoutSeconds: 11`},
+		"webhookConfiguration.aksIntegration": {`true`, `kubernetes.azure.com/managedby`},
+		"serviceAccount.annotations":          {`{"role":"r"}`, `role: r`},
+	}
+}
+
+func TestEveryValueOfTheChartMatters(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	names, want := slices.Sorted(maps.Keys(leaves("", values))), changed()
+	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(want))); diff != "" {
+		t.Fatalf("values that this test knows (-values.yaml +test):\n%s", diff)
+	}
+	standard := must(t)(template(t))
+	for _, name := range names {
+		sets := []string{name + "=" + want[name][0]}
+		if name == "externalCerts.annotations" {
+			sets = append(sets, `featureGates="EnableExternalCerts=true"`)
+		}
+		got := must(t)(template(t, sets...))
+		// Quotes do not matter, but for empty values.
+		plain := func(s string) string { return strings.ReplaceAll(s, `"`, ``) }
+		if text := plain(want[name][1]); got == standard || !strings.Contains(plain(got), text) || (text != "" && strings.Contains(plain(standard), text+"\n")) {
+			t.Errorf("%s=%s does not put %q into the manifests", name, want[name][0], text)
+		}
+		parse(t, got)
+	}
+}
+
+// leaves are the values that are no groups of others.
+func leaves(path string, value any) map[string]any {
+	group, ok := value.(map[string]any)
+	if !ok || len(group) == 0 {
+		return map[string]any{path: value}
+	}
+	out := map[string]any{}
+	for name, v := range group {
+		maps.Copy(out, leaves(strings.TrimPrefix(path+"."+name, "."), v))
+	}
+	return out
+}
+
+func TestChartLeavesOutCRDsThatSomebodyElseManages(t *testing.T) {
+	for _, obj := range parse(t, must(t)(template(t, `crds.managed=false`))) {
+		if obj.GetKind() == "CustomResourceDefinition" {
+			t.Errorf("%s is installed", key(obj))
+		}
+	}
+}
+
+// MG-19: annotations ask somebody else for certificates, and then nothing of the manager's rights lets it write them.
+func TestChartWithExternalCertificates(t *testing.T) {
+	objects := parse(t, must(t)(template(t, `featureGates="TemplateNoDefaults=true, EnableExternalCerts=true"`, `externalCerts.annotations={"inject":"here"}`)))
+	for _, obj := range objects {
+		annotated := obj.GetKind() == "CustomResourceDefinition" || strings.HasSuffix(obj.GetKind(), "WebhookConfiguration")
+		if _, ok := obj.GetAnnotations()["inject"]; ok != annotated {
+			t.Errorf("%s has annotations %v", key(obj), obj.GetAnnotations())
+		}
+		if annotated && obj.GetKind() == "CustomResourceDefinition" && len(obj.GetAnnotations()) < 3 {
+			t.Errorf("%s has lost annotations: %v", key(obj), obj.GetAnnotations())
+		}
+	}
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		for _, rule := range as[rbacv1.ClusterRole](t, find(t, objects, kind, "kruise-manager-role")).Rules {
+			for _, resource := range rule.Resources {
+				switch resource {
+				case "secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "customresourcedefinitions":
+					if diff := cmp.Diff([]string{"get", "list", "watch"}, rule.Verbs); diff != "" {
+						t.Errorf("rights on %s (-want +got):\n%s", resource, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestChartRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		values []string
+		want   []string // what the error names
+	}{
+		{"an unknown value", []string{`daemon={"port":1}`}, []string{"daemon", "not allowed"}},
+		{"a misspelt value", []string{`manager.replica=1`}, []string{"/manager", "replica", "not allowed"}},
+		{"a value of a part that is not built", []string{`installation.roleListGroups=["*"]`}, []string{"/installation", "roleListGroups", "not allowed"}},
+		{"text for a number", []string{`manager.replicas="two"`}, []string{"/manager/replicas", "got string, want integer"}},
+		{"no replicas", []string{`manager.replicas=0`}, []string{"/manager/replicas", "minimum"}},
+		{"text for a switch", []string{`crds.managed="false"`}, []string{"/crds/managed", "got string, want boolean"}},
+		{"a value taken away", []string{`manager.webhook=null`}, []string{"/manager", "webhook", "missing"}},
+		{"a port out of range", []string{`manager.webhook.port=65536`}, []string{"/manager/webhook/port", "65,535"}},
+		{"one port for two", []string{`manager.webhook.port=8080`}, []string{"manager.metrics.port", "8080", "differ"}},
+		{"a timeout that the API server would refuse", []string{`webhookConfiguration.timeoutSeconds=31`}, []string{"/webhookConfiguration/timeoutSeconds", "30"}},
+		{"a log format", []string{`manager.loggingFormat="xml"`}, []string{"/manager/loggingFormat", "json"}},
+		{"a period without unit", []string{`manager.resyncPeriod=10`}, []string{"/manager/resyncPeriod", "10"}},
+		{"gates in another notation", []string{`featureGates="A:true"`}, []string{"/featureGates", "A:true"}},
+		{"annotations that are no text", []string{`serviceAccount.annotations={"a":1}`}, []string{"/serviceAccount/annotations/a", "want string"}},
+		{"annotations for nobody", []string{`externalCerts.annotations={"a":"b"}`}, []string{"externalCerts.annotations", "EnableExternalCerts=true"}},
+		{"a namespace in capitals", []string{`installation.namespace="Kruise"`}, []string{"/installation/namespace", "Kruise"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out, err := template(t, tc.values...)
+			if err == nil {
+				t.Fatalf("accepted:\n%.400s", out)
+			}
+			for _, text := range tc.want {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("the error does not name %q:\n%v", text, err)
+				}
+			}
+		})
+	}
+}
+
+// The schema knows the values of values.yaml and no others: Helm does not compare the two.
+func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type node struct {
+		Ref                  string           `json:"$ref"`
+		Properties           map[string]*node `json:"properties"`
+		Definitions          map[string]*node `json:"definitions"`
+		AdditionalProperties json.RawMessage  `json:"additionalProperties"`
+	}
+	var schema node
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	raw, err = os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	delete(schema.Properties, "global") // Helm's own
+	var compare func(path string, n *node, value any)
+	compare = func(path string, n *node, value any) {
+		if name, ok := strings.CutPrefix(n.Ref, "#/definitions/"); ok {
+			n = schema.Definitions[name]
+		}
+		group, ok := value.(map[string]any)
+		if !ok || len(n.Properties) == 0 || len(group) == 0 {
+			return
+		}
+		if string(n.AdditionalProperties) != "false" {
+			t.Errorf("%s accepts unknown values", path)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(group)), slices.Sorted(maps.Keys(n.Properties))); diff != "" {
+			t.Errorf("%s (-values +schema):\n%s", path, diff)
+		}
+		for name, v := range group {
+			if n.Properties[name] != nil {
+				compare(fmt.Sprintf("%s/%s", path, name), n.Properties[name], v)
+			}
+		}
+	}
+	compare("", &schema, values)
+}

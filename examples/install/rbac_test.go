@@ -1,0 +1,495 @@
+package install_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+const (
+	account    = "kruise-manager"
+	serviceUsr = "system:serviceaccount:" + namespace + ":" + account
+	// foreign is a namespace that the test asks about in the manager's name, and must not be told.
+	foreign = "kube-system"
+)
+
+// right is one thing that a rule allows. An empty namespace or name stands for any.
+type right struct{ verb, group, resource, namespace, name string }
+
+func (r right) String() string {
+	text := strings.Join([]string{r.verb, strings.TrimPrefix(r.group+"/"+r.resource, "/")}, " ")
+	if r.name != "" {
+		text += " " + r.name
+	}
+	return text
+}
+
+// covers reports whether a request needs this right.
+func (r right) covers(q request) bool {
+	return r.verb == q.verb && r.group == q.group && r.resource == q.resource &&
+		(r.namespace == "" || r.namespace == q.namespace) && (r.name == "" || r.name == q.name)
+}
+
+// request is a line of the audit log.
+type request struct {
+	verb, uri                        string
+	group, resource, namespace, name string
+	code                             int
+}
+
+// unused are rights that the manager need not use here, and why it has them.
+func unused() map[string]string {
+	const (
+		unanswered = "read when the answer to a write was lost"
+		overtaken  = "read when somebody else has changed it before the manager's patch"
+	)
+	return map[string]string{
+		"get apps.kruise.io/clonesets": unanswered,
+		"get persistentvolumeclaims":   unanswered,
+		"get apps/controllerrevisions": unanswered + ", or when the name of a new one is taken",
+		"list nodes":                   "an API server that cannot send the list with the watch is asked for it first",
+		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
+		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
+		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
+		"update apps.kruise.io/clonesets/finalizers":                                                               "never sent: the API server asks for it when an object is created that blocks its owner's deletion, as this one does",
+	}
+}
+
+// The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
+// does to CloneSets and certificates. It misses no right, and uses each.
+func TestManagerHasTheRightsThatItUses(t *testing.T) {
+	c := fresh(t)
+	c.apply("-k", "examples/config/default")
+	objects := parse(t, kustomize(t))
+	c.untilRunning(objects)
+	since := auditSize(t)
+
+	own := c.asManager()
+	stop := runManager(t, own)
+	defer c.reportMissing(since) // which is why a wait takes too long
+	c.live(env.Namespace(t))
+	stop()
+
+	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.
+	other, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.CoreV1().Secrets(foreign).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the manager lists the Secrets of another namespace: %v", err)
+	}
+	var requests []request
+	controlplanetest.Eventually(t, 30*time.Second, func(context.Context) error {
+		requests = readAudit(t, since)
+		if !slices.ContainsFunc(requests, func(q request) bool { return q.code == 403 && q.namespace == foreign }) {
+			return errors.New("the audit log is not complete yet")
+		}
+		return nil
+	})
+	excuses := unused()
+	for _, r := range rights(t, objects) {
+		used := slices.ContainsFunc(requests, func(q request) bool { return q.code < 300 && r.covers(q) })
+		if _, excused := excuses[r.String()]; !used && !excused {
+			t.Errorf("%s: never used", r)
+		}
+		delete(excuses, r.String())
+	}
+	for name := range excuses {
+		t.Errorf("%s: not granted, although the test says why it is", name)
+	}
+}
+
+// reportMissing fails the test for each right that the manager lacked.
+func (c *cluster) reportMissing(since int64) {
+	c.t.Helper()
+	missing := map[right]string{}
+	for _, q := range readAudit(c.t, since) {
+		if q.code == 403 && q.namespace != foreign {
+			missing[right{verb: q.verb, group: q.group, resource: q.resource}] = q.uri
+		}
+	}
+	for r, uri := range missing {
+		c.t.Errorf("a right is missing: %s, for instance on %s", r, uri)
+	}
+}
+
+// rights returns what the manager is granted.
+func rights(t testing.TB, objects map[string]*unstructured.Unstructured) []right {
+	t.Helper()
+	var out []right
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		role := as[rbacv1.ClusterRole](t, find(t, objects, kind, "kruise-manager-role"))
+		for _, rule := range role.Rules {
+			names := rule.ResourceNames
+			if len(names) == 0 {
+				names = []string{""}
+			}
+			for _, group := range rule.APIGroups {
+				for _, res := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						for _, name := range names {
+							out = append(out, right{verb, group, res, role.Namespace, name})
+						}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func auditSize(t testing.TB) int64 {
+	t.Helper()
+	info, err := os.Stat(env.Start(t).AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// readAudit returns the requests of the manager since an offset of the audit log.
+func readAudit(t testing.TB, since int64) []request {
+	t.Helper()
+	raw, err := os.ReadFile(env.Start(t).AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []request
+	lines := bufio.NewScanner(bytes.NewReader(raw[since:bytes.LastIndexByte(raw, '\n')]))
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e struct {
+			Verb, RequestURI string
+			User             struct{ Username string }
+			ObjectRef        struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+			ResponseStatus   struct{ Code int }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.User.Username != serviceUsr {
+			continue
+		}
+		q := request{
+			verb: e.Verb, uri: e.RequestURI, group: e.ObjectRef.APIGroup, resource: e.ObjectRef.Resource,
+			namespace: e.ObjectRef.Namespace, name: e.ObjectRef.Name, code: e.ResponseStatus.Code,
+		}
+		if e.ObjectRef.Subresource != "" {
+			q.resource += "/" + e.ObjectRef.Subresource
+		}
+		out = append(out, q)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// asManager returns what a Pod with the manager's ServiceAccount has.
+func (c *cluster) asManager() *rest.Config {
+	c.t.Helper()
+	admin := env.Start(c.t).Config()
+	clientset, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	token, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(c.t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	own := rest.AnonymousClientConfig(admin)
+	own.BearerToken = token.Status.Token
+	return own
+}
+
+// runManager runs the manager until stop is called or the test ends.
+func runManager(t testing.TB, config *rest.Config) (stop func()) {
+	t.Helper()
+	gates, err := manager.ParseGates("InPlaceWorkloadVerticalScaling=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks, err := manager.WebhooksFromEnv(func(name string) string {
+		return map[string]string{"WEBHOOK_HOST": "localhost", "WEBHOOK_PORT": strconv.Itoa(freePort(t))}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var said []string
+	logger := funcr.New(func(prefix, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, prefix+" "+args)
+	}, funcr.Options{})
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if t.Failed() {
+			t.Logf("the manager's log:\n%s", strings.Join(said, "\n"))
+		}
+	})
+	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(t.Context()), logger))
+	done := make(chan error, 1)
+	go func() {
+		done <- manager.Run(ctx, config, manager.Options{
+			Gates: gates, Version: "test", Registry: prometheus.NewRegistry(), Webhooks: &webhooks,
+			LeaderElection: &manager.LeaderElection{Namespace: namespace, ID: "kruise-manager"},
+		})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// live is what a cluster does to a manager.
+func (c *cluster) live(ns string) {
+	w := &workload{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "web"}}
+	w.create(4, 24)                                                                                        // a volume is used once
+	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v2" })                       // in place
+	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Image = "example.test/app:v1" })                       // back to a revision that exists
+	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Resources.Requests[corev1.ResourceCPU] = cpu("20m") }) // in place as well
+	recreated := w.pods()
+	w.change(func(cs *v1beta1.CloneSet) { w.app(cs).Env = []corev1.EnvVar{{Name: "A", Value: "b"}} })
+	for _, pod := range w.pods() {
+		if slices.ContainsFunc(recreated, func(old corev1.Pod) bool { return old.UID == pod.UID }) {
+			c.t.Errorf("Pod %s has not been recreated", pod.Name)
+		}
+	}
+	w.change(scale(2))
+	// Two events that say the same become one that counts.
+	for range 2 {
+		w.change(scale(3))
+		w.change(func(cs *v1beta1.CloneSet) {
+			scale(2)(cs)
+			cs.Spec.ScaleStrategy.PodsToDelete = []string{w.pods()[0].Name}
+		})
+	}
+	w.loseOne()
+	c.spoilCertificates()
+	w.remove()
+}
+
+// workload is a CloneSet with claims.
+type workload struct {
+	*cluster
+
+	key client.ObjectKey
+}
+
+func cpu(quantity string) resource.Quantity { return resource.MustParse(quantity) }
+
+func scale(n int32) func(*v1beta1.CloneSet) {
+	return func(cs *v1beta1.CloneSet) { cs.Spec.Replicas = &n }
+}
+
+func (w *workload) app(cs *v1beta1.CloneSet) *corev1.Container {
+	return &cs.Spec.Template.Spec.Containers[0]
+}
+
+// create creates the CloneSet and volumes that its claims can be bound to.
+func (w *workload) create(replicas int32, volumes int) {
+	w.t.Helper()
+	class := w.key.Namespace
+	storage := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	for i := range volumes {
+		pv := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", class, i)},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity: storage, AccessModes: modes, StorageClassName: class, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
+			},
+		}
+		if err := w.Create(w.t.Context(), pv); err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(w.t.Context()), pv) })
+	}
+	labels := map[string]string{"app": w.key.Name}
+	cs := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: w.key.Name},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, RevisionHistoryLimit: ptr.To[int32](1),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: ptr.To[int64](0),
+					// Has the controller look at Nodes when it chooses Pods to delete.
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+					}},
+					Containers: []corev1.Container{{
+						Name: "app", Image: "example.test/app:v1", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: cpu("10m")}},
+					}},
+				},
+			},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: modes, StorageClassName: &class, Resources: corev1.VolumeResourceRequirements{Requests: storage},
+				},
+			}},
+			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.RollingUpdate,
+				RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+					PodUpdatePolicy: v1beta1.InPlaceIfPossible, MaxUnavailable: ptr.To(intstr.FromString("50%")),
+				},
+			},
+		},
+	}
+	// Refused until the manager has told the API server where it serves.
+	controlplanetest.Eventually(w.t, time.Minute, func(ctx context.Context) error { return w.Create(ctx, cs.DeepCopy()) })
+	w.untilSettled()
+}
+
+// change edits the CloneSet and waits until everything is as it wants.
+func (w *workload) change(edit func(*v1beta1.CloneSet)) {
+	w.t.Helper()
+	controlplanetest.Eventually(w.t, 30*time.Second, func(ctx context.Context) error {
+		cs := &v1beta1.CloneSet{}
+		if err := w.Get(ctx, w.key, cs); err != nil {
+			return err
+		}
+		edit(cs)
+		return w.Update(ctx, cs)
+	})
+	w.untilSettled()
+}
+
+func (w *workload) untilSettled() {
+	w.t.Helper()
+	controlplanetest.Eventually(w.t, 2*time.Minute, func(ctx context.Context) error {
+		cs := &v1beta1.CloneSet{}
+		if err := w.Get(ctx, w.key, cs); err != nil {
+			return err
+		}
+		s, want := cs.Status, *cs.Spec.Replicas
+		if s.ObservedGeneration != cs.Generation || s.Replicas != want || s.AvailableReplicas != want || s.UpdatedAvailableReplicas != want ||
+			len(cs.Spec.ScaleStrategy.PodsToDelete) > 0 {
+			return fmt.Errorf("generation %d, podsToDelete %v, status %+v", cs.Generation, cs.Spec.ScaleStrategy.PodsToDelete, s)
+		}
+		return nil
+	})
+}
+
+// pods lists the Pods that are not about to go.
+func (w *workload) pods() []corev1.Pod {
+	w.t.Helper()
+	var list corev1.PodList
+	if err := w.List(w.t.Context(), &list, client.InNamespace(w.key.Namespace), client.MatchingLabels{"app": w.key.Name}); err != nil {
+		w.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// loseOne has a Pod end, whose claim goes to the Pod that ended.
+func (w *workload) loseOne() {
+	w.t.Helper()
+	lost := w.pods()[0]
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"Evicted"}}}`, controlplane.Fail)
+	if err := w.Patch(w.t.Context(), lost.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		w.t.Fatal(err)
+	}
+	controlplanetest.Eventually(w.t, time.Minute, func(ctx context.Context) error {
+		var claims corev1.PersistentVolumeClaimList
+		if err := w.List(ctx, &claims, client.InNamespace(w.key.Namespace)); err != nil {
+			return err
+		}
+		for i := range claims.Items {
+			for _, owner := range claims.Items[i].OwnerReferences {
+				if owner.UID == lost.UID {
+					return nil
+				}
+			}
+		}
+		return errors.New("the lost Pod has no claim")
+	})
+	w.untilSettled()
+}
+
+// remove deletes the CloneSet while the manager that is asked about it runs.
+func (w *workload) remove() {
+	w.t.Helper()
+	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: w.key.Name}}
+	controlplanetest.Eventually(w.t, time.Minute, func(ctx context.Context) error {
+		if err := w.Delete(ctx, cs); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting the CloneSet: %w", err)
+		}
+		return nil
+	})
+}
+
+// spoilCertificates destroys the Secret's content, so that it is written anew.
+func (c *cluster) spoilCertificates() {
+	c.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kruise-webhook-certs"}}
+	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+		c.t.Fatal(err)
+	}
+	spoilt := secret.DeepCopy()
+	spoilt.Data["cert.pem"] = []byte("garbage")
+	if err := c.Update(c.t.Context(), spoilt); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+			return err
+		}
+		if bytes.Equal(secret.Data["cert.pem"], spoilt.Data["cert.pem"]) {
+			return errors.New("the certificate is still garbage")
+		}
+		return nil
+	})
+}
