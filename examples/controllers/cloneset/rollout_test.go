@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
@@ -132,5 +133,32 @@ func TestNothingToDo(t *testing.T) {
 		if r.Namespace == c.namespace && (r.Name == "web" || strings.HasPrefix(r.Name, "web-")) {
 			t.Errorf("%s %s %s for a settled CloneSet", r.Verb, r.Resource, r.Name)
 		}
+	}
+}
+
+// TestOneNamespace: restricted to a namespace the controller works there as everywhere, Nodes included, and leaves others alone.
+func TestOneNamespace(t *testing.T) {
+	c := idle(t)
+	elsewhere := c.cloneSet("web", 1)
+	elsewhere.Namespace = env.Namespace(t)
+	if err := c.Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	controllertest.Manager(t, c.cp, manager.Options{Namespace: c.namespace})
+	c.create(c.cloneSet("web", 4, func(cs *v1beta1.CloneSet) {
+		cs.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: cs.Spec.Selector,
+		}}
+	}))
+	c.change("web", setImage(0, "example.test/app:v2"))
+	c.until("web", settled)
+	c.change("web", setReplicas(1)) // which Pods go depends on the zones of their Nodes
+	c.until("web", settled)
+	c.untilPods("web", count(1))
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere.Status.ObservedGeneration != 0 {
+		t.Errorf("a CloneSet of another namespace was touched: %+v", elsewhere.Status)
 	}
 }
