@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// Refused means that the API server, a quota or an admission webhook did not accept a patch of the Pod (403 or 422).
+	// Refused means that the API server, a quota or an admission webhook did not accept a patch of the Pod (403 or 422), or that
+	// this API server has no such subresource (404 for its path, as for pods/resize before 1.32).
 	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod the decision was made on is gone, or that another one has its name by now.
@@ -102,15 +103,20 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 		Detail: err.Error(),
 	}
 	switch {
-	case apierrors.IsNotFound(err), isOtherUID(err):
+	case apierrors.IsNotFound(err) && !isUnknownPath(err), isOtherUID(err):
 		why.Code = Replaced
-	case apierrors.IsInvalid(err), isRefusal(err):
+	case apierrors.IsInvalid(err), isRefusal(err), isUnknownPath(err):
 		why.Code = Refused
 		why.Remedy = "wait for room, change the template, or let the Pod be recreated"
 	default:
 		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
 	}
 	return &classified{Reason: why, cause: err}
+}
+
+// isUnknownPath recognises an API server that does not have the subresource: what is not found then is not the Pod.
+func isUnknownPath(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func isRefusal(err error) bool {

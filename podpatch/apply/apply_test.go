@@ -200,6 +200,7 @@ func TestClassification(t *testing.T) {
 		{"403 of a webhook, without a reason", status(http.StatusForbidden), apply.Refused, nil},
 		{"403 of RBAC says nothing about the Pod", apierrors.NewForbidden(pods, "web-0",
 			errors.New(`User "kruise" cannot patch resource "pods/resize" in API group "" in the namespace "default"`)), "", apierrors.IsForbidden},
+		{"404 of the path", apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), apply.Refused, nil},
 		{"404", apierrors.NewNotFound(pods, "web-0"), apply.Replaced, apierrors.IsNotFound},
 		{"422 for another Pod of the name", otherUID, apply.Replaced, apierrors.IsInvalid},
 		{"another UID, told in a cause", status(http.StatusConflict, metav1.StatusCause{Field: "metadata.uid"}), apply.Replaced, nil},
