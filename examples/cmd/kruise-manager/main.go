@@ -27,6 +27,10 @@ import (
 type usage struct{ error }
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		// Most of the heap are cached objects that live long: collecting sooner costs little and saves a quarter of the memory.
+		debug.SetGCPercent(50)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := command(os.Getenv).ExecuteContext(ctx)
