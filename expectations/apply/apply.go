@@ -16,7 +16,6 @@ package apply
 
 import (
 	"context"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -95,24 +94,33 @@ func stores(sources []Source) map[expectations.Store]expectations.Progress {
 	return out
 }
 
+// pageSize bounds how much of a live list is held at once.
+const pageSize = 500
+
 // sameAsLive lists the matching objects live and reports whether the cache shows just those, and the version of the list.
 func (s Source) sameAsLive(ctx context.Context, live client.Reader, match func(metav1.Object) bool, within ...client.ListOption) (version string, same bool, err error) {
+	options := append(append([]client.ListOption{client.Limit(pageSize)}, s.Restrict...), within...)
 	list := s.newList()
-	if err := live.List(ctx, list, append(slices.Clone(s.Restrict), within...)...); err != nil {
-		return "", false, err
-	}
 	cached := s.Index.Versions(match)
-	for i := range list.Items {
-		item := &list.Items[i]
-		if match != nil && !match(item) {
-			continue
+	for {
+		// All pages are of the version of the first one.
+		if err := live.List(ctx, list, append(options, client.Continue(list.Continue))...); err != nil {
+			return "", false, err
 		}
-		if cached[item.UID] != item.ResourceVersion {
-			return list.ResourceVersion, false, nil
+		for i := range list.Items {
+			item := &list.Items[i]
+			if match != nil && !match(item) {
+				continue
+			}
+			if cached[item.UID] != item.ResourceVersion {
+				return list.ResourceVersion, false, nil
+			}
+			delete(cached, item.UID)
 		}
-		delete(cached, item.UID)
+		if list.Continue == "" {
+			return list.ResourceVersion, len(cached) == 0, nil
+		}
 	}
-	return list.ResourceVersion, len(cached) == 0, nil
 }
 
 // newList returns a list that asks for metadata only. Leaving its resourceVersion unset makes the answer hold every write

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,23 @@ type bench struct {
 	// fail is asked with each request, before it is carried out (false) and after (true).
 	fail  func(verb string, after bool) error
 	asked []string
+	// perPage is how many objects a page of a list holds; 0 for all.
+	perPage int
+}
+
+// page cuts a list to the page that begins at the token.
+func (b *bench) page(list client.ObjectList, token string) {
+	all, ok := list.(*metav1.PartialObjectMetadataList)
+	if !ok || b.perPage == 0 {
+		return
+	}
+	first, _ := strconv.Atoi(token)
+	last := min(first+b.perPage, len(all.Items))
+	all.Continue = ""
+	if last < len(all.Items) {
+		all.Continue = strconv.Itoa(last)
+	}
+	all.Items = all.Items[first:last]
 }
 
 func newBench(objects ...client.Object) *bench {
@@ -140,6 +158,7 @@ func newBench(objects ...client.Object) *bench {
 				return call("list", func() error {
 					err := c.List(ctx, list, opts...)
 					list.SetResourceVersion(listVersion) // the fake server gives none
+					b.page(list, (&client.ListOptions{}).ApplyOptions(opts).Continue)
 					return err
 				})
 			},
@@ -472,6 +491,24 @@ func TestStart(t *testing.T) {
 			time.AfterFunc(100*time.Millisecond, func() { b.cache.show(highest, newPod("a")) })
 		}, 100 * time.Millisecond, 1},
 		{"a quiet resource, whose content is all there", func(b *bench, _ string) { b.cache.show("1", stored(b, "a")) }, 200 * time.Millisecond, 2},
+		{"a quiet resource of several pages", func(b *bench, _ string) {
+			for _, name := range []string{"b", "c"} {
+				if err := b.server.Create(context.Background(), newPod(name)); err != nil {
+					panic(err)
+				}
+			}
+			b.perPage = 1
+			b.cache.show("1", stored(b, "a"), stored(b, "b"), stored(b, "c"))
+		}, 200 * time.Millisecond, 4},
+		{"a quiet resource, of which the last page is missing", func(b *bench, _ string) {
+			if err := b.server.Create(context.Background(), newPod("b")); err != nil {
+				panic(err)
+			}
+			b.perPage = 1
+			b.cache.show("1", stored(b, "a"))
+			whole := []*corev1.Pod{stored(b, "a"), stored(b, "b")}
+			time.AfterFunc(1100*time.Millisecond, func() { b.cache.show("1", whole...) })
+		}, 1200 * time.Millisecond, 5},
 		{"a quiet resource, of which a deletion is missing", func(b *bench, _ string) {
 			b.cache.show("1", stored(b, "a"), newPod("gone"))
 			whole := stored(b, "a")

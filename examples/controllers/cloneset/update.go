@@ -25,6 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/slowstart"
 )
 
 // refusalRetry is when an update that the API server, a quota or a webhook has refused is tried again although nothing of
@@ -256,11 +257,19 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 	return result.Sent > 0, err
 }
 
+// podsPerPass bounds the Pods written to in one pass, so that the status of a CloneSet with thousands of them does not stay
+// behind for as long as a whole budget takes. The next pass goes on.
+const podsPerPass = slowstart.MaxBatch
+
 // each works on several Pods side by side. One Pod's failure does not keep the others from being worked on; a Pod that is
 // gone by now is no failure.
 func (r *Reconciler) each(ctx context.Context, v *view, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) (acted bool, err error) {
 	if len(pods) == 0 {
 		return false, nil
+	}
+	if len(pods) > podsPerPass {
+		pods = pods[:podsPerPass]
+		v.again.Store(true)
 	}
 	var mu sync.Mutex
 	var errs []error

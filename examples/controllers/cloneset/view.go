@@ -47,7 +47,7 @@ type view struct {
 
 	// wake is when the earliest Pod becomes available by the passing of time; zero for never.
 	wake time.Duration
-	// again is set when a Pod could not be worked on now.
+	// again is set when not every Pod that was chosen could be worked on in this pass.
 	again atomic.Bool
 }
 
