@@ -42,3 +42,19 @@ func Admitted[T any](b UpdateBudget, candidates []T, available func(T) bool) []T
 	}
 	return candidates
 }
+
+// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for
+// (C-17): what does not serve is deleted freely. ready tells which of them serve now.
+func Affordable[T any](step Step, candidates []T, ready func(T) bool) []T {
+	var out []T
+	left := step.DeleteReady
+	for _, c := range candidates {
+		if ready(c) {
+			if left--; left < 0 {
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}

@@ -271,6 +271,29 @@ func TestUpdateBudget(t *testing.T) {
 	}
 }
 
+func TestAffordable(t *testing.T) {
+	const up, down = true, false
+	for _, tc := range []struct {
+		name       string
+		ready      int
+		candidates []bool
+		want       []bool
+	}{
+		{"C-17 ready ones within the budget", 2, []bool{up, up, up}, []bool{up, up}},
+		{"C-17 what is not ready needs no budget", 0, []bool{up, down, up, down}, []bool{down, down}},
+		{"C-17 in their order", 1, []bool{down, up, up, down}, []bool{down, up, down}},
+		{"C-17 less than no budget", -1, []bool{up, down}, []bool{down}},
+		{"nothing to delete", 3, nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := rollout.Affordable(rollout.Step{DeleteReady: tc.ready}, tc.candidates, func(ready bool) bool { return ready })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("affordable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name string

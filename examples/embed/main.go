@@ -93,24 +93,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: pending.Wait()}, err
 	}
 	ctx = expectationsapply.For(ctx, fleet.UID)
-	controller := *metav1.NewControllerRef(fleet, fleetKind())
-	owner := revision.Owner{Namespace: fleet.Namespace, Name: fleet.Name, Reference: controller}
+	owner := revision.Owner{Namespace: fleet.Namespace, Name: fleet.Name, Reference: *metav1.NewControllerRef(fleet, fleetKind())}
 	history := r.revisions.Of(fleet.UID)
 	target, err := revisionapply.Current(ctx, r, r.Live(), owner, revision.Keys{HashLabel: revisionLabel}, &fleet.Spec.Template, history, r.decoder)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var counts rollout.Counts
-	byUpdated := map[bool][]*corev1.Pod{}
-	for _, pod := range r.pods.Of(fleet.UID) {
-		if !podstate.IsActive(pod) {
-			continue
-		}
-		// Opens the readiness gate of a new Pod, and of one whose containers run the new images.
-		next, err := r.inPlace.Next(pod, metav1.Now())
-		_, sendErr := podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
-		if err := errors.Join(err, sendErr); err != nil {
-			return ctrl.Result{}, err
+	counts, byUpdated := rollout.Counts{}, map[bool][]*corev1.Pod{}
+	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
+		next, err := r.inPlace.Next(pod, metav1.Now()) // opens the gate of a new Pod, and of one whose containers run the new images
+		if _, sendErr := podapply.Send(ctx, r, pod, metav1.Now(), next.Change); err != nil || sendErr != nil {
+			return ctrl.Result{}, errors.Join(err, sendErr)
 		}
 		updated := pod.Labels[revisionLabel] == target.Name
 		counts.Add(updated, podstate.IsReady(pod))
@@ -119,14 +112,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: 1, ScaleMaxUnavailable: rollout.Unlimited}, counts)
 	if step.Create > 0 {
 		_, err := slowstart.Run(ctx, step.Create, 1, func(ctx context.Context, _ int) error {
-			pod := podstate.FromTemplate(&fleet.Spec.Template, fleet.Namespace, controller, gate)
+			pod := podstate.FromTemplate(&fleet.Spec.Template, fleet.Namespace, owner.Reference, gate)
 			pod.GenerateName, pod.Labels[revisionLabel] = fleet.Name+"-", target.Name
 			return r.Create(ctx, pod)
 		})
 		return ctrl.Result{}, err
 	}
 	if step.Delete > 0 {
-		return ctrl.Result{}, r.remove(ctx, slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]...)
+		extra := slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]
+		return ctrl.Result{}, r.remove(ctx, rollout.Affordable(step, extra, podstate.IsReady)...)
 	}
 	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, counts.New.Unavailable, counts.Unavailable())
 	for _, pod := range rollout.Admitted(budget, byUpdated[false][:min(len(byUpdated[false]), step.Update)], podstate.IsReady) {
@@ -146,8 +140,7 @@ func (r *reconciler) update(ctx context.Context, pod *corev1.Pod, target *appsv1
 	if err != nil {
 		return err
 	}
-	relabel := podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}}
-	_, err = podapply.Send(ctx, r, pod, metav1.Now(), change, relabel)
+	_, err = podapply.Send(ctx, r, pod, metav1.Now(), change, podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}})
 	return err
 }
 
@@ -164,12 +157,20 @@ func main() {
 	}
 }
 
-// run wires the parts together and runs until ctx ends.
+// run runs the operator until ctx ends.
 func run(ctx context.Context, config *rest.Config) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: newScheme(), Metrics: server.Options{BindAddress: "0"}})
-	if err != nil {
-		return err
+	if err == nil {
+		err = setup(ctx, mgr)
 	}
+	if err == nil {
+		err = mgr.Start(ctx)
+	}
+	return err
+}
+
+// setup wires the parts together.
+func setup(ctx context.Context, mgr ctrl.Manager) error {
 	pods, err := ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{})
 	revisions, revisionsErr := ownerindex.New(ctx, mgr.GetCache(), &appsv1.ControllerRevision{})
 	if err := errors.Join(err, revisionsErr); err != nil {
@@ -180,11 +181,8 @@ func run(ctx context.Context, config *rest.Config) error {
 	inPlace := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate}}
 	decoder := revision.NewDecoder(1000, nil)
 	r := &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
-	operator := ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil))
-	if err := errors.Join(mgr.Add(writes), operator.Complete(r)); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+	return errors.Join(mgr.Add(writes), ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).
+		Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil)).Complete(r))
 }
 
 func fleetKind() schema.GroupVersionKind {

@@ -2,13 +2,11 @@ package faultapi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,11 +16,15 @@ import (
 // Cache is what a controller sees of a Server: a client-go store for each resource, which shows an event when Deliver is
 // called and not before. Resources progress independently of each other, as informers do.
 //
-// It implements client.Reader and, for package ownerindex, the GetInformer of controller-runtime's caches. Stores return
-// what they find by name, so that a decision does not depend on the order of a map. Make it with Server.Cache.
+// It is a cache for controller-runtime's managers: controllers read it, index it and watch it. Event handlers are called by
+// Announce, Deliver and Relist, before these return. Stores return what they find by name, so that a decision does not
+// depend on the order of a map. Make it with Server.Cache.
 type Cache struct {
 	// Informers is nil; it stands for the methods that nobody calls.
 	cache.Informers
+	// Pause, if set, is called after each call of an event handler. A work queue takes two events of an object for one or for
+	// two, depending on whether a worker comes in between; with synctest.Wait one always does.
+	Pause func()
 
 	server *Server
 	feeds  []*feed
@@ -49,7 +51,7 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.order {
-		f := &feed{kind: k, informer: &informer{indexer: &sortedIndexer{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}}}
+		f := &feed{kind: k, informer: &informer{cache: c, indexer: &sortedIndexer{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})}}}
 		c.feeds = append(c.feeds, f)
 		f.next = len(k.log)
 		if lag != nil {
@@ -107,11 +109,17 @@ func (c *Cache) Behind(resource string) int {
 	return len(f.kind.log) - f.next
 }
 
-// Deliver shows the next n events of a resource, or all that there are, and returns them.
+// Deliver shows the next n events of a resource, or all that there are, tells the event handlers and returns them.
 func (c *Cache) Deliver(resource string, n int) []Delta {
+	f := c.feed(resource)
+	deltas := c.deliver(f, n)
+	f.informer.tell(deltas, false)
+	return deltas
+}
+
+func (c *Cache) deliver(f *feed, n int) []Delta {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	f := c.feed(resource)
 	var deltas []Delta
 	for ; n > 0 && f.next < len(f.kind.log); n-- {
 		deltas = append(deltas, f.show(f.kind.log[f.next]))
@@ -145,9 +153,15 @@ func (f *feed) show(e Event) Delta {
 // Relist replaces what a store holds by the newest state, as after a watch that broke. What came and went meanwhile is
 // never seen, and an object that was replaced by another of its name looks like one that was updated.
 func (c *Cache) Relist(resource string) []Delta {
+	f := c.feed(resource)
+	deltas := c.relist(f)
+	f.informer.tell(deltas, true)
+	return deltas
+}
+
+func (c *Cache) relist(f *feed) []Delta {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	f := c.feed(resource)
 	before := map[string]client.Object{}
 	for _, obj := range f.informer.indexer.List() {
 		before[sortKey(obj.(client.Object))] = obj.(client.Object)
@@ -217,7 +231,7 @@ func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	if err != nil {
 		return err
 	}
-	stored := c.feed(k.resource.Resource).informer.byKey(key.String())
+	stored := c.feed(k.resource.Resource).informer.byKey(storeKey(key))
 	if stored == nil {
 		return apierrors.NewNotFound(k.resource, key.Name)
 	}
@@ -246,7 +260,7 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return answerList(k.gvk, limited(found, o.Limit), f.informer.indexer.LastStoreSyncResourceVersion(), list)
 }
 
-// GetInformer returns an object that has the store of obj's kind and no life of its own.
+// GetInformer returns an informer that has the store of obj's kind and no life of its own.
 func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
@@ -258,81 +272,25 @@ func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 // WaitForCacheSync is true: the first list is there from the beginning.
 func (c *Cache) WaitForCacheSync(context.Context) bool { return true }
 
-// informer is a SharedIndexInformer reduced to its store.
-type informer struct {
-	// SharedIndexInformer is nil; it stands for the methods that nobody calls.
-	toolscache.SharedIndexInformer
-
-	indexer *sortedIndexer
-}
-
-// GetIndexer returns the store.
-func (i *informer) GetIndexer() toolscache.Indexer { return i.indexer }
-
-// GetStore returns the store.
-func (i *informer) GetStore() toolscache.Store { return i.indexer }
-
-// AddIndexers adds indexes to the store.
-func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
-	return i.indexer.AddIndexers(indexers)
-}
-
-// HasSynced is true: the first list is there from the beginning.
-func (i *informer) HasSynced() bool { return true }
-
-// AddEventHandler is refused: handlers would run when the store changes, and it is the test that says what happens then.
-func (i *informer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return nil, fmt.Errorf("use the deltas that Cache.Deliver returns")
-}
-
-func (i *informer) stored(obj client.Object) client.Object { return i.byKey(sortKey(obj)) }
-
-func (i *informer) byKey(key string) client.Object {
-	found, ok, err := i.indexer.GetByKey(key)
-	if err != nil || !ok {
-		return nil
+// Announce tells the handlers that were added since the last call what the stores hold, as the first list does. Their
+// registrations have synced from then on.
+func (c *Cache) Announce() {
+	for _, f := range c.feeds {
+		f.informer.announce()
 	}
-	return found.(client.Object)
 }
 
-// sortedIndexer returns what it finds by name.
-type sortedIndexer struct{ toolscache.Indexer }
-
-// ByIndex looks up an index.
-func (s *sortedIndexer) ByIndex(index, key string) ([]any, error) {
-	found, err := s.Indexer.ByIndex(index, key)
-	sortItems(found)
-	return found, err
-}
-
-// List returns everything.
-func (s *sortedIndexer) List() []any {
-	found := s.Indexer.List()
-	sortItems(found)
-	return found
-}
-
-func sortItems(items []any) {
-	slices.SortFunc(items, func(a, b any) int { return strings.Compare(itemKey(a), itemKey(b)) })
-}
-
-func itemKey(item any) string {
-	obj, ok := item.(metav1.Object)
-	if !ok {
-		return ""
+// Resync tells the event handlers of everything that the stores hold once more, as if it had been updated.
+func (c *Cache) Resync() {
+	for _, f := range c.feeds {
+		for _, item := range f.informer.indexer.List() {
+			obj := item.(client.Object)
+			f.informer.tell([]Delta{{Type: watch.Modified, Old: obj, New: obj}}, false)
+		}
 	}
-	return obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// Relisted returns what the first list, or the last Relist, brought as additions, for the event handlers of a process that
-// has just started.
-func (c *Cache) Relisted(resource string) []Delta {
-	c.server.mu.Lock()
-	defer c.server.mu.Unlock()
-	found := c.feed(resource).informer.indexer.List()
-	deltas := make([]Delta, 0, len(found))
-	for _, obj := range found {
-		deltas = append(deltas, Delta{Type: watch.Added, New: obj.(client.Object)})
-	}
-	return deltas
+// IndexField is not supported: reads by field selectors are not either.
+func (c *Cache) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
+	return unsupported("indexes of fields")
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,8 +95,38 @@ func bookmark(resource string) step {
 func restart(lag int) step {
 	return func(s *stage) string {
 		s.cache = s.server.Cache(func(resource string, _ int) int { return map[string]int{pods: lag}[resource] })
-		return tell(s.cache.Relisted(pods))
+		told := s.listen(true)
+		s.cache.Announce()
+		return strings.Join(*told, ", ")
 	}
+}
+
+// listen adds an event handler for Pods, which notes what it is told after the first list, or of the first list.
+func (s *stage) listen(first bool) *[]string {
+	s.t.Helper()
+	informer, err := s.cache.GetInformer(s.t.Context(), &corev1.Pod{})
+	s.must(err)
+	told := &[]string{}
+	note := func(deltas ...faultapi.Delta) { *told = append(*told, tell(deltas)) }
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isFirst bool) {
+			if isFirst == first {
+				note(faultapi.Delta{Type: watch.Added, New: obj.(client.Object)})
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			note(faultapi.Delta{Type: watch.Modified, Old: old.(client.Object), New: obj.(client.Object)})
+		},
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				*told = append(*told, "state unknown of "+unknown.Key)
+				return
+			}
+			note(faultapi.Delta{Type: watch.Deleted, Old: obj.(client.Object)})
+		},
+	})
+	s.must(err)
+	return told
 }
 
 // tell names the deltas with the versions of their objects: type name old>new.
@@ -341,14 +372,53 @@ func TestInformer(t *testing.T) {
 	if !informer.HasSynced() || !s.cache.WaitForCacheSync(t.Context()) {
 		t.Error("not synced")
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err == nil {
-		t.Error("an event handler was taken that would never be called")
-	}
 	if _, err := s.cache.GetInformer(t.Context(), &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("informer of a kind that is not cached: %v", err)
 	}
 	if diff := cmp.Diff([]string{pods, "controllerrevisions", claims, "clonesets"}, s.cache.Resources()); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// TestEventHandlers: a handler hears of the first list once, and of what the cache shows from then on.
+func TestEventHandlers(t *testing.T) {
+	s := newStage(t)
+	create("a")(s)
+	s.cache.Deliver(pods, 1)
+	informer, err := s.cache.GetInformer(t.Context(), &corev1.Pod{})
+	s.must(err)
+	first, later := s.listen(true), s.listen(false)
+	silent, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { t.Error("a handler that was removed is called") }})
+	s.must(err)
+	s.must(informer.RemoveEventHandler(silent))
+	pauses := 0
+	s.cache.Pause = func() { pauses++ }
+
+	create("b")(s)
+	s.cache.Deliver(pods, 1)
+	if len(*first)+len(*later) > 0 || silent.HasSynced() {
+		t.Errorf("told before the first list was: %v, %v", *first, *later)
+	}
+	s.cache.Announce()
+	s.cache.Announce()
+	relabel("a", "1")(s)
+	s.cache.Deliver(pods, 1)
+	remove("b")(s)
+	s.cache.Relist(pods)
+	remove("a")(s)
+	create("c")(s)
+	s.cache.Deliver(pods, 9)
+	s.cache.Resync()
+	changes := []string{"MODIFIED a 91>93", "state unknown of default/b", "MODIFIED a 93>96", "DELETED a 97>-", "ADDED c ->98", "MODIFIED c 98>98"}
+	if diff := cmp.Diff(changes, *later); diff != "" {
+		t.Errorf("told of changes (-want +got):\n%s", diff)
+	}
+	both := append([]string{"ADDED a ->91", "ADDED b ->92"}, changes[:4]...)
+	if diff := cmp.Diff(append(both, changes[5]), *first); diff != "" {
+		t.Errorf("told of the first list and changes (-want +got):\n%s", diff)
+	}
+	if want := 2*2 + 6*2; pauses != want {
+		t.Errorf("%d pauses, want one for each event and handler, %d", pauses, want)
 	}
 }
 

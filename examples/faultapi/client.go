@@ -321,8 +321,14 @@ func (c *Client) SubResource(name string) client.SubResourceClient { return &sub
 // Scheme returns the server's scheme.
 func (c *Client) Scheme() *runtime.Scheme { return c.server.scheme }
 
-// RESTMapper returns nil: the server's resources need no mapping.
-func (c *Client) RESTMapper() meta.RESTMapper { return nil }
+// RESTMapper maps the server's resources.
+func (c *Client) RESTMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, k := range c.server.order {
+		mapper.AddSpecific(k.gvk, k.gvk.GroupVersion().WithResource(k.resource.Resource), k.gvk.GroupVersion().WithResource(k.resource.Resource), meta.RESTScopeNamespace)
+	}
+	return mapper
+}
 
 // GroupVersionKindFor returns an object's kind.
 func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {

@@ -157,7 +157,55 @@ func All[T client.Object](s *Server) []T {
 	return nil
 }
 
-func sortKey(obj client.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
+// sortKey is the key of client-go's stores: the name alone for what is in no namespace.
+func sortKey(obj client.Object) string { return storeKey(client.ObjectKeyFromObject(obj)) }
+
+func storeKey(key client.ObjectKey) string {
+	if key.Namespace == "" {
+		return key.Name
+	}
+	return key.String()
+}
+
+// Stored returns an object of like's kind as the server has it, nil if it does not. It is the server's: read only.
+func (s *Server) Stored(like client.Object, key client.ObjectKey) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.kindOf(like)
+	if err != nil {
+		return nil
+	}
+	return k.objects[key]
+}
+
+// Target returns the object that a call is about as the server has it now, nil if it does not. It is the server's: read only.
+func (s *Server) Target(call Call) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.served(call.Resource); k != nil {
+		return k.objects[client.ObjectKey{Namespace: call.Namespace, Name: call.Name}]
+	}
+	return nil
+}
+
+// Newest returns the object of a resource that was changed last, nil if there is none. It is the server's: read only.
+func (s *Server) Newest(resource schema.GroupResource) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.served(resource); k != nil && len(k.log) > 0 {
+		return k.log[len(k.log)-1].Object
+	}
+	return nil
+}
+
+func (s *Server) served(resource schema.GroupResource) *kind {
+	for _, k := range s.order {
+		if k.resource == resource {
+			return k
+		}
+	}
+	return nil
+}
 
 func (s *Server) stamp() string {
 	s.version++

@@ -76,9 +76,7 @@ func partitionRollbackHook(c *cluster) {
 	c.untilPod(pod, state(apps.LifecyclePreparingUpdate))
 	c.witness("backhook")
 	want := map[string]int{"patch pods": 1, "create pods": 1, "patch pods/status": 1}
-	if diff := cmp.Diff(want, c.writes("backhook", since)); diff != "" {
-		c.t.Errorf("writes, those for the witness included (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes, those for the witness included", "backhook", since, want)
 	c.unlabel(pod, hold)
 	c.untilPod(pod, state(apps.LifecycleUpdated))
 	c.label(pod, hold, "yes")
@@ -257,9 +255,7 @@ func TestShortHash(t *testing.T) {
 	since := c.mark()
 	stop = c.manage("CloneSetShortHash=true")
 	c.witness("spelling")
-	if diff := cmp.Diff(map[string]int{"create pods": 1, "patch pods/status": 1}, c.writes("spelling", since)); diff != "" {
-		t.Errorf("writes besides the witness (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes besides the witness", "spelling", since, map[string]int{"create pods": 1, "patch pods/status": 1})
 	for _, pod := range c.pods("spelling-witness") {
 		if pod.Labels[apps.LabelRevision] != pod.Labels[apps.LabelPodTemplateHash] {
 			t.Errorf("labels of a new Pod: %v", pod.Labels)
@@ -280,9 +276,7 @@ func TestShortHash(t *testing.T) {
 	since = c.mark()
 	c.manage("")
 	c.witness("spelling-again")
-	if diff := cmp.Diff(map[string]int{"create pods": 1, "patch pods/status": 1}, c.writes("spelling", since)); diff != "" {
-		t.Errorf("writes besides the witness (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes besides the witness", "spelling", since, map[string]int{"create pods": 1, "patch pods/status": 1})
 	c.change("spelling", rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = nil }))
 	c.until("spelling", settled)
 	if diff := cmp.Diff(before, identities(c.untilPods("spelling", images(map[string]int{"v2": 2})))); diff != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -237,6 +238,18 @@ func (c *cluster) writes(name string, since int64) map[string]int {
 		}
 	}
 	return controllertest.Tally(own, c.namespace)
+}
+
+// wantWrites compares the controller's writes with what is wanted. What a request has changed can be seen shortly before the
+// server has logged it.
+func (c *cluster) wantWrites(about, name string, since int64, want map[string]int) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, 10*time.Second, func(context.Context) error {
+		if diff := cmp.Diff(want, c.writes(name, since)); diff != "" {
+			return fmt.Errorf("%s (-want +got):\n%s", about, diff)
+		}
+		return nil
+	})
 }
 
 // witness creates another CloneSet after the fact and waits until it has settled. By then the controller has also acted

@@ -124,9 +124,7 @@ func updateHook(c *cluster) {
 	}
 	// The budget of one Pod is used up by the one that waits.
 	want := map[string]int{"patch pods": 1, "create pods": 1, "patch pods/status": 1}
-	if diff := cmp.Diff(want, c.writes("hook", since)); diff != "" {
-		c.t.Errorf("writes, those for the witness included (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes, those for the witness included", "hook", since, want)
 	c.unlabel(held, hold)
 	c.untilPod(held, state(apps.LifecycleUpdated))
 	c.witness("hook-after")
@@ -197,9 +195,7 @@ func updateHookRollback(c *cluster) {
 	if live.Generation != pod.Generation || live.Status.ContainerStatuses[0].RestartCount != 0 || !podstate.IsReady(live) {
 		c.t.Errorf("the Pod was touched: generation %d, %+v", live.Generation, live.Status)
 	}
-	if diff := cmp.Diff(map[string]int{"patch pods": 2}, c.writes("undo", since)); diff != "" {
-		c.t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes", "undo", since, map[string]int{"patch pods": 2})
 }
 
 func updateHookPartition(c *cluster) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,9 +149,7 @@ func refusedWaits(c *cluster) {
 	// A witness that takes its time: a controller that tries again does so within a few seconds.
 	c.create(c.cloneSet("frozen-slow", 1, templateAnnotation(controlplane.StartDelay, "6s")))
 	want := map[string]int{"create pods": 1, "patch pods/status": 1}
-	if diff := cmp.Diff(want, c.writes("frozen", since)); diff != "" {
-		c.t.Errorf("writes besides the witness (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes besides the witness", "frozen", since, want)
 	stop()
 	c.untilAllowed(&pod)
 	// What a cluster owner changes wakes nobody; the next change of the template does.

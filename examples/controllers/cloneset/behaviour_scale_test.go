@@ -168,9 +168,7 @@ func releasePod(c *cluster) {
 		c.t.Errorf("released Pod: %+v", released.ObjectMeta)
 	}
 	want := map[string]int{"patch pods": 1, "create pods": 1, "patch pods/status": 1}
-	if diff := cmp.Diff(want, c.writes("release", since)); diff != "" {
-		c.t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes", "release", since, want)
 }
 
 // withClaims gives every Pod a claim that binds to a volume made here beforehand, in place of the template's volume.
@@ -492,7 +490,5 @@ func failedPod(c *cluster) {
 	if pod.UID != ended.UID || pod.Status.Phase != corev1.PodFailed || pod.DeletionTimestamp != nil {
 		c.t.Errorf("the failed Pod: phase %s, deleted %v", pod.Status.Phase, pod.DeletionTimestamp)
 	}
-	if diff := cmp.Diff(map[string]int{"create pods": 1, "patch pods/status": 1}, c.writes("failed", since)); diff != "" {
-		c.t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes", "failed", since, map[string]int{"create pods": 1, "patch pods/status": 1})
 }

@@ -274,9 +274,7 @@ func badInput(c *cluster, name, path, value string, spoil func(*v1beta1.CloneSet
 		c.t.Error(err)
 	}
 	c.untilEvent(name, apps.EventFailedUpdate, path, value)
-	if diff := cmp.Diff(map[string]int{}, c.writes(name, since)); diff != "" {
-		c.t.Errorf("writes to Pods with a spec that cannot be used (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes to Pods with a spec that cannot be used", name, since, map[string]int{})
 	c.change(name, func(cs *v1beta1.CloneSet) {
 		cs.Spec = *good.DeepCopy()
 		setImage(0, "example.test/app:v2")(cs)

@@ -93,9 +93,7 @@ func partitionGrows(c *cluster) {
 	partition(3)
 	c.witness("grows")
 	c.untilPods("grows", images(map[string]int{"v1": 1, "v2": 3}))
-	if diff := cmp.Diff(map[string]int{"create pods": 1, "patch pods/status": 1}, c.writes("grows", since)); diff != "" {
-		c.t.Errorf("writes besides the witness (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes besides the witness", "grows", since, map[string]int{"create pods": 1, "patch pods/status": 1})
 	partition(0)
 	if diff := cmp.Diff(before, identities(c.untilPods("grows", images(map[string]int{"v2": 4})))); diff != "" {
 		c.t.Errorf("not in place (-before +after):\n%s", diff)
@@ -215,9 +213,7 @@ func inPlaceOnly(c *cluster) {
 	c.change("only", both(setEnv("MODE", "fast"), setImage(0, "example.test/app:v2")))
 	c.until("only", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(inplaceupdate.ImmutableField), "spec.containers[app].env"))
 	c.untilEvent("only", apps.EventFailedUpdatePodInPlace, "cannot be updated in place", "spec.containers[app].env")
-	if diff := cmp.Diff(map[string]int{}, c.writes("only", since)); diff != "" {
-		c.t.Errorf("writes to Pods for a change that is impossible (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes to Pods for a change that is impossible", "only", since, map[string]int{})
 	c.change("only", func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Containers[0].Env = nil })
 	c.until("only", settled)
 	c.until("only", withoutCondition(apps.ConditionFailedUpdate))
@@ -304,9 +300,7 @@ func metadataOnly(c *cluster) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"patch pods": 3}, c.writes("meta", since)); diff != "" {
-		c.t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes", "meta", since, map[string]int{"patch pods": 3})
 }
 
 // envFromLabel: only a node agent can restart a container for its env, and the Pod is out of service until it says so.
@@ -664,9 +658,7 @@ func claimTemplatesOnly(c *cluster) {
 	if after.Status.UpdateRevision != cs.Status.UpdateRevision {
 		c.t.Errorf("revision %s became %s", cs.Status.UpdateRevision, after.Status.UpdateRevision)
 	}
-	if diff := cmp.Diff(map[string]int{"create pods": 1, "patch pods/status": 1}, c.writes("vct", since)); diff != "" {
-		c.t.Errorf("writes besides the witness (-want +got):\n%s", diff)
-	}
+	c.wantWrites("writes besides the witness", "vct", since, map[string]int{"create pods": 1, "patch pods/status": 1})
 }
 
 func weightPriority(c *cluster) {

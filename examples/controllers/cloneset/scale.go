@@ -146,12 +146,11 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 	if acted || err != nil {
 		return acted, err
 	}
-	budget := step.DeleteReady
+	serves := func(pod *corev1.Pod) bool { m := v.member(pod); return m.ready && m.state.Available() }
 	specified := v.pods(func(m *member) bool { return m.specified })
 	r.deletionOrder(ctx, v).Sort(specified)
 	if len(dying)+len(specified) > 0 {
-		chosen := v.affordable(specified, &budget)
-		return r.each(ctx, v, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		return r.each(ctx, v, rollout.Affordable(step, specified, serves), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			return r.deletePod(ctx, v, pod, nil)
 		})
 	}
@@ -162,25 +161,9 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 		r.rank(ctx, v, v.pods(func(m *member) bool { return !m.updated }), step.DeleteOld),
 		r.rank(ctx, v, v.pods(func(m *member) bool { return m.updated }), step.Delete-step.DeleteOld),
 	)
-	return r.each(ctx, v, v.affordable(chosen, &budget), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	return r.each(ctx, v, rollout.Affordable(step, chosen, serves), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.deletePod(ctx, v, pod, nil)
 	})
-}
-
-// affordable drops the ready Pods that the budget has no room for (C-17).
-func (v *view) affordable(pods []*corev1.Pod, budget *int) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, pod := range pods {
-		m := v.member(pod)
-		if m.ready && m.state.Available() {
-			if *budget <= 0 {
-				continue
-			}
-			*budget--
-		}
-		out = append(out, pod)
-	}
-	return out
 }
 
 // rank returns the n Pods to delete first (C-23).

@@ -1,0 +1,40 @@
+// Package chaos answers "does my controller keep its promises when everything around it goes wrong, and if not, what is the
+// shortest story of how it broke one?".
+//
+// [Run] plays schedules, each drawn from a seed. In a schedule the controllers run on the API server in memory of package
+// faultapi, with their own wiring: [Subject.Setup] is the function that adds them to a manager in the real program.
+// Everything that happens is a step, and the seed decides which comes next:
+//
+//   - A reconcile that is due begins, or one API call of a running one is made. The call may be refused with a server error,
+//     throttling or a conflict, or be carried out with its answer lost.
+//   - A cache shows the next events of one resource, each resource on its own; or a watch breaks, and a new list shows what is
+//     left of what happened meanwhile.
+//   - The process dies, also in the middle of a call, and its successor starts with caches that may be older.
+//   - Scheduler and kubelet do something for one Pod: start, restart, report, crash, evict or terminate.
+//   - Users, and whoever else is outside, do something: [Subject.Users].
+//   - Time passes. It moves in no other way, so nothing depends on how fast the machine is.
+//
+// Invariants are judged as things happen: [Subject.Wrote] sees every write of the controllers with the state before and
+// after it, [Subject.Check] the state after every step. In the end faults stop, [Subject.Settle] makes the last wish one
+// that can be fulfilled, everything comes to rest, and [Subject.Converged] says what must hold then. Being busy for ever,
+// writing without need, and changing an object of the cache are violations without anybody asking.
+//
+// # Failures
+//
+// A schedule depends on its seed alone. One that fails is played again without most of its steps and faults for as long as
+// it breaks the same rule; what is left is printed step by step, with the command that plays it.
+//
+// # Settings
+//
+// The environment says what [Run] plays:
+//
+//	CHAOS_SEEDS       how many schedules
+//	CHAOS_FIRST_SEED  the seed of the first, 1 if not set
+//	CHAOS_STEPS       how many steps come before faults stop
+//	CHAOS_SCRIPT      the steps to play of the first seed alone, such as "1-12,15c,40"; c stands for without faults
+//
+// # What is not played
+//
+// Admission, a request that arrives after its sender has died and been replaced, and a leader that goes on for a while after
+// it has lost its lease.
+package chaos

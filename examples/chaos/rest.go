@@ -1,0 +1,110 @@
+package chaos
+
+import (
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+)
+
+// rounds is how often everything is gone around before a schedule counts as never coming to rest, and calls how many calls
+// the controllers may make in one of them.
+const (
+	rounds        = 400
+	callsPerRound = 2000
+)
+
+// rest stops all faults and lets everything come to rest.
+func (w *World) rest() {
+	w.over, w.calm = true, true
+	w.Logf("faults stop")
+	if w.subject.Settle != nil {
+		w.subject.Settle()
+	}
+	quiet, pause := time.Duration(0), time.Second
+	for range rounds {
+		version, writes := w.Server.Version(), w.writes
+		w.settleOutside()
+		w.settleCaches()
+		w.settleControllers()
+		switch {
+		case w.Server.Version() != version || w.writes != writes:
+			quiet, pause = 0, time.Second
+		case quiet >= w.plan.Quiet:
+			return
+		default:
+			w.Sleep(pause)
+			quiet += pause
+			pause = min(2*pause, 10*time.Second)
+		}
+	}
+	w.Failf("rest", "still busy after %d rounds", rounds)
+}
+
+// settleOutside lets nodes, garbage collector and everybody else do what is left to do.
+func (w *World) settleOutside() {
+	for range 20 {
+		busy := w.Nodes.Settle()
+		if w.subject.Outside != nil {
+			busy = w.subject.Outside() || busy
+		}
+		busy = w.Server.CollectGarbage() || busy
+		if !busy {
+			return
+		}
+	}
+	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
+}
+
+func (w *World) settleCaches() {
+	for _, p := range w.processes {
+		for _, resource := range p.Cache.Resources() {
+			p.Cache.Deliver(resource, p.Cache.Behind(resource))
+			p.Cache.Bookmark(resource)
+		}
+	}
+	w.harvest()
+}
+
+// settleControllers makes all calls and runs all reconciles that are due.
+func (w *World) settleControllers() {
+	for range callsPerRound {
+		if !w.settleOne() {
+			return
+		}
+		w.check()
+	}
+	w.Failf("rest", "controllers are still busy after %d calls", callsPerRound)
+}
+
+func (w *World) settleOne() bool {
+	for _, p := range w.processes {
+		if calls := p.calls(); len(calls) > 0 {
+			w.let(p, calls[0], faultapi.Fate{})
+			return true
+		}
+		if starts := p.starts(); len(starts) > 0 {
+			w.begin(p, starts[0])
+			return true
+		}
+	}
+	return false
+}
+
+// checkIdle: what has come to rest causes no request, however often it is looked at, and nobody has changed the cache.
+func (w *World) checkIdle() {
+	before := w.calls
+	w.Logf("one more look at everything")
+	for _, p := range w.processes {
+		p.Cache.Resync()
+	}
+	w.harvest()
+	w.settleControllers()
+	if w.calls != before {
+		w.Failf("idle", "%d requests although nothing has changed", w.calls-before)
+	}
+	for _, p := range w.processes {
+		if name := p.Cache.Altered(); name != "" {
+			w.Failf("cache", "%s%s was modified in the cache", p.label(), name)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Step is one step of a schedule that is played.
+type Step struct {
+	// N is its number, from 1. What happens in it depends on the seed and on N, not on the steps before, except for what they
+	// have left to choose from.
+	N int
+	// Calm is without faults.
+	Calm bool
+}
+
+// Script is the steps of a schedule that are played, in their order.
+type Script []Step
+
+// Full returns the first n steps.
+func Full(n int) Script {
+	s := make(Script, n)
+	for i := range s {
+		s[i].N = i + 1
+	}
+	return s
+}
+
+// String returns the form that ParseScript reads, such as "1-12,15c,40".
+func (s Script) String() string {
+	var parts []string
+	for i := 0; i < len(s); {
+		j := i + 1
+		for j < len(s) && s[j].N == s[j-1].N+1 && s[j].Calm == s[i].Calm {
+			j++
+		}
+		part := strconv.Itoa(s[i].N)
+		if j-i > 1 {
+			part += "-" + strconv.Itoa(s[j-1].N)
+		}
+		if s[i].Calm {
+			part += "c"
+		}
+		parts = append(parts, part)
+		i = j
+	}
+	return strings.Join(parts, ",")
+}
+
+// maxStep bounds the numbers of steps: a longer schedule would not be read by anybody.
+const maxStep = 1_000_000
+
+// ParseScript reads steps and ranges of steps, separated by commas. A c after it means without faults. Numbers must be
+// positive and rise.
+func ParseScript(text string) (Script, error) {
+	var out Script
+	last := 0
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		body, calm := strings.CutSuffix(part, "c")
+		from, to, isRange := strings.Cut(body, "-")
+		first, err := strconv.Atoi(from)
+		end := first
+		if err == nil && isRange {
+			end, err = strconv.Atoi(to)
+		}
+		if err != nil || first <= last || end < first || end > maxStep {
+			return nil, fmt.Errorf("script %q: %q is no step or range of steps above %d and up to %d", text, part, last, maxStep)
+		}
+		for n := first; n <= end; n++ {
+			out = append(out, Step{N: n, Calm: calm})
+		}
+		last = end
+	}
+	return out, nil
+}
+
+// Shrink returns a part of the script that still fails, with as few steps as it finds, and as few of them with faults. It
+// plays at most the given number of scripts. fails must be true for the whole.
+func Shrink(s Script, plays int, fails func(Script) bool) Script {
+	try := func(candidate Script) bool {
+		if plays <= 0 {
+			return false
+		}
+		plays--
+		return fails(candidate)
+	}
+	s = slices.Clone(s)
+	for again := true; again && plays > 0; {
+		before := len(s)
+		for size := max(1, len(s)/2); size >= 1; size /= 2 {
+			for end := len(s); end > 0; end -= size { // what came last is needed least often
+				start := max(0, end-size)
+				if candidate := slices.Concat(s[:start], s[min(end, len(s)):]); end <= len(s) && try(candidate) {
+					s = candidate
+				}
+			}
+		}
+		again = len(s) < before
+	}
+	return calmed(s, try)
+}
+
+// calmed takes the faults out of as many steps as it can: of all, or else of one after the other.
+func calmed(s Script, fails func(Script) bool) Script {
+	all := slices.Clone(s)
+	for i := range all {
+		all[i].Calm = true
+	}
+	if fails(all) {
+		return all
+	}
+	for i := range s {
+		if s[i].Calm {
+			continue
+		}
+		candidate := slices.Clone(s)
+		candidate[i].Calm = true
+		if fails(candidate) {
+			s = candidate
+		}
+	}
+	return s
+}

@@ -1,0 +1,425 @@
+package cloneset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/chaos"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// view is what a task decides on: its owner and its Pods as the cache showed them when it began, and what it has done since.
+type taskView struct {
+	owner   *v1beta1.CloneSet
+	pods    map[types.UID]*corev1.Pod
+	now     time.Time
+	taken   map[types.UID]bool // Pods that were available and that this task took out of service
+	touched map[types.UID]bool // the same, and those that were not available
+	gone    int                // Pods deleted although nobody named them and they are at the right revision
+	wrote   bool
+}
+
+// look keeps what the cache shows: the view that the task will decide on.
+func (w *story) look(t *chaos.Task, call *faultapi.Call) {
+	v, _ := t.View.(*taskView)
+	if v == nil {
+		v = &taskView{now: t.Began, taken: map[types.UID]bool{}, touched: map[types.UID]bool{}}
+		t.View = v
+	}
+	if v.wrote = v.wrote || call != nil && !call.IsRead(); v.wrote {
+		return // it has decided
+	}
+	var cs v1beta1.CloneSet
+	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
+		return
+	}
+	v.owner, v.pods = &cs, map[types.UID]*corev1.Pod{}
+	var pods corev1.PodList
+	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
+		w.Failf("story", "reading the cache: %v", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, &cs) {
+			v.pods[pod.UID] = pod
+		}
+	}
+}
+
+// judge looks at what a call of the controller has done.
+func (w *story) judge(write *chaos.Write) {
+	call := write.Call
+	switch call.Resource.Resource {
+	case "pods":
+		v, _ := write.Task.View.(*taskView)
+		if v == nil {
+			v = &taskView{}
+		}
+		old, _ := write.Before.(*corev1.Pod)
+		pod, _ := write.After.(*corev1.Pod)
+		w.judgePod(write.Task, v, call, old, pod)
+	case "persistentvolumeclaims":
+		if call.Verb == "delete" {
+			w.judgeClaim(call)
+		}
+	}
+}
+
+// judgePod looks at what a call has made of its Pod; pod is nil when that is gone.
+func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, pod *corev1.Pod) {
+	switch call.Verb {
+	case "create":
+		w.judgeCreation(t, v, pod)
+		return
+	case "delete":
+		w.judgeDeletion(t, v, call, old)
+	default:
+		w.judgeGate(call, old, pod)
+	}
+	if v.owner == nil {
+		return
+	}
+	now := time.Now()
+	if call.Verb == "delete" || (isAvailable(v.owner, old, now) && !isAvailable(v.owner, pod, now)) {
+		w.judgeBudget(t, v, call, old)
+		w.taken[old.UID] = w.Server.Version()
+		v.touched[old.UID] = true
+	}
+}
+
+// judgeCreation: one Pod per instance id, and never more Pods than replicas and surge.
+func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
+	active := 0
+	for _, other := range faultapi.All[*corev1.Pod](w.Server) {
+		if !podstate.IsActive(other) || !metav1.IsControlledBy(other, v.owner) {
+			continue
+		}
+		active++
+		if other.UID != pod.UID && other.Labels[apps.LabelInstanceID] == pod.Labels[apps.LabelInstanceID] {
+			w.Failf("creation", "Pods %s and %s have one instance id", other.Name, pod.Name)
+		}
+	}
+	ru := v.owner.Spec.UpdateStrategy.RollingUpdate
+	if most := int(*v.owner.Spec.Replicas) + ru.MaxSurge.IntValue(); active > most {
+		w.Failf("creation", "creating %s makes %d active Pods, where replicas and surge allow %d", pod.Name, active, most)
+	}
+	w.judgeFreshness(t, v, "creates "+pod.Name)
+}
+
+// judgeFreshness: the view that a task acts on holds everything that the controller did to Pods' service before.
+func (w *story) judgeFreshness(t *chaos.Task, v *taskView, what string) {
+	for _, uid := range slices.Sorted(maps.Keys(w.taken)) {
+		version := w.taken[uid]
+		pod, ok := v.pods[uid]
+		if v.touched[uid] || !ok || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if seen, err := strconv.ParseInt(pod.ResourceVersion, 10, 64); err != nil || seen < version {
+			w.Failf("stale view", "%s %s on a view of Pod %s at %s, which it took out of service at %d", t.Name, what, pod.Name, pod.ResourceVersion, version)
+		}
+	}
+}
+
+// judgeDeletion: only what the owner has, and only for a reason (C-16 to C-18, C-45).
+func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
+	switch {
+	case v.owner == nil || !metav1.IsControlledBy(pod, v.owner):
+		w.Failf("deletion", "%s deletes Pod %s, which is not its own", t.Name, pod.Name)
+	case call.UID != pod.UID:
+		w.Failf("deletion", "Pod %s is deleted without its UID", pod.Name)
+	}
+	seen := v.pods[pod.UID]
+	if seen == nil {
+		w.Failf("deletion", "Pod %s is deleted, which the view of %s does not hold", pod.Name, t.Name)
+	}
+	_, labelled := seen.Labels[apps.LabelSpecifiedDelete]
+	state := lifecycle.State(seen.Labels[apps.LabelLifecycleState])
+	if labelled || state == lifecycle.PreparingDelete || slices.Contains(v.owner.Spec.ScaleStrategy.PodsToDelete, pod.Name) || w.outdated(v.owner, seen) {
+		return
+	}
+	active, old := 0, 0
+	for _, other := range v.pods {
+		if podstate.IsActive(other) {
+			active++
+			if w.outdated(v.owner, other) {
+				old++
+			}
+		}
+	}
+	if w.setup.rollback && old < keptOld(v.owner) {
+		return // recreated at the revision that the partition keeps
+	}
+	if v.gone++; active-v.gone < int(*v.owner.Spec.Replicas) {
+		w.Failf("deletion", "Pod %s is deleted for no reason: %d Pods, %d wanted", pod.Name, active, *v.owner.Spec.Replicas)
+	}
+}
+
+// outdated reports whether a Pod is not at the revision of the owner's template.
+func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
+	for _, e := range w.Server.Events(&appsv1.ControllerRevision{}) {
+		rev := e.Object.(*appsv1.ControllerRevision)
+		if !podstate.SameRevision(pod.Labels[apps.LabelRevision], rev.Name) {
+			continue
+		}
+		content, err := revision.Decode(rev)
+		return err != nil || !revision.SameTemplate(content.Template, &cs.Spec.Template, nil)
+	}
+	return true
+}
+
+// judgeBudget: judged by the view, which holds all own writes, no action takes available Pods below what is allowed.
+func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod *corev1.Pod) {
+	w.judgeFreshness(t, v, call.Verb+"s "+pod.Name)
+	seen := v.pods[pod.UID]
+	if seen == nil || v.taken[pod.UID] || !isAvailable(v.owner, seen, v.now) {
+		return
+	}
+	available := 0
+	for _, other := range v.pods {
+		if isAvailable(v.owner, other, v.now) {
+			available++
+		}
+	}
+	v.taken[pod.UID] = true
+	least := int(*v.owner.Spec.Replicas) - maxUnavailable(v.owner)
+	if left := available - len(v.taken); left < least {
+		w.Failf("budget", "%s of Pod %s leaves %d available Pods of %d, where at least %d must stay", call.Verb, pod.Name, left, available, least)
+	}
+}
+
+func maxUnavailable(cs *v1beta1.CloneSet) int {
+	v := cs.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
+	if v == nil {
+		v = ptr.To(intstr.FromString(defaultMaxUnavailable))
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(*cs.Spec.Replicas), true)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// judgeGate: no image changes under an open gate, and a gate is opened only when no container still runs another image than
+// the spec's.
+func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Image != old.Spec.Containers[i].Image && podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
+			w.Failf("gate", "%s changes an image of Pod %s under an open gate", call.Verb, pod.Name)
+		}
+	}
+	if podstate.IsTrue(old, apps.ConditionInPlaceUpdateReady) || !podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady) {
+		return
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if runs := w.Nodes.Image(pod.UID, c.Name); runs != "" && runs != c.Image {
+			w.Failf("gate", "%s opens the gate of Pod %s, whose container %s runs %s and not %s", call.Verb, pod.Name, c.Name, runs, c.Image)
+		}
+	}
+	if _, ok := pod.Annotations[apps.AnnotationInPlaceUpdateGrace]; ok {
+		w.Failf("gate", "%s opens the gate of Pod %s in its grace period", call.Verb, pod.Name)
+	}
+}
+
+// judgeClaim: no claim is deleted while its instance has an active Pod.
+func (w *story) judgeClaim(call faultapi.Call) {
+	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
+		if claim.Name != call.Name || claim.DeletionTimestamp == nil {
+			continue
+		}
+		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+			if podstate.IsActive(pod) && pod.Labels[apps.LabelInstanceID] == claim.Labels[apps.LabelInstanceID] {
+				w.Failf("claim", "claim %s is deleted, which Pod %s needs", claim.Name, pod.Name)
+			}
+		}
+	}
+}
+
+// checkState holds what must be true of the server at any time.
+func (w *story) checkState() {
+	ids := map[string]string{}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if !podstate.IsActive(pod) {
+			continue
+		}
+		id := pod.Labels[apps.LabelInstanceID]
+		if id == "" {
+			continue
+		}
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+			id = string(ref.UID) + "/" + id
+		}
+		if other := ids[id]; other != "" {
+			w.Failf("instance id", "Pods %s and %s have one instance id", other, pod.Name)
+		}
+		ids[id] = pod.Name
+	}
+}
+
+// checkConverged holds what must be true once everything has come to rest.
+func (w *story) checkConverged() {
+	for _, name := range w.setup.owners {
+		w.checkOwner(w.cloneSet(name))
+	}
+	w.checkClaims()
+}
+
+func (w *story) checkOwner(cs *v1beta1.CloneSet) {
+	revisions := map[string]*appsv1.ControllerRevision{}
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
+		if metav1.IsControlledBy(rev, cs) {
+			revisions[rev.Name] = rev
+		}
+	}
+	replicas := int(*cs.Spec.Replicas)
+	pods, old := 0, 0
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if !metav1.IsControlledBy(pod, cs) || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		pods++
+		if !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) {
+			old++
+		}
+		w.checkPod(cs, pod, revisions)
+	}
+	kept := keptOld(cs)
+	if pods != replicas || old > kept {
+		w.Failf("converged", "%d Pods, %d of them old, where %d are wanted and %d kept old", pods, old, replicas, kept)
+	}
+	w.checkStatus(cs, pods, pods-old, replicas-kept)
+	if limit := int(*cs.Spec.RevisionHistoryLimit); len(revisions) > limit+2+old {
+		w.Failf("converged", "%d revisions, limit %d: %v", len(revisions), limit, slices.Sorted(maps.Keys(revisions)))
+	}
+}
+
+// checkPod: in service, settled, and with the content that its revision label says.
+func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[string]*appsv1.ControllerRevision) {
+	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
+	switch {
+	case pod.DeletionTimestamp != nil:
+		w.Failf("converged Pod", "Pod %s is still terminating", pod.Name)
+	case state != lifecycle.Normal:
+		w.Failf("converged Pod", "Pod %s is in state %q", pod.Name, state)
+	case !isAvailable(cs, pod, time.Now()):
+		w.Failf("converged Pod", "Pod %s is not available: %s", pod.Name, asJSON(pod.Status.Conditions))
+	case !podstate.IsTrue(pod, apps.ConditionInPlaceUpdateReady):
+		w.Failf("converged Pod", "Pod %s has a closed gate", pod.Name)
+	case w.setup.gate && !podstate.IsTrue(pod, apps.ConditionKruisePodReady):
+		w.Failf("converged Pod", "Pod %s is held by %s", pod.Name, asJSON(podstate.Condition(pod, apps.ConditionKruisePodReady)))
+	case pod.Annotations[apps.AnnotationInPlaceUpdateGrace] != "":
+		w.Failf("converged Pod", "Pod %s is still in its grace period", pod.Name)
+	}
+	rev := revision.Find(slices.Collect(maps.Values(revisions)), pod.Labels[apps.LabelRevision])
+	if rev == nil {
+		w.Failf("converged Pod", "revision %s of Pod %s is not in the history", pod.Labels[apps.LabelRevision], pod.Name)
+	}
+	content, err := revision.Decode(rev)
+	if err != nil {
+		w.Failf("converged Pod", "revision %s: %v", rev.Name, err)
+	}
+	if got, want := pod.Labels[templateLabel], content.Template.Labels[templateLabel]; got != want {
+		w.Failf("converged Pod", "Pod %s of revision %s has label %q, not %q", pod.Name, rev.Name, got, want)
+	}
+	for i := range content.Template.Spec.Containers {
+		want, got := &content.Template.Spec.Containers[i], &pod.Spec.Containers[i]
+		if got.Image != want.Image || !equality.Semantic.DeepEqual(got.Resources.Requests, want.Resources.Requests) || !equality.Semantic.DeepEqual(got.Env, want.Env) {
+			w.Failf("converged Pod", "container %s of Pod %s is not as in revision %s: %s", got.Name, pod.Name, rev.Name, asJSON(got))
+		}
+	}
+}
+
+func asJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(raw)
+}
+
+func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
+	s := cs.Status.DeepCopy()
+	want := v1beta1.CloneSetStatus{
+		ObservedGeneration: cs.Generation, Replicas: int32(pods), ReadyReplicas: int32(pods), AvailableReplicas: int32(pods),
+		UpdatedReplicas: int32(updated), UpdatedReadyReplicas: int32(updated), UpdatedAvailableReplicas: int32(updated),
+		ExpectedUpdatedReplicas: int32(expected),
+	}
+	got := *s
+	got.UpdateRevision, got.CurrentRevision, got.CollisionCount, got.LabelSelector = "", "", nil, ""
+	if !equality.Semantic.DeepEqual(got, want) {
+		w.Failf("converged status", "status is %s, want %s", asJSON(got), asJSON(want))
+	}
+}
+
+// checkClaims: every Pod has its claims, and none is left of Pods that are gone unless it may be reused.
+func (w *story) checkClaims() {
+	claims := map[string]*corev1.PersistentVolumeClaim{}
+	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
+		claims[claim.Name] = claim
+	}
+	needed := map[string]bool{}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		for i := range pod.Spec.Volumes {
+			source := pod.Spec.Volumes[i].PersistentVolumeClaim
+			if source == nil {
+				continue
+			}
+			needed[source.ClaimName] = true
+			if claim := claims[source.ClaimName]; podstate.IsActive(pod) && (claim == nil || claim.DeletionTimestamp != nil) {
+				w.Failf("converged claims", "Pod %s lacks claim %s", pod.Name, source.ClaimName)
+			}
+		}
+	}
+	for name := range claims {
+		if !needed[name] && !w.reuses(claims[name]) {
+			w.Failf("converged claims", "claim %s is left of a Pod that is gone", name)
+		}
+	}
+}
+
+// reuses reports whether the owner of a claim may keep it.
+func (w *story) reuses(claim *corev1.PersistentVolumeClaim) bool {
+	for _, name := range w.setup.owners {
+		if cs := w.cloneSet(name); metav1.IsControlledBy(claim, cs) {
+			return cs.Spec.ScaleStrategy.EnablePVCReuse
+		}
+	}
+	return false
+}
+
+// keptOld is how many Pods the partition keeps at the old revision (P-2).
+func keptOld(cs *v1beta1.CloneSet) int {
+	replicas, value := int(*cs.Spec.Replicas), cs.Spec.UpdateStrategy.RollingUpdate.Partition
+	if value == nil {
+		return 0
+	}
+	kept := value.IntValue()
+	if value.Type == intstr.String {
+		percent, err := strconv.Atoi(strings.TrimSuffix(value.StrVal, "%"))
+		if err != nil {
+			return 0
+		}
+		if kept = (percent*replicas + 99) / 100; percent != 100 && replicas > 1 && kept == replicas {
+			kept = replicas - 1
+		}
+	}
+	return min(kept, replicas)
+}

@@ -1,0 +1,324 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+const (
+	namespace     = "default"
+	holdDelete    = "example.test/hold-delete"    // a label
+	holdUpdate    = "example.test/hold-update"    // a finalizer
+	templateLabel = "example.test/template-label" // what metadata-only updates change
+)
+
+// setup is what a schedule keeps throughout.
+type setup struct {
+	owners                           []string
+	rollback, claims, gate           bool
+	deleteHook, updateHook           bool
+	markNotReady, onDelete, priority bool
+	minReady, grace, policy          int
+	termination                      int64
+}
+
+func (w *story) begin() {
+	r := w.Rand()
+	w.setup = setup{
+		owners:   []string{"web", "api"}[:1+r.IntN(4)/3],
+		rollback: w.Chance(20), claims: w.Chance(40), gate: w.Chance(40),
+		deleteHook: w.Chance(30), updateHook: w.Chance(30), markNotReady: w.Chance(30),
+		onDelete: w.Chance(10), priority: w.Chance(20),
+		minReady: r.IntN(4) / 3 * 5, grace: r.IntN(4) / 3 * 2, policy: r.IntN(6),
+		termination: int64(r.IntN(3)),
+	}
+	w.Logf("%+v", w.setup)
+	for _, name := range w.setup.owners {
+		w.createOwner(name)
+	}
+}
+
+// anyOwner draws one of the CloneSets.
+func (w *story) anyOwner() string { return w.setup.owners[w.Rand().IntN(len(w.setup.owners))] }
+
+// cloneSet reads a CloneSet, nil if it does not exist.
+func (w *story) cloneSet(name string) *v1beta1.CloneSet {
+	var cs v1beta1.CloneSet
+	if err := w.User.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: name}, &cs); err != nil {
+		return nil
+	}
+	return &cs
+}
+
+func (w *story) createOwner(name string) {
+	labels := map[string]string{"app": name}
+	cs := &v1beta1.CloneSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1beta1.CloneSetSpec{
+			Replicas: ptr.To(int32(w.Rand().IntN(6))), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			MinReadySeconds: int32(w.setup.minReady),
+			UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.RollingUpdate, RollingUpdate: &v1beta1.RollingUpdateCloneSet{
+				PodUpdatePolicy: w.policy(), MaxUnavailable: ptr.To(intstr.FromInt32(int32(w.Rand().IntN(3)))), MaxSurge: ptr.To(intstr.FromInt32(int32(w.Rand().IntN(3)))),
+				InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{GracePeriodSeconds: int32(w.setup.grace)},
+			}},
+			ScaleStrategy:        v1beta1.CloneSetScaleStrategy{EnablePVCReuse: w.Chance(50)},
+			Lifecycle:            w.lifecycle(),
+			RevisionHistoryLimit: ptr.To(int32(w.Rand().IntN(3))),
+		},
+	}
+	if w.setup.claims {
+		cs.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		}}
+	}
+	if w.setup.onDelete {
+		cs.Spec.UpdateStrategy.Type = v1beta1.OnDelete
+	}
+	if w.setup.priority {
+		cs.Spec.UpdateStrategy.RollingUpdate.PriorityStrategy = &pub.PriorityStrategy{
+			OrderPriority: []pub.OrderPriorityTerm{{OrderedKey: apps.LabelInstanceID}},
+		}
+	}
+	w.fillTemplate(name, &cs.Spec.Template)
+	w.Logf("user: create CloneSet %s, replicas %d", name, *cs.Spec.Replicas)
+	if err := w.User.Create(context.Background(), cs); err != nil {
+		w.Failf("story", "creating CloneSet %s: %v", name, err)
+	}
+}
+
+func (w *story) fillTemplate(name string, t *corev1.PodTemplateSpec) {
+	t.Labels = map[string]string{"app": name, templateLabel: "1"}
+	if w.setup.deleteHook {
+		t.Labels[holdDelete] = "true"
+	}
+	if w.setup.updateHook {
+		t.Finalizers = []string{holdUpdate}
+	}
+	if w.setup.gate {
+		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionKruisePodReady}}
+	}
+	t.Spec.TerminationGracePeriodSeconds = ptr.To(w.setup.termination)
+	for _, name := range []string{"app", "log"} {
+		t.Spec.Containers = append(t.Spec.Containers, corev1.Container{
+			Name: name, Image: "example.test/" + name + ":v1",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+		})
+	}
+}
+
+func (w *story) policy() v1beta1.CloneSetPodUpdatePolicy {
+	switch w.setup.policy {
+	case 0:
+		return v1beta1.ReCreate
+	case 1:
+		return v1beta1.InPlaceOnly
+	default:
+		return v1beta1.InPlaceIfPossible
+	}
+}
+
+func (w *story) lifecycle() *pub.Lifecycle {
+	if !w.setup.deleteHook && !w.setup.updateHook {
+		return nil
+	}
+	l := &pub.Lifecycle{}
+	if w.setup.deleteHook {
+		l.PreDelete = &pub.LifecycleHook{LabelsHandler: map[string]string{holdDelete: "true"}, MarkPodNotReady: w.setup.markNotReady}
+	}
+	if w.setup.updateHook {
+		l.InPlaceUpdate = &pub.LifecycleHook{FinalizersHandler: []string{holdUpdate}, MarkPodNotReady: w.setup.markNotReady}
+	}
+	return l
+}
+
+// act edits a CloneSet, does something to a Pod, or lets the controller behind the hooks do its work on one.
+func (w *story) act() {
+	switch n := w.Rand().IntN(100); {
+	case n < 44:
+		if pod := w.AnyPod(); pod != nil {
+			w.honour(pod)
+		}
+		return
+	case n < 51:
+		w.userPodStep()
+		return
+	case n < 52:
+		w.deleteOwner(w.anyOwner())
+		return
+	}
+	name := w.anyOwner()
+	cs := w.cloneSet(name)
+	if cs == nil {
+		w.createOwner(name)
+		return
+	}
+	what := w.edit(cs)
+	w.Logf("user: %s of %s", what, name)
+	if err := w.User.Update(context.Background(), cs); err != nil {
+		w.Failf("story", "user: %s: %v", what, err)
+	}
+}
+
+// edit changes the spec and says how.
+func (w *story) edit(cs *v1beta1.CloneSet) string {
+	r := w.Rand()
+	t, ru := &cs.Spec.Template, cs.Spec.UpdateStrategy.RollingUpdate
+	container := &t.Spec.Containers[r.IntN(2)]
+	switch n := r.IntN(100); {
+	case n < 30:
+		container.Image = fmt.Sprintf("example.test/%s:v%d", container.Name, 1+r.IntN(4))
+		return "image " + container.Image
+	case n < 38:
+		t.Labels[templateLabel] = fmt.Sprint(1 + r.IntN(3))
+		return "label " + t.Labels[templateLabel]
+	case n < 48:
+		container.Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprintf("%d00m", 1+r.IntN(3)))
+		return "resources"
+	case n < 53:
+		container.Env = []corev1.EnvVar{{Name: "A", Value: fmt.Sprint(r.IntN(2))}}
+		return "env"
+	case n < 68:
+		cs.Spec.Replicas = ptr.To(int32(r.IntN(6)))
+		return fmt.Sprintf("replicas %d", *cs.Spec.Replicas)
+	case n < 76:
+		ru.Partition = ptr.To(intstr.FromInt32(int32(r.IntN(4))))
+		if w.Chance(40) {
+			ru.Partition = ptr.To(intstr.FromString(fmt.Sprintf("%d%%", 10*r.IntN(11))))
+		}
+		return "partition " + ru.Partition.String()
+	case n < 82:
+		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(r.IntN(4))))
+		if w.Chance(40) {
+			ru.MaxUnavailable = ptr.To(intstr.FromString(fmt.Sprintf("%d%%", 10*r.IntN(11))))
+		}
+		return "maxUnavailable " + ru.MaxUnavailable.String()
+	case n < 88:
+		ru.MaxSurge = ptr.To(intstr.FromInt32(int32(r.IntN(3))))
+		return "maxSurge " + ru.MaxSurge.String()
+	case n < 92:
+		ru.Paused = !ru.Paused
+		return fmt.Sprintf("paused %v", ru.Paused)
+	case n < 95:
+		cs.Spec.Lifecycle = nil
+		if w.Chance(60) {
+			cs.Spec.Lifecycle = w.lifecycle()
+		}
+		return fmt.Sprintf("lifecycle %v", cs.Spec.Lifecycle != nil)
+	case n < 97:
+		cs.Spec.ScaleStrategy.EnablePVCReuse = !cs.Spec.ScaleStrategy.EnablePVCReuse
+		return "claim reuse"
+	default:
+		if pod := w.AnyPod(); pod != nil {
+			cs.Spec.ScaleStrategy.PodsToDelete = append(cs.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+		}
+		return fmt.Sprintf("podsToDelete %v", cs.Spec.ScaleStrategy.PodsToDelete)
+	}
+}
+
+func (w *story) userPodStep() {
+	pod := w.AnyPod()
+	if pod == nil {
+		return
+	}
+	if w.Chance(50) {
+		w.Logf("user: delete %s", pod.Name)
+		_ = w.User.Delete(context.Background(), pod.DeepCopy())
+		return
+	}
+	w.Logf("user: specified-delete on %s", pod.Name)
+	w.change(pod, func(p *corev1.Pod) { p.Labels[apps.LabelSpecifiedDelete] = "true" })
+}
+
+// change updates a Pod as somebody who has read it just now.
+func (w *story) change(pod *corev1.Pod, f func(*corev1.Pod)) {
+	fresh := pod.DeepCopy()
+	f(fresh)
+	if err := w.User.Update(context.Background(), fresh); err != nil {
+		w.Failf("story", "changing Pod %s: %v", pod.Name, err)
+	}
+}
+
+// deleteOwner deletes a CloneSet; a later step creates another one of its name.
+func (w *story) deleteOwner(name string) {
+	if w.Chance(70) {
+		return
+	}
+	w.Logf("user: delete CloneSet %s", name)
+	_ = w.User.Delete(context.Background(), &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+}
+
+// settle makes the last spec one that can be reached.
+func (w *story) settle() {
+	for _, name := range w.setup.owners {
+		if w.cloneSet(name) == nil {
+			w.createOwner(name)
+		}
+		cs := w.cloneSet(name)
+		ru := cs.Spec.UpdateStrategy.RollingUpdate
+		cs.Spec.UpdateStrategy.Type = v1beta1.RollingUpdate
+		ru.Paused = false
+		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
+			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
+		}
+		if err := w.User.Update(context.Background(), cs); err != nil {
+			w.Failf("story", "the last edit: %v", err)
+		}
+	}
+}
+
+// honourAll does for all Pods what the controller behind the hooks does.
+func (w *story) honourAll() (changed bool) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		changed = w.honour(pod) || changed
+	}
+	return changed
+}
+
+// honour releases or restores what a Pod's state asks for. It reports whether there was anything to do.
+func (w *story) honour(pod *corev1.Pod) bool {
+	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
+	_, held := pod.Labels[holdDelete]
+	bound := controllerutil.ContainsFinalizer(pod, holdUpdate)
+	switch {
+	case pod.DeletionTimestamp != nil && bound, state == lifecycle.PreparingUpdate && bound:
+		w.Logf("hook: let %s go (%s)", pod.Name, state)
+		w.change(pod, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, holdUpdate) })
+	case state == lifecycle.PreparingDelete && held:
+		w.Logf("hook: let %s be deleted", pod.Name)
+		w.change(pod, func(p *corev1.Pod) { delete(p.Labels, holdDelete) })
+	case pod.DeletionTimestamp == nil && w.setup.updateHook && !bound && (state == lifecycle.Updated || state == lifecycle.Normal):
+		w.Logf("hook: hold %s again", pod.Name)
+		w.change(pod, func(p *corev1.Pod) { controllerutil.AddFinalizer(p, holdUpdate) })
+	case pod.DeletionTimestamp == nil && w.setup.deleteHook && !held && (state == lifecycle.PreparingNormal || state == lifecycle.Normal):
+		w.Logf("hook: hold %s against deletion again", pod.Name)
+		w.change(pod, func(p *corev1.Pod) { p.Labels[holdDelete] = "true" })
+	default:
+		return false
+	}
+	return true
+}
+
+// isAvailable judges a Pod by the CloneSet's rules (C-49).
+func isAvailable(cs *v1beta1.CloneSet, pod *corev1.Pod, now time.Time) bool {
+	ok, _ := podstate.Available(pod, time.Duration(cs.Spec.MinReadySeconds)*time.Second, now)
+	return ok && podstate.IsActive(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) &&
+		lifecycle.State(pod.Labels[apps.LabelLifecycleState]).Available()
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/chaos"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// TestFaults: whatever happens, a Fleet never has more Pods than it wants, never takes a ready one away too many, and ends up
+// as its spec says. This is all that testing an operator of one's own under faults takes.
+func TestFaults(t *testing.T) {
+	chaos.Run(t, chaos.Plan{Scheme: newScheme(), Kinds: []client.Object{&Fleet{}}, New: func(w *chaos.World) chaos.Subject {
+		s := &sailing{World: w}
+		return chaos.Subject{
+			Setup: setup, Begin: s.create, Users: s.edit, Looks: s.look, Wrote: s.judge, Converged: s.converged,
+		}
+	}})
+}
+
+// sailing is one schedule.
+type sailing struct{ *chaos.World }
+
+func (s *sailing) create() {
+	fleet := &Fleet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ships"}}
+	fleet.Spec.Replicas = s.Rand().IntN(5)
+	fleet.Spec.Template.Labels = map[string]string{"fleet": "ships"}
+	fleet.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if err := s.User.Create(context.Background(), fleet); err != nil {
+		s.Failf("story", "%v", err)
+	}
+}
+
+func (s *sailing) fleet() *Fleet {
+	fleet := &Fleet{}
+	if err := s.User.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "ships"}, fleet); err != nil {
+		s.Failf("story", "%v", err)
+	}
+	return fleet
+}
+
+// edit is what a user does now and then.
+func (s *sailing) edit() {
+	fleet := s.fleet()
+	app := fleet.Spec.Template.Spec.Containers[0]
+	switch n := s.Rand().IntN(10); {
+	case n < 5:
+		app.Image = fmt.Sprintf("app:v%d", s.Rand().IntN(4))
+	case n < 6:
+		app.Command = []string{fmt.Sprintf("serve-%d", s.Rand().IntN(2))}
+	default:
+		fleet.Spec.Replicas = s.Rand().IntN(5)
+	}
+	fleet.Spec.Template.Spec.Containers = []corev1.Container{app}
+	s.Logf("user: %d replicas, image %s, command %v", fleet.Spec.Replicas, app.Image, app.Command)
+	if err := s.User.Update(context.Background(), fleet); err != nil {
+		s.Failf("story", "%v", err)
+	}
+}
+
+// sight is what a reconcile decides on: the Fleet as it was when it began, the Pods as they were before it first wrote one.
+type sight struct {
+	fleet        *Fleet
+	ready, taken map[types.UID]bool
+	wrote        bool
+}
+
+func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
+	if call == nil {
+		v := &sight{fleet: &Fleet{}}
+		if t.Process.Cache.Get(context.Background(), t.Object, v.fleet) == nil {
+			t.View = v
+		}
+	}
+	v, _ := t.View.(*sight)
+	if v == nil {
+		return
+	}
+	if v.wrote = v.wrote || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); v.wrote {
+		return
+	}
+	v.ready, v.taken = map[types.UID]bool{}, map[types.UID]bool{}
+	var pods corev1.PodList
+	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
+		s.Failf("story", "%v", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; podstate.IsActive(pod) && podstate.IsReady(pod) {
+			v.ready[pod.UID] = true
+		}
+	}
+}
+
+// judge: on what it saw, a reconcile never takes so many ready Pods away that more than one is missing, and never creates
+// more Pods than are wanted.
+func (s *sailing) judge(w *chaos.Write) {
+	v, _ := w.Task.View.(*sight)
+	old, _ := w.Before.(*corev1.Pod)
+	pod, _ := w.After.(*corev1.Pod)
+	switch {
+	case w.Call.Resource.Resource != "pods" || v == nil:
+	case w.Call.Verb == "create":
+		active := 0
+		for _, other := range faultapi.All[*corev1.Pod](s.Server) {
+			if podstate.IsActive(other) {
+				active++
+			}
+		}
+		if active > v.fleet.Spec.Replicas {
+			s.Failf("creation", "Pod %s is one of %d, where %d are wanted", pod.Name, active, v.fleet.Spec.Replicas)
+		}
+	case v.ready[old.UID] && (w.Call.Verb == "delete" || !podstate.IsTrue(pod, gate)):
+		v.taken[old.UID] = true
+		if left := len(v.ready) - len(v.taken); left < v.fleet.Spec.Replicas-1 {
+			s.Failf("budget", "%s of Pod %s leaves %d ready Pods of %d", w.Call.Verb, old.Name, left, v.fleet.Spec.Replicas)
+		}
+	}
+}
+
+// converged: the Pods are as many as are wanted, ready, and what the template says.
+func (s *sailing) converged() {
+	fleet := s.fleet()
+	want := fleet.Spec.Template.Spec.Containers[0]
+	pods := slices.DeleteFunc(faultapi.All[*corev1.Pod](s.Server), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
+	if len(pods) != fleet.Spec.Replicas {
+		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
+	}
+	for _, pod := range pods {
+		app := pod.Spec.Containers[0]
+		if !podstate.IsReady(pod) || app.Image != want.Image || fmt.Sprint(app.Command) != fmt.Sprint(want.Command) {
+			s.Failf("converged", "Pod %s is ready %t with image %s and command %v, want %s and %v",
+				pod.Name, podstate.IsReady(pod), app.Image, app.Command, want.Image, want.Command)
+		}
+	}
+	if n := len(faultapi.All[*appsv1.ControllerRevision](s.Server)); n == 0 {
+		s.Failf("converged", "there is no revision")
+	}
+}
