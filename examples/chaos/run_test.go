@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +100,7 @@ func TestRules(t *testing.T) {
 			panic("at the disco")
 		}}},
 		{name: "writes for ever", rule: "rest", controller: one{fixedName: true, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
-			pods[0].Labels = map[string]string{"at": time.Now().Format(time.TimeOnly), "v": pods[0].ResourceVersion}
+			pods[0].Labels = map[string]string{"seen": pods[0].ResourceVersion}
 			return o.Update(ctx, &pods[0])
 		}}},
 		{name: "asks without need", rule: "idle", controller: one{fixedName: true, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
