@@ -1,33 +1,131 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
-	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
-func connect(ctx context.Context, cfg *rest.Config) (client.Client, error) {
-	c, err := manager.NewClient(cfg)
+// account is the ServiceAccount that the manager under measurement runs as. Its requests are counted whatever they call
+// themselves, and the API server queues them as it would those of a manager in a cluster.
+const account = "manager-under-measurement"
+
+// user is the name of the account in the audit log.
+func user() string { return "system:serviceaccount:" + namespace + ":" + account }
+
+// installCRDs installs those of the workload, or those in the files and directories.
+func installCRDs(ctx context.Context, c client.Client, w workload, paths []string) error {
+	if len(paths) == 0 {
+		return w.install(ctx, c)
+	}
+	manifests, err := readCRDs(paths)
+	if err != nil {
+		return err
+	}
+	for _, manifest := range manifests {
+		if err := config.InstallCRD(ctx, c, manifest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readCRDs returns every CRD in YAML files, and in those of directories. Other objects are left out, because manifests of a
+// release hold all sorts.
+func readCRDs(paths []string) (crds [][]byte, err error) {
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--crds: %w", err)
+		} else if info.IsDir() {
+			if files, err = filepath.Glob(filepath.Join(path, "*.y*ml")); err != nil {
+				return nil, fmt.Errorf("--crds %s: %w", path, err)
+			}
+		}
+		before := len(crds)
+		for _, file := range files {
+			found, err := crdsOf(file)
+			if err != nil {
+				return nil, fmt.Errorf("--crds %s: %w", file, err)
+			}
+			crds = append(crds, found...)
+		}
+		if len(crds) == before {
+			return nil, fmt.Errorf("--crds %s: no CustomResourceDefinition in it", path)
+		}
+	}
+	return crds, nil
+}
+
+func crdsOf(file string) (crds [][]byte, err error) {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return c, config.InstallCRDs(ctx, c)
-}
-
-// requests counts the manager's requests since the offset, divided by the number of Pods. Leases and watches do not grow with
-// Pods and are left out.
-func requests(auditLog string, offset int64, agent string, pods int) (perPod map[string]float64, next int64, err error) {
-	all, next, err := audit.Read(auditLog, offset, agent)
-	perPod = map[string]float64{}
-	for _, r := range all {
-		if r.Resource != "" && r.Resource != "leases" && r.Verb != "watch" {
-			perPod[r.String()] += 1 / float64(pods)
+	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(raw)))
+	buffer := make([]byte, len(raw)+1)
+	for {
+		n, err := documents.Read(buffer)
+		if errors.Is(err, io.EOF) {
+			return crds, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal(buffer[:n], &kind); err != nil {
+			return nil, err
+		}
+		if kind.Kind == "CustomResourceDefinition" {
+			crds = append(crds, slices.Clone(buffer[:n]))
 		}
 	}
-	return perPod, next, err
+}
+
+// createAccount makes the manager's user and writes a kubeconfig for it.
+func createAccount(ctx context.Context, c client.Client, cluster *rest.Config, path string) error {
+	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+	}
+	for _, object := range []client.Object{subject, binding} {
+		if err := c.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating the manager's user %s: %w", object.GetName(), err)
+		}
+	}
+	const aDay = 24 * 60 * 60
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](aDay)}}
+	if err := c.SubResource("token").Create(ctx, subject, token); err != nil {
+		return fmt.Errorf("token of the manager's user: %w", err)
+	}
+	file := clientcmdapi.NewConfig()
+	file.Clusters["bench"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
+	file.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	file.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: account, Namespace: namespace}
+	file.CurrentContext = "bench"
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return fmt.Errorf("writing the manager's kubeconfig: %w", err)
+	}
+	return nil
 }

@@ -20,7 +20,9 @@ type Request struct {
 	Resource string
 	// Namespace and Name are empty where the request had none.
 	Namespace, Name string
-	UserAgent       string
+	// User is who was authenticated: a component, or system:serviceaccount:NAMESPACE:NAME.
+	User      string
+	UserAgent string
 	// Code is the HTTP status of the answer.
 	Code int
 }
@@ -41,6 +43,11 @@ func (r Request) String() string {
 // Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset to go on from.
 // A line that is still being written is left for the next call.
 func Read(path string, offset int64, agent string) (requests []Request, next int64, err error) {
+	return Select(path, offset, func(r Request) bool { return strings.HasPrefix(r.UserAgent, agent) })
+}
+
+// Select is Read for whatever keep tells: the requests of one user, say.
+func Select(path string, offset int64, keep func(Request) bool) (requests []Request, next int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, offset, fmt.Errorf("opening the audit log: %w", err)
@@ -61,19 +68,22 @@ func Read(path string, offset int64, agent string) (requests []Request, next int
 		offset += int64(len(line))
 		var e struct {
 			Verb, UserAgent string
+			User            struct{ Username string }
 			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
 			ResponseStatus  struct{ Code int }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return requests, offset, fmt.Errorf("audit log, line that ends at %d: %w", offset, err)
 		}
-		if !strings.HasPrefix(e.UserAgent, agent) {
-			continue
+		request := Request{
+			Verb: e.Verb, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+			User: e.User.Username, UserAgent: e.UserAgent, Code: e.ResponseStatus.Code,
 		}
-		resource := e.ObjectRef.Resource
 		if e.ObjectRef.Subresource != "" {
-			resource += "/" + e.ObjectRef.Subresource
+			request.Resource += "/" + e.ObjectRef.Subresource
 		}
-		requests = append(requests, Request{e.Verb, resource, e.ObjectRef.Namespace, e.ObjectRef.Name, e.UserAgent, e.ResponseStatus.Code})
+		if keep(request) {
+			requests = append(requests, request)
+		}
 	}
 }

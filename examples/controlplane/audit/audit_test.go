@@ -13,7 +13,7 @@ import (
 func TestRead(t *testing.T) {
 	const (
 		patch = `{"verb":"patch","userAgent":"me/1 a","objectRef":{"resource":"pods","subresource":"status","namespace":"n","name":"p"},"responseStatus":{"code":409}}` + "\n"
-		other = `{"verb":"get","userAgent":"you/1","objectRef":{"resource":"pods"},"responseStatus":{"code":200}}` + "\n"
+		other = `{"verb":"get","userAgent":"you/1","user":{"username":"system:you"},"objectRef":{"resource":"pods"},"responseStatus":{"code":200}}` + "\n"
 		get   = `{"verb":"get","userAgent":"me/1 b","responseStatus":{"code":200}}` + "\n"
 	)
 	path := filepath.Join(t.TempDir(), "log")
@@ -40,6 +40,14 @@ func TestRead(t *testing.T) {
 	}
 	if diff := cmp.Diff([]audit.Request{{Verb: "get", UserAgent: "me/1 b", Code: 200}}, second); diff != "" {
 		t.Errorf("the line that was being written (-want +got):\n%s", diff)
+	}
+	byUser, _, err := audit.Select(path, 0, func(r audit.Request) bool { return r.User == "system:you" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = []audit.Request{{Verb: "get", Resource: "pods", User: "system:you", UserAgent: "you/1", Code: 200}}
+	if diff := cmp.Diff(want, byUser); diff != "" {
+		t.Errorf("requests of one user (-want +got):\n%s", diff)
 	}
 	if err := os.WriteFile(path, []byte("junk\n"), 0o600); err != nil {
 		t.Fatal(err)

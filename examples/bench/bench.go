@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/slowstart"
+)
+
+const (
+	// phaseDeadline is for a manager that stands still.
+	phaseDeadline = 30 * time.Minute
+	settleEvery   = 50 * time.Millisecond
+	// quiet is how long a manager writes nothing before its phase is over.
+	quiet = time.Second
+	// sideBySide is how many requests of its own the bench makes at a time.
+	sideBySide = 32
+)
+
+// bench measures one manager on one control plane.
+type bench struct {
+	o        options
+	client   client.Client
+	manager  *process
+	pods     *follower
+	log      auditLog
+	progress *progress
+	user     string
+
+	shape   shape
+	objects []client.Object // as sent last
+	changed int
+	idleCPU float64 // seconds of CPU in a second without work
+}
+
+// drawn is a phase for the timeline.
+type drawn struct {
+	phase  phase
+	figure figure
+	lives  []life
+}
+
+// run takes the workload through all phases that are wanted.
+func (b *bench) run(ctx context.Context) (figures []figure, pictures []drawn, err error) {
+	b.shape = shape{name: "bench", template: newTemplate(b.o), maxUnavailable: b.o.maxUnavailable}
+	if err := b.warmUp(ctx); err != nil {
+		return nil, nil, fmt.Errorf("a first Pod, to see that the manager works: %w", err)
+	}
+	for _, p := range phases() {
+		wanted := len(b.o.phases) == 0 || p.name == scaleUp || slices.Contains(b.o.phases, p.name)
+		if !wanted || p.skip != nil && p.skip(b.o) {
+			continue
+		}
+		f, lives, err := b.measure(ctx, p)
+		if err != nil {
+			return figures, pictures, fmt.Errorf("phase %s: %w", p.name, err)
+		}
+		figures = append(figures, f)
+		if p.picture != "" {
+			pictures = append(pictures, drawn{p, f, lives})
+		}
+	}
+	return figures, pictures, nil
+}
+
+// measure runs one phase.
+func (b *bench) measure(ctx context.Context, p phase) (f figure, lives []life, err error) {
+	if p.prepare != nil {
+		if err := p.prepare(ctx, b); err != nil {
+			return f, nil, err
+		}
+		if _, err := b.calm(ctx); err != nil {
+			return f, nil, err
+		}
+	}
+	next := b.shape
+	if p.next != nil {
+		b.changed++
+		next = p.next(b.shape, b.o, b.changed)
+	}
+	f = figure{Phase: p.name, Pods: max(b.shape.pods, next.pods)}
+	if err := b.manager.resetPeak(); err != nil {
+		b.progress.line("peaks of memory count from the start of the manager: " + err.Error())
+	}
+	cpu, err := b.manager.cpu()
+	if err != nil {
+		return f, nil, err
+	}
+	b.pods.begin(&next.template)
+	began := time.Now()
+	if p.work != nil {
+		err = p.work(ctx, b, &f)
+	} else {
+		err = b.roll(ctx, p.name, next)
+	}
+	if err != nil {
+		return f, nil, err
+	}
+	f.Seconds = time.Since(began).Seconds()
+	requests, err := b.calm(ctx)
+	if err != nil {
+		return f, nil, err
+	}
+	return b.conclude(p, f, requests, cpu, time.Since(began))
+}
+
+// conclude fills in what is known at the end of a phase.
+func (b *bench) conclude(p phase, f figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (figure, []life, error) {
+	cpu, cpuErr := b.manager.cpu()
+	peak, peakErr := b.manager.peak()
+	if err := errors.Join(cpuErr, peakErr); err != nil {
+		return f, nil, err
+	}
+	lives := b.pods.lives()
+	f.CPUSeconds, f.PeakMebibytes = cpu-cpuBefore, peak
+	f.setRequests(requests)
+	f.setLives(lives)
+	if p.picture != "" {
+		updated, ready := lastUpdate(lives)
+		f.AllUpdated, f.AllReady = updated.Seconds(), ready.Seconds()
+	}
+	if p.name == "no-change" {
+		b.idleCPU = f.CPUSeconds / elapsed.Seconds()
+	}
+	b.progress.line(fmt.Sprintf("%s: %.1f s, %.1f CPU s, %.0f MiB", p.name, f.Seconds, f.CPUSeconds, f.PeakMebibytes))
+	return f, lives, nil
+}
+
+// warmUp waits until the manager has proven to run, with an object that is deleted again. Its Pod goes first: the garbage
+// collector takes half a minute to learn of a new kind.
+func (b *bench) warmUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
+	defer cancel()
+	one := b.shape
+	one.name, one.pods = "warm-up", 1
+	none := one
+	none.pods = 0
+	b.pods.begin(&one.template)
+	object, empty := b.o.workload.object(one.of(0, 1)), b.o.workload.object(none.of(0, 1))
+	if err := b.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
+		return fmt.Errorf("creating %s: %w", object.GetName(), err)
+	}
+	if err := b.settle(ctx, "warm-up", []client.Object{object}, 1); err != nil {
+		return err
+	}
+	if err := b.client.Patch(ctx, empty.DeepCopyObject().(client.Object), client.MergeFrom(object)); err != nil {
+		return fmt.Errorf("scaling %s to none: %w", object.GetName(), err)
+	}
+	if err := b.settle(ctx, "warm-up", []client.Object{empty}, 0); err != nil {
+		return err
+	}
+	if err := b.client.Delete(ctx, object); err != nil {
+		return fmt.Errorf("deleting %s: %w", object.GetName(), err)
+	}
+	_, err := b.calm(ctx)
+	return err
+}
+
+// roll takes the workload to a shape and waits until it is there.
+func (b *bench) roll(ctx context.Context, title string, next shape) error {
+	objects := make([]client.Object, b.o.objects)
+	for i := range objects {
+		objects[i] = b.o.workload.object(next.of(i, len(objects)))
+	}
+	err := b.forEach(ctx, len(objects), func(ctx context.Context, i int) error {
+		if b.objects == nil {
+			return b.client.Create(ctx, objects[i].DeepCopyObject().(client.Object))
+		}
+		return b.client.Patch(ctx, objects[i].DeepCopyObject().(client.Object), client.MergeFrom(b.objects[i]))
+	})
+	if err != nil {
+		return fmt.Errorf("changing the workload: %w", err)
+	}
+	b.shape, b.objects = next, objects
+	return b.settle(ctx, title, objects, next.pods)
+}
+
+// settle waits until all Pods are there, run the template and are ready, no other is left, and the objects' status says so.
+func (b *bench) settle(ctx context.Context, title string, objects []client.Object, pods int) error {
+	want := map[string]int{}
+	for i, object := range objects {
+		want[object.GetName()] = share(pods, i, len(objects))
+	}
+	maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
+	began := time.Now()
+	defer b.progress.end()
+	return b.until(ctx, func() (bool, error) {
+		now := b.pods.count()
+		b.progress.live(fmt.Sprintf("%s: %d Pods there, %d as they shall be, of %d, after %.0f s", title, sum(now.pods), sum(now.done), pods, time.Since(began).Seconds()))
+		if !maps.Equal(now.pods, want) || !maps.Equal(now.done, want) {
+			return false, nil
+		}
+		return b.settled(ctx, want)
+	})
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// settled asks the status of the objects.
+func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) {
+	if b.o.workload.settled == nil {
+		return true, nil
+	}
+	list := b.o.workload.list()
+	if err := b.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return false, fmt.Errorf("listing the workload: %w", err)
+	}
+	done := true
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if ok && object.GetDeletionTimestamp() == nil {
+			done = done && b.o.workload.settled(object, want[object.GetName()])
+		}
+		return nil
+	})
+	return done, err
+}
+
+// calm waits until the manager has written nothing for a while, and returns its requests since the last call.
+func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
+	var all []audit.Request
+	last := time.Now()
+	err := b.until(ctx, func() (bool, error) {
+		requests, err := b.log.next(func(r audit.Request) bool {
+			return r.User == b.user && strings.HasPrefix(r.UserAgent, b.o.agent)
+		})
+		if slices.ContainsFunc(requests, func(r audit.Request) bool { return counted(r) && r.IsWrite() }) {
+			last = time.Now()
+		}
+		all = append(all, requests...)
+		return time.Since(last) >= quiet, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting until the manager is quiet: %w", err)
+	}
+	return all, nil
+}
+
+// until polls until done says so, an error, the end of ctx or the deadline.
+func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseDeadline, fmt.Errorf("not done after %s", phaseDeadline))
+	defer cancel()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if err := pause(ctx, settleEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// slowDown makes the containers of the Pods that are there slow to start from now on.
+func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.StartDelay, delay)
+	names := b.pods.live()
+	return b.forEach(ctx, len(names), func(ctx context.Context, i int) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names[i]}}
+		if err := b.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return fmt.Errorf("Pod %s: %w", names[i], err)
+		}
+		return nil
+	})
+}
+
+// annotate changes nothing but an annotation of the object.
+func (b *bench) annotate(ctx context.Context, object client.Object, n int) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"bench.example.com/pass":"%d"}}}`, n)
+	object = object.DeepCopyObject().(client.Object)
+	if err := b.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("annotating %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// forEach calls do for 0 to n-1, some side by side.
+func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	places := make(chan struct{}, sideBySide)
+	_, err := slowstart.Run(ctx, n, 1, func(ctx context.Context, i int) error {
+		places <- struct{}{}
+		defer func() { <-places }()
+		return do(ctx, i)
+	})
+	return err
+}
+
+// auditLog is read piece by piece.
+type auditLog struct {
+	path   string
+	offset int64
+}
+
+func (l *auditLog) next(keep func(audit.Request) bool) (requests []audit.Request, err error) {
+	requests, l.offset, err = audit.Select(l.path, l.offset, keep)
+	return requests, err
+}

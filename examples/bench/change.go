@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// change is one way to change a Pod template. Number n differs from number n-1.
+type change struct {
+	name, about string
+	apply       func(template *corev1.PodTemplateSpec, n int)
+}
+
+// changes lists what --change may ask for. Whether Pods are kept is what is measured, not what is assumed.
+func changes() []change {
+	return []change{
+		{"image", "the image of one container", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers[:1], n) }},
+		{"images", "the images of both containers", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers, n) }},
+		{"annotation", "an annotation of the Pods", func(t *corev1.PodTemplateSpec, n int) { t.Annotations["bench.example.com/change"] = strconv.Itoa(n) }},
+		{"resources", "the CPU request of one container; kruise-manager keeps Pods only with its gate InPlaceWorkloadVerticalScaling", func(t *corev1.PodTemplateSpec, n int) {
+			t.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(10+n), resource.DecimalSI)
+		}},
+		{"env", "an environment variable, which Pods are recreated for", setEnv},
+	}
+}
+
+// recreating is the change that no implementation can make in place.
+func recreating() change { return changes()[len(changes())-1] }
+
+func setImages(containers []corev1.Container, n int) {
+	for i := range containers {
+		containers[i].Image = fmt.Sprintf("example.test/%s:v%d", containers[i].Name, n+1)
+	}
+}
+
+func setEnv(t *corev1.PodTemplateSpec, n int) {
+	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGE", Value: strconv.Itoa(n)}}
+}
+
+// carries reports whether a Pod is as the template says, in whatever a change can change. Labels and hashes of revisions are the
+// implementation's own and are not looked at.
+func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
+	for key, value := range template.Annotations {
+		if pod.Annotations[key] != value {
+			return false
+		}
+	}
+	for i := range template.Spec.Containers {
+		want := &template.Spec.Containers[i]
+		have := podstate.Container(pod, want.Name)
+		if have == nil || have.Image != want.Image || !equality.Semantic.DeepEqual(have.Env, want.Env) ||
+			!equality.Semantic.DeepEqual(have.Resources.Requests, want.Resources.Requests) {
+			return false
+		}
+	}
+	return true
+}
+
+// runs reports whether the Pod's containers run the images of its spec.
+func runs(pod *corev1.Pod) bool {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		status := podstate.ContainerStatus(pod, c.Name)
+		if status == nil || status.Image != c.Image || status.State.Running == nil {
+			return false
+		}
+	}
+	return true
+}

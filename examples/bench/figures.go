@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+)
+
+// result is what one run measured; --json writes it.
+type result struct {
+	Setup   setup    `json:"setup"`
+	Machine machine  `json:"machine"`
+	Phases  []figure `json:"phases"`
+}
+
+// setup says what was run.
+type setup struct {
+	Manager        string `json:"manager"`
+	Workload       string `json:"workload"`
+	Objects        int    `json:"objects"`
+	Pods           int    `json:"pods"`
+	Nodes          int    `json:"nodes"`
+	Change         string `json:"change"`
+	MaxUnavailable string `json:"maxUnavailable"`
+	StartDelay     string `json:"startDelay,omitempty"`
+	SlowStart      string `json:"slowStart,omitempty"`
+}
+
+// figure is what one phase cost.
+type figure struct {
+	Phase string `json:"phase"`
+	// Pods is what requests are divided by: those of the workload, or for the scale-down those that went.
+	Pods    int     `json:"pods"`
+	Seconds float64 `json:"seconds"`
+	// CPUSeconds and PeakMebibytes are the manager's.
+	CPUSeconds    float64 `json:"cpuSeconds"`
+	PeakMebibytes float64 `json:"peakMebibytes"`
+	// Writes, Conflicts and Reads are the manager's requests for Pods and their subresources, for each Pod. Conflicts were
+	// refused with 409 and are no writes.
+	Writes    float64 `json:"writesPerPod"`
+	Conflicts float64 `json:"conflictsPerPod"`
+	Reads     float64 `json:"readsPerPod"`
+	// Requests are all of the manager's requests, but for watches and leases, which do not grow with Pods.
+	Requests []tallied `json:"requests,omitempty"`
+	// Unready are the times that Pods which stayed were out of service, Starting those that new ones took to be ready.
+	Unready  *window `json:"unreadySeconds,omitempty"`
+	Starting *window `json:"startingSeconds,omitempty"`
+	Kept     int     `json:"podsKept"`
+	Created  int     `json:"podsCreated"`
+	Deleted  int     `json:"podsDeleted"`
+	// Touched is how many Pods were written, by anybody.
+	Touched int `json:"podsTouched"`
+	// AllUpdated is when the last Pod had the new template, and AllReady when the last was ready with it.
+	AllUpdated float64 `json:"allUpdatedSeconds,omitempty"`
+	AllReady   float64 `json:"allReadySeconds,omitempty"`
+	// PassMilliseconds is the CPU time of one pass over a workload object that needs nothing, receipt of the event included.
+	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
+	// ReconcileMilliseconds is the time of the reconcile in it by the manager's own metrics, if --metrics names them.
+	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
+}
+
+// tallied is how often the manager sent one kind of request.
+type tallied struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	// Code is set for requests that failed: 409 for a conflict.
+	Code   int     `json:"code,omitempty"`
+	Count  int     `json:"count"`
+	PerPod float64 `json:"perPod"`
+}
+
+func (t tallied) write() bool { return audit.Request{Verb: t.Verb}.IsWrite() }
+
+// counted reports whether a request belongs to the figures.
+func counted(r audit.Request) bool {
+	return r.Resource != "" && r.Resource != "leases" && r.Verb != "watch"
+}
+
+// tallyRequests counts requests by verb and resource, those that failed apart, writes first.
+func tallyRequests(requests []audit.Request, pods int) []tallied {
+	counts := map[tallied]int{}
+	for _, r := range requests {
+		if !counted(r) {
+			continue
+		}
+		key := tallied{Verb: r.Verb, Resource: r.Resource}
+		if r.Code >= 300 {
+			key.Code = r.Code
+		}
+		counts[key]++
+	}
+	var out []tallied
+	for key, n := range counts {
+		key.Count, key.PerPod = n, float64(n)/float64(max(pods, 1))
+		out = append(out, key)
+	}
+	slices.SortFunc(out, compareKinds)
+	return out
+}
+
+// compareKinds puts writes first, then goes by resource, verb and code.
+func compareKinds(a, b tallied) int {
+	if a.write() != b.write() {
+		return map[bool]int{true: -1, false: 1}[a.write()]
+	}
+	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
+}
+
+// String renders the kind of request: "patch pods/status (409)".
+func (t tallied) String() string {
+	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code}.String()
+}
+
+// setRequests fills in what the manager asked for.
+func (f *figure) setRequests(requests []audit.Request) {
+	f.Requests = tallyRequests(requests, f.Pods)
+	f.Writes, f.Conflicts, f.Reads = 0, 0, 0
+	for _, t := range f.Requests {
+		if t.Resource != "pods" && !strings.HasPrefix(t.Resource, "pods/") {
+			continue
+		}
+		switch {
+		case !t.write():
+			f.Reads += t.PerPod
+		case t.Code == 409:
+			f.Conflicts += t.PerPod
+		default:
+			f.Writes += t.PerPod
+		}
+	}
+}
+
+// setLives fills in what was seen of the Pods.
+func (f *figure) setLives(lives []life) {
+	f.Unready, f.Starting = summarise(outOfService(lives)), summarise(starting(lives))
+	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
+}
+
+// writesInAll counts writes of whatever resource.
+func (f *figure) writesInAll() int {
+	n := 0
+	for _, t := range f.Requests {
+		if t.write() {
+			n += t.Count
+		}
+	}
+	return n
+}

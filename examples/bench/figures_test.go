@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+)
+
+func repeat(n int, r audit.Request) []audit.Request {
+	var out []audit.Request
+	for range n {
+		out = append(out, r)
+	}
+	return out
+}
+
+func requestsOfARollout() []audit.Request {
+	var out []audit.Request
+	for _, some := range [][]audit.Request{
+		repeat(20, audit.Request{Verb: "patch", Resource: "pods/status", Code: 200}),
+		repeat(10, audit.Request{Verb: "patch", Resource: "pods", Code: 200}),
+		repeat(1, audit.Request{Verb: "patch", Resource: "pods", Code: 409}),
+		repeat(5, audit.Request{Verb: "get", Resource: "pods", Code: 404}),
+		repeat(2, audit.Request{Verb: "patch", Resource: "clonesets/status", Code: 200}),
+		repeat(1, audit.Request{Verb: "list", Resource: "podtemplates", Code: 200}),
+		// None of these grow with the Pods.
+		repeat(3, audit.Request{Verb: "update", Resource: "leases", Code: 200}),
+		repeat(3, audit.Request{Verb: "watch", Resource: "pods", Code: 200}),
+		repeat(3, audit.Request{Verb: "get"}),
+	} {
+		out = append(out, some...)
+	}
+	return out
+}
+
+func TestRequestsArePerPod(t *testing.T) {
+	f := figure{Phase: "in-place", Pods: 10}
+	f.setRequests(requestsOfARollout())
+	want := figure{
+		Phase: "in-place", Pods: 10, Writes: 3, Conflicts: 0.1, Reads: 0.5,
+		Requests: []tallied{
+			{Verb: "patch", Resource: "clonesets/status", Count: 2, PerPod: 0.2},
+			{Verb: "patch", Resource: "pods", Count: 10, PerPod: 1},
+			{Verb: "patch", Resource: "pods", Code: 409, Count: 1, PerPod: 0.1},
+			{Verb: "patch", Resource: "pods/status", Count: 20, PerPod: 2},
+			{Verb: "get", Resource: "pods", Code: 404, Count: 5, PerPod: 0.5},
+			{Verb: "list", Resource: "podtemplates", Count: 1, PerPod: 0.1},
+		},
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Errorf("figure (-want +got):\n%s", diff)
+	}
+	if got := f.writesInAll(); got != 33 {
+		t.Errorf("%d writes in all, want 33", got)
+	}
+}
+
+func TestRequestTable(t *testing.T) {
+	first, second := figure{Phase: "in-place", Pods: 10}, figure{Phase: "scale-down", Pods: 10}
+	first.setRequests(requestsOfARollout())
+	second.setRequests(repeat(10, audit.Request{Verb: "delete", Resource: "pods", Code: 200}))
+	header, rows := requestTable([]figure{first, second})
+	want := [][]string{
+		{"requests per Pod", "in-place", "scale-down"},
+		{"patch clonesets/status", "0.2", "-"},
+		{"delete pods", "-", "1"},
+		{"patch pods", "1", "-"},
+		{"patch pods (409)", "0.1", "-"},
+		{"patch pods/status", "2", "-"},
+		{"get pods (404)", "0.5", "-"},
+		{"list podtemplates", "0.1", "-"},
+	}
+	if diff := cmp.Diff(want, append([][]string{header}, rows...)); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+func someResult() result {
+	return result{
+		Setup:   setup{Manager: "kruise-manager", Workload: "cloneset", Objects: 1, Pods: 1000, Nodes: 20, Change: "image", MaxUnavailable: "100%"},
+		Machine: machine{CPU: "a processor", Cores: 2, Gibibytes: 23.5, System: "Linux", Go: "go1.26"},
+		Phases: []figure{
+			{Phase: "in-place", Pods: 1000, Seconds: 22.5, Writes: 3, CPUSeconds: 2.8, PeakMebibytes: 62, Kept: 1000, Unready: &window{Pods: 1000, Median: 0.1, P95: 0.2, Max: 0.3}},
+			{Phase: "slow-start", Pods: 1000, Seconds: 30, AllUpdated: 9.5, AllReady: 29.9},
+			{Phase: "no-change", Pods: 1000, Seconds: 30},
+			{Phase: "passes", Pods: 1000, PassMilliseconds: 1.5, ReconcileMilliseconds: 0.5},
+		},
+	}
+}
+
+func TestPrintedTableIsAligned(t *testing.T) {
+	var out bytes.Buffer
+	someResult().print(&out)
+	text := out.String()
+	for _, want := range []string{
+		"1000 Pods of 1 cloneset, 20 Nodes, change image, maxUnavailable 100%, manager kruise-manager\non 2 cores (a processor), 24 GiB, Linux, go1.26\n",
+		"    in-place     22.5        3.00              0          0    2.8        62              0.100  0.200  0.300  1000        0        0\n",
+		"slow-start: all containers began to restart within 9.5 s, all Pods were ready after 29.9 s\n",
+		"no-change: 0 Pods touched and 0 writes of the manager in 30 s\n",
+		"passes: 1.50 ms of CPU for a pass that finds nothing to do, 0 Pods touched; the reconcile took 0.50 ms by the clock\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not printed: %q\nin:\n%s", want, text)
+		}
+	}
+}
+
+func TestReportShowsWhatWasRun(t *testing.T) {
+	text := report(map[string]result{sizeRun(1000): someResult()})
+	for _, want := range []string{
+		"| 1,000 | in-place | 22.5 | 3.00 | 0 | 0 | 2.8 | 62 | 0.100 | 0.200 | 0.300 | 1000 | 0 | 0 |\n",
+		"Machine: 2 cores (a processor), 24 GiB, Linux, go1.26.\n",
+		"| 1,000 | 0.50 | 0.50 | 1.50 | 62 | 62 | 22.5 | 22.5 | 2.8 | 2.8 |\n",
+		"](scaling.svg)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not in the report: %q\nin:\n%s", want, text)
+		}
+	}
+	for _, absent := range []string{"timeline.svg", "10,000 Pods in one", "%!"} {
+		if strings.Contains(text, absent) {
+			t.Errorf("%q in a report without such a run:\n%s", absent, text)
+		}
+	}
+}

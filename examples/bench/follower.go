@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// follower keeps the lives of all Pods of the workload, from every event of a watch. Times are those at which events arrive here.
+type follower struct {
+	mu       sync.Mutex
+	began    time.Time
+	template *corev1.PodTemplateSpec
+	records  map[types.UID]*record
+	past     []life // of Pods that went in this phase
+}
+
+// record is a Pod that is there, and its life in this phase.
+type record struct {
+	life
+	pod *corev1.Pod
+}
+
+// follow uses an informer, because a plain watch of thousands of Pods is ended by the API server now and then.
+func follow(ctx context.Context, config *rest.Config) (*follower, error) {
+	config = rest.CopyConfig(config)
+	// The encoding that the components of the control plane ask for: the API server encodes each event once for all of them.
+	config.ContentType = runtime.ContentTypeProtobuf
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of the watch: %w", err)
+	}
+	f := &follower{records: map[types.UID]*record{}, began: time.Now(), template: &corev1.PodTemplateSpec{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0,
+		informers.WithNamespace(namespace), informers.WithTransform(stripManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { f.see(obj, time.Now()) },
+		UpdateFunc: func(_, obj any) { f.see(obj, time.Now()) },
+		DeleteFunc: func(obj any) { f.lose(obj, time.Now()) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("following Pods: %w", err)
+	}
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, errors.New("following Pods: no first list")
+	}
+	return f, nil
+}
+
+func stripManagedFields(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+	}
+	return obj, nil
+}
+
+// begin starts a phase that takes Pods to the template.
+func (f *follower) begin(template *corev1.PodTemplateSpec) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began, f.template, f.past = time.Now(), template.DeepCopy(), nil
+	for uid, r := range f.records {
+		if r.gone > 0 {
+			delete(f.records, uid) // ending since an earlier phase
+			continue
+		}
+		r.life = life{pod: r.life.pod, object: r.object, existed: true, moments: []moment{f.stateOf(r.pod, 0)}}
+	}
+}
+
+func (f *follower) stateOf(pod *corev1.Pod, at time.Duration) moment {
+	updated := carries(pod, f.template)
+	return moment{at: at, updated: updated, ready: podstate.IsReady(pod) && (!updated || runs(pod))}
+}
+
+// see notes a Pod as it is now.
+func (f *follower) see(obj any, now time.Time) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Labels[objectLabel] == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := now.Sub(f.began)
+	r := f.records[pod.UID]
+	switch {
+	case r == nil && pod.DeletionTimestamp != nil:
+		return // known to be gone already
+	case r == nil:
+		r = &record{life: life{pod: pod.Name, object: pod.Labels[objectLabel], moments: []moment{f.stateOf(pod, at)}}}
+		f.records[pod.UID] = r
+	}
+	r.pod, r.touched = pod, true
+	if pod.DeletionTimestamp != nil || !podstate.IsActive(pod) {
+		if r.gone == 0 {
+			r.gone = at
+		}
+		return
+	}
+	next := f.stateOf(pod, at)
+	if last := r.moments[len(r.moments)-1]; last.ready == next.ready && last.updated == next.updated {
+		return
+	}
+	r.moments = append(r.moments, next)
+}
+
+// lose notes that a Pod is no more.
+func (f *follower) lose(obj any, now time.Time) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.records[pod.UID]
+	if r == nil {
+		return
+	}
+	if r.gone == 0 {
+		r.gone = now.Sub(f.began)
+	}
+	r.touched = true
+	f.past = append(f.past, r.life)
+	delete(f.records, pod.UID)
+}
+
+// lives returns what was seen since the phase began.
+func (f *follower) lives() []life {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := slices.Clone(f.past)
+	for _, r := range f.records {
+		out = append(out, r.life)
+	}
+	for i := range out {
+		out[i].moments = slices.Clone(out[i].moments)
+	}
+	return out
+}
+
+// census counts the Pods of each object that are not ending, and those among them that are ready with the phase's template.
+type census struct{ pods, done map[string]int }
+
+func (f *follower) count() census {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := census{pods: map[string]int{}, done: map[string]int{}}
+	for _, r := range f.records {
+		if r.gone > 0 {
+			continue
+		}
+		c.pods[r.object]++
+		if last := r.moments[len(r.moments)-1]; last.updated && last.ready {
+			c.done[r.object]++
+		}
+	}
+	return c
+}
+
+// live returns the names of the Pods that are not ending.
+func (f *follower) live() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var names []string
+	for _, r := range f.records {
+		if r.gone == 0 {
+			names = append(names, r.life.pod)
+		}
+	}
+	return names
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// life is what was seen of one Pod in one phase. Times count from the beginning of the phase.
+type life struct {
+	pod, object string
+	// existed is set for a Pod that was there when the phase began.
+	existed bool
+	// gone is when the Pod was deleted or asked to end; 0 for a Pod that stayed.
+	gone time.Duration
+	// moments are the changes of its state, in order; the first is when the Pod was first seen or the phase began.
+	moments []moment
+	// touched is set when the object was written at all.
+	touched bool
+}
+
+// moment is a state that a Pod enters.
+type moment struct {
+	at time.Duration
+	// updated means that the Pod's spec is that of the phase's template.
+	updated bool
+	// ready is the Pod's condition; an updated Pod counts as ready only when its containers run their images.
+	ready bool
+}
+
+// window summarises durations, in seconds.
+type window struct {
+	Pods   int     `json:"pods"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
+}
+
+// outOfService returns how long Pods that stayed were not ready, one duration for each time.
+func outOfService(lives []life) []time.Duration {
+	var out []time.Duration
+	for _, l := range lives {
+		if !l.existed || l.gone > 0 {
+			continue
+		}
+		since := time.Duration(-1)
+		for _, m := range l.moments {
+			switch {
+			case !m.ready && since < 0:
+				since = m.at
+			case m.ready && since >= 0:
+				out = append(out, m.at-since)
+				since = -1
+			}
+		}
+	}
+	return out
+}
+
+// starting returns how long new Pods took from being seen to being ready.
+func starting(lives []life) []time.Duration {
+	var out []time.Duration
+	for _, l := range lives {
+		if l.existed {
+			continue
+		}
+		if i := slices.IndexFunc(l.moments, func(m moment) bool { return m.ready }); i >= 0 {
+			out = append(out, l.moments[i].at-l.moments[0].at)
+		}
+	}
+	return out
+}
+
+// lastUpdate returns when the last Pod got the phase's template, and when the last was ready with it.
+func lastUpdate(lives []life) (updated, ready time.Duration) {
+	for _, l := range lives {
+		if l.gone > 0 {
+			continue
+		}
+		if i := slices.IndexFunc(l.moments, func(m moment) bool { return m.updated }); i >= 0 {
+			updated = max(updated, l.moments[i].at)
+		}
+		if i := slices.IndexFunc(l.moments, func(m moment) bool { return m.updated && m.ready }); i >= 0 {
+			ready = max(ready, l.moments[i].at)
+		}
+	}
+	return updated, ready
+}
+
+// tally counts Pods that were kept, that came and that went.
+func tally(lives []life) (kept, created, deleted, touched int) {
+	for _, l := range lives {
+		switch {
+		case !l.existed:
+			created++
+		case l.gone == 0:
+			kept++
+		}
+		if l.gone > 0 {
+			deleted++
+		}
+		if l.touched {
+			touched++
+		}
+	}
+	return kept, created, deleted, touched
+}
+
+// summarise returns the percentiles by nearest rank: of 20 durations, p95 is the 19th.
+func summarise(durations []time.Duration) *window {
+	if len(durations) == 0 {
+		return nil
+	}
+	durations = slices.Sorted(slices.Values(durations))
+	at := func(q float64) float64 {
+		rank := int(math.Ceil(q * float64(len(durations))))
+		return durations[max(rank, 1)-1].Seconds()
+	}
+	return &window{Pods: len(durations), Median: at(0.5), P95: at(0.95), Max: at(1)}
+}

@@ -1,0 +1,229 @@
+package picture
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"strings"
+)
+
+// State of a Pod, as the colours show it.
+type State uint8
+
+// States.
+const (
+	// NotReady is out of service, with whichever template.
+	NotReady State = iota
+	// Old is ready with the template from before.
+	Old
+	// New is ready with the new one.
+	New
+)
+
+// Way is how the place of a Pod came to the new template.
+type Way uint8
+
+// Ways.
+const (
+	// Untouched is a Pod that the rollout did not reach.
+	Untouched Way = iota
+	// InPlace is a Pod that stayed.
+	InPlace
+	// Recreated is a Pod that another one took the place of.
+	Recreated
+)
+
+// Span is a state from one time to another, in seconds.
+type Span struct {
+	From, To float64
+	State    State
+}
+
+// Row is the place of one Pod: its own spans and, if it was recreated, those of the one that took its place. Between the two is
+// a gap.
+type Row struct {
+	Name  string
+	Way   Way
+	Spans []Span
+	// Born is when the Pod that took the place was first seen.
+	Born float64
+}
+
+// Panel is one rollout.
+type Panel struct {
+	Title   string
+	Seconds float64
+	Rows    []Row
+}
+
+// MaxRows is how many rows a panel shows; more are sampled evenly.
+const MaxRows = 1000
+
+const (
+	plotLeft   = 56.0
+	plotWidth  = 1000.0
+	plotRight  = plotLeft + plotWidth
+	plotHeight = 420.0 // that a panel of few Pods is stretched to
+	pageWidth  = plotRight + 24
+	wayWidth   = 8.0
+)
+
+// WriteTimeline draws the panels below each other.
+func WriteTimeline(w io.Writer, title, subtitle string, panels []Panel) error {
+	c := &canvas{width: pageWidth}
+	c.style()
+	c.bold(16, 30, 20, title)
+	c.text(16, 50, 13, "start", faint, subtitle)
+	c.legend(76)
+	y := 112.0
+	for _, p := range panels {
+		y = c.panel(y, p)
+	}
+	c.height = y
+	return c.writeTo(w, title)
+}
+
+// Page wraps the SVG that draw writes into an HTML page.
+func Page(w io.Writer, title string, draw func(io.Writer) error) error {
+	fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title>\n"+
+		"<style>body{margin:0;background:#fff}svg{max-width:100%%;height:auto;display:block;margin:0 auto}</style></head><body>\n", html.EscapeString(title))
+	if err := draw(w); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "</body></html>\n")
+	return err
+}
+
+// Sample returns at most n of the rows, evenly chosen, the first and the last among them.
+func Sample(rows []Row, n int) []Row {
+	if len(rows) <= n {
+		return rows
+	}
+	out := make([]Row, n)
+	for i := range out {
+		out[i] = rows[i*(len(rows)-1)/(n-1)]
+	}
+	return out
+}
+
+func (c *canvas) style() {
+	c.addf(`<style>path{fill:none}.o{stroke:%s}.n{stroke:%s}.u{stroke:%s}.b{stroke:%s}.i{stroke:%s}.r{stroke:%s}</style>`+"\n",
+		grey, blue, orange, ink, green, pink)
+}
+
+// legend explains colours and marks in one line.
+func (c *canvas) legend(y float64) {
+	x := 16.0
+	entry := func(text string, draw func(x float64)) {
+		draw(x)
+		c.text(x+26, y+11, 13, "start", ink, text)
+		x += 26 + 6.8*float64(len(text)) + 16
+	}
+	box := func(colour string) func(float64) {
+		return func(x float64) { c.rect(x, y, 20, 13, colour) }
+	}
+	entry("ready, old template", box(grey))
+	entry("not ready", box(orange))
+	entry("ready, new template", box(blue))
+	entry("blank: no Pod", func(x float64) {
+		c.addf(`<rect x="%s" y="%s" width="20" height="13" fill="none" stroke="%s" stroke-dasharray="3 2"/>`+"\n", number(x), number(y), grey)
+	})
+	entry("new Pod in its place", func(x float64) { c.rect(x+9, y, 2.5, 13, ink) })
+	strip := func(colour string) func(float64) { return func(x float64) { c.rect(x+12, y, wayWidth, 13, colour) } }
+	entry("edge: in place", strip(green))
+	entry("edge: recreated", strip(pink))
+}
+
+// panel draws one rollout from y on and returns where the next may begin.
+func (c *canvas) panel(y float64, p Panel) float64 {
+	rows := Sample(p.Rows, MaxRows)
+	c.bold(16, y+14, 15, p.Title)
+	c.text(plotRight, y+14, 12.5, "end", faint, caption(p.Rows, len(rows)))
+	top := y + 26
+	thick := min(18, max(1, plotHeight/float64(max(len(rows), 1))))
+	bottom := top + thick*float64(len(rows))
+	perSecond := plotWidth / max(p.Seconds, 0.001)
+	for _, t := range ticks(p.Seconds, 10) {
+		x := plotLeft + t*perSecond
+		c.line(x, top, x, bottom+5, grid, "")
+		c.text(x, bottom+19, 12, "middle", faint, label(t)+" s")
+	}
+	// Rows without antialiasing, or thin ones would blur into each other.
+	c.addf(`<g stroke-width="%s" shape-rendering="crispEdges">`+"\n", number(rowThickness(thick)))
+	for i, row := range rows {
+		c.row(top+thick*(float64(i)+0.5), thick, perSecond, row)
+	}
+	c.addf("</g>\n")
+	c.line(plotLeft, bottom+0.5, plotRight, bottom+0.5, faint, "")
+	return bottom + 48
+}
+
+// rowThickness leaves a hair between rows that are high enough to be told apart.
+func rowThickness(pitch float64) float64 {
+	if pitch < 4 {
+		return pitch
+	}
+	return pitch - 1
+}
+
+func (c *canvas) row(y, thick, perSecond float64, row Row) {
+	c.addf("<g><title>%s</title>", html.EscapeString(describe(row)))
+	if class := [...]string{Untouched: "", InPlace: "i", Recreated: "r"}[row.Way]; class != "" {
+		c.addf(`<path class="%s" d="M%s %sh%s"/>`, class, number(plotLeft-wayWidth-4), number(y), number(wayWidth))
+	}
+	paths := map[State]*strings.Builder{}
+	for _, s := range row.Spans {
+		path := paths[s.State]
+		if path == nil {
+			path = &strings.Builder{}
+			paths[s.State] = path
+		}
+		// A moment out of service is still to be seen.
+		fmt.Fprintf(path, "M%s %sh%s", number(plotLeft+s.From*perSecond), number(y), number(max((s.To-s.From)*perSecond, 0.8)))
+	}
+	for _, state := range []State{Old, New, NotReady} {
+		if path := paths[state]; path != nil {
+			c.addf(`<path class="%s" d="%s"/>`, [...]string{NotReady: "u", Old: "o", New: "n"}[state], path)
+		}
+	}
+	if row.Way == Recreated {
+		c.addf(`<path class="b" d="M%s %sh%s"/>`, number(plotLeft+row.Born*perSecond), number(y), number(min(2.5, max(1.2, thick/3))))
+	}
+	c.addf("</g>\n")
+}
+
+// describe is what a row says when it is pointed at.
+func describe(row Row) string {
+	var out float64
+	for i, s := range row.Spans {
+		if s.State == NotReady {
+			out += s.To - s.From
+		}
+		if i > 0 {
+			out += s.From - row.Spans[i-1].To
+		}
+	}
+	way := [...]string{Untouched: "untouched", InPlace: "in place", Recreated: "recreated"}[row.Way]
+	return fmt.Sprintf("%s: %s, out of service %.2f s", row.Name, way, out)
+}
+
+// caption counts all rows, and says how many of them are shown.
+func caption(rows []Row, shown int) string {
+	counts := map[Way]int{}
+	for _, row := range rows {
+		counts[row.Way]++
+	}
+	parts := []string{"a row a Pod"}
+	if shown < len(rows) {
+		parts[0] = fmt.Sprintf("a row a Pod: %d of %d, evenly chosen", shown, len(rows))
+	}
+	for _, w := range []struct {
+		way  Way
+		text string
+	}{{InPlace, "in place"}, {Recreated, "recreated"}, {Untouched, "untouched"}} {
+		if counts[w.way] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[w.way], w.text))
+		}
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const stopGrace = 10 * time.Second
+
+// process is the manager under measurement with its children, in a process group of its own.
+type process struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{} // closed when the leader of the group has ended
+}
+
+// startManager runs the manager on the API server of the kubeconfig until stop.
+func startManager(ctx context.Context, o options, kubeconfig, log string) (*process, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager's log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
+	cmd := exec.Command(o.manager, append([]string{"--kubeconfig", kubeconfig}, o.managerArgs...)...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// No webhook configurations are installed; the server is kept off the machine's other addresses and a fixed port.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the manager %s: %w", o.manager, err)
+	}
+	p := &process{cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the state of the process says it
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func freePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+// wait returns when ctx ends, with nil, or when the manager does, with an error that shows the end of its log.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.done:
+		return fmt.Errorf("the manager %s ended by itself (%s); end of its log:\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
+	}
+}
+
+// tail returns the end of the manager's log.
+func (p *process) tail() string {
+	raw, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	const enough = 4000
+	return string(raw[max(0, len(raw)-enough):])
+}
+
+// stop ends the process group, by force if it takes too long.
+func (p *process) stop() {
+	group := -p.cmd.Process.Pid
+	_ = syscall.Kill(group, syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(stopGrace):
+	}
+	_ = syscall.Kill(group, syscall.SIGKILL)
+	<-p.done
+}
+
+// cpu returns the seconds of CPU that the group has used so far, those of children that have ended included.
+func (p *process) cpu() (seconds float64, err error) {
+	err = p.each(func(_ string, stat []string) error {
+		for _, field := range stat[11:15] { // utime, stime, cutime, cstime
+			ticks, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				return fmt.Errorf("CPU time %q: %w", field, err)
+			}
+			const ticksPerSecond = 100 // of every Linux ABI that Go runs on
+			seconds += ticks / ticksPerSecond
+		}
+		return nil
+	})
+	return seconds, err
+}
+
+// resetPeak makes peak count from now on.
+func (p *process) resetPeak() error {
+	return p.each(func(dir string, _ []string) error {
+		return os.WriteFile(filepath.Join(dir, "clear_refs"), []byte("5"), 0)
+	})
+}
+
+// peak returns the most resident memory since resetPeak, in MiB. Peaks of several processes are added up.
+func (p *process) peak() (mebibytes float64, err error) {
+	err = p.each(func(dir string, _ []string) error {
+		raw, err := os.ReadFile(filepath.Join(dir, "status"))
+		if err != nil {
+			return err
+		}
+		_, rest, _ := bytes.Cut(raw, []byte("VmHWM:"))
+		fields := bytes.Fields(rest)
+		if len(fields) == 0 {
+			return nil // a child that has ended and is not waited for yet
+		}
+		kibibytes, err := strconv.ParseFloat(string(fields[0]), 64)
+		mebibytes += kibibytes / 1024
+		return err
+	})
+	return mebibytes, err
+}
+
+// each visits the processes of the group: their directories in /proc and the fields of stat from the state on.
+func (p *process) each(visit func(dir string, stat []string) error) error {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	group, found := strconv.Itoa(p.cmd.Process.Pid), false
+	for _, dir := range dirs {
+		raw, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue // ended meanwhile
+		}
+		// The name before the last parenthesis may hold anything.
+		stat := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+		if len(stat) < 15 || stat[2] != group {
+			continue
+		}
+		found = found || stat[0] != "Z" // what has ended and is not waited for still tells its CPU time
+		if err := visit(dir, stat); err != nil {
+			return fmt.Errorf("reading %s: %w", dir, err)
+		}
+	}
+	if !found {
+		return fmt.Errorf("no process of group %s in /proc, where CPU and memory are read", group)
+	}
+	return nil
+}

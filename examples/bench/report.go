@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/bench/picture"
+)
+
+// writeReport writes the report and the picture of growth from the runs that are there.
+func writeReport(p place) error {
+	runs, err := load(p)
+	if err != nil {
+		return err
+	}
+	var svg bytes.Buffer
+	growing := growingRuns(runs)
+	if len(growing) > 0 {
+		err := picture.WriteGrowth(&svg, "One CloneSet from "+thousands(growing[0].Setup.Pods)+" to "+thousands(growing[len(growing)-1].Setup.Pods)+" Pods",
+			"kruise-manager on "+growing[0].Machine.String(), growthCharts(growing))
+		if err != nil {
+			return fmt.Errorf("drawing the growth: %w", err)
+		}
+		if err := os.WriteFile(p.picture("scaling.svg"), svg.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("writing the picture of growth: %w", err)
+		}
+	}
+	if err := os.WriteFile(p.out, []byte(report(runs)), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// report renders the figures as Markdown. Sections without a run are left out.
+func report(runs map[string]result) string {
+	var out strings.Builder
+	write := func(format string, args ...any) { fmt.Fprintf(&out, format, args...) }
+	write("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
+		"simulated by kwok, the manager as a process of its own: all on one machine, so that the API server's work is part of every second.\n")
+	for _, machine := range machines(runs) {
+		write("\nMachine: %s.\n", machine)
+	}
+	write("\nWrites, conflicts (409, not among the writes) and reads are the manager's requests for Pods and their subresources, for each Pod, " +
+		"from the audit log. Unready is how long a Pod that stayed was out of service. CPU and memory are the manager's, the peak within the phase. " +
+		"maxUnavailable is 100%% where nothing else is said.\n")
+	reportSizes(write, runs)
+	if r, ok := runs[sizeRun(500)]; ok {
+		write("\n## A whole batch starts at once\n\n500 Pods whose containers take 20 s to start:\n\n")
+		writeRemarks(write, r, "slow-start")
+	}
+	if r, ok := runs[wavesRun]; ok {
+		write("\n## In waves: maxUnavailable 20%%\n\n")
+		writeTable(write, summaryHeader(), summaryRows(r))
+		write("\n![Two rollouts of 500 Pods, a row a Pod](timeline.svg)\n")
+	}
+	for _, section := range []struct{ title, run string }{
+		{"10,000 Pods in one CloneSet", sizeRun(10000)},
+		{"1,000 CloneSets of 10 Pods", objectsRun},
+		{"The operator of examples/embed, one Pod at a time, 100 Pods", embedRun},
+	} {
+		if r, ok := runs[section.run]; ok {
+			write("\n## %s\n\n", section.title)
+			writeTable(write, summaryHeader(), summaryRows(r))
+			write("\n")
+			writeRemarks(write, r)
+		}
+	}
+	reportGrowth(write, growingRuns(runs))
+	return out.String()
+}
+
+type writer func(format string, args ...any)
+
+// reportSizes shows the runs up to 1,000 Pods, and what the largest of them asked for.
+func reportSizes(write writer, runs map[string]result) {
+	var rows [][]string
+	var largest result
+	for _, pods := range sizes() {
+		r, ok := runs[sizeRun(pods)]
+		if !ok || pods > 1000 {
+			continue
+		}
+		for _, row := range summaryRows(r) {
+			rows = append(rows, append([]string{thousands(pods)}, row...))
+		}
+		largest = r
+	}
+	if len(rows) == 0 {
+		return
+	}
+	write("\n## 100, 500 and 1,000 Pods in one CloneSet\n\n")
+	writeTable(write, append([]string{"Pods"}, summaryHeader()...), rows)
+	write("\n")
+	for _, pods := range sizes() {
+		if r, ok := runs[sizeRun(pods)]; ok && pods <= 1000 {
+			write("%s Pods:\n\n", thousands(pods))
+			writeRemarks(write, r, "no-change", "passes")
+			write("\n")
+		}
+	}
+	write("All requests of the manager but watches and leases, %s Pods:\n\n", thousands(largest.Setup.Pods))
+	header, kinds := requestTable(largest.Phases)
+	writeTable(write, header, kinds)
+}
+
+// growingRuns are those that show how figures grow, by size.
+func growingRuns(runs map[string]result) []result {
+	var out []result
+	for _, pods := range sizes() {
+		if r, ok := runs[sizeRun(pods)]; ok && pods >= 1000 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func growthCharts(growing []result) []picture.Chart {
+	charts := []picture.Chart{
+		{Title: "A reconcile that finds nothing to do", Unit: "milliseconds by the clock"},
+		{Title: "All that such a pass costs", Unit: "milliseconds of the manager's CPU"},
+		{Title: "The manager's memory", Unit: "MiB resident, peak of the in-place rollout"},
+		{Title: "In-place rollout", Unit: "seconds, maxUnavailable 100%"},
+	}
+	for _, r := range growing {
+		pods, inPlace := float64(r.Setup.Pods), r.phase("in-place")
+		for i, value := range []float64{r.phase("passes").ReconcileMilliseconds, r.phase("passes").PassMilliseconds, inPlace.PeakMebibytes, inPlace.Seconds} {
+			charts[i].Points = append(charts[i].Points, picture.Point{Pods: pods, Value: value})
+		}
+	}
+	return charts
+}
+
+func reportGrowth(write writer, growing []result) {
+	if len(growing) == 0 {
+		return
+	}
+	write("\n## Growth\n\nA pass is forced by an annotation on the CloneSet; its reconcile is timed by the manager's own metrics. What a pass costs is " +
+		"the manager's CPU time divided by the passes: receiving the event, answering the API server's conversion webhook and collecting garbage are in it.\n\n![Time of a reconcile, memory and time of a rollout over the number of Pods](scaling.svg)\n\n")
+	var rows [][]string
+	for _, r := range growing {
+		inPlace, reconcile, pass := r.phase("in-place"), r.phase("passes").ReconcileMilliseconds, r.phase("passes").PassMilliseconds
+		k := float64(r.Setup.Pods) / 1000
+		rows = append(rows, []string{
+			thousands(r.Setup.Pods), fmt.Sprintf("%.2f", reconcile), fmt.Sprintf("%.2f", reconcile/k), fmt.Sprintf("%.2f", pass),
+			fmt.Sprintf("%.0f", inPlace.PeakMebibytes), fmt.Sprintf("%.0f", r.peak()), fmt.Sprintf("%.1f", inPlace.Seconds), fmt.Sprintf("%.1f", inPlace.Seconds/k),
+			fmt.Sprintf("%.1f", inPlace.CPUSeconds), fmt.Sprintf("%.1f", inPlace.CPUSeconds/k),
+		})
+	}
+	writeTable(write, []string{
+		"Pods", "reconcile ms", "for 1,000 Pods", "pass, CPU ms", "MiB in place", "MiB at most", "in place s", "for 1,000 Pods", "CPU s", "for 1,000 Pods",
+	}, rows)
+}
+
+// phase returns the figures of a phase, zero if it was not run.
+func (r result) phase(name string) figure {
+	if i := slices.IndexFunc(r.Phases, func(f figure) bool { return f.Phase == name }); i >= 0 {
+		return r.Phases[i]
+	}
+	return figure{}
+}
+
+// peak is the largest of all phases.
+func (r result) peak() (mebibytes float64) {
+	for _, f := range r.Phases {
+		mebibytes = max(mebibytes, f.PeakMebibytes)
+	}
+	return mebibytes
+}
+
+// machines lists the machines of the runs without repetition.
+func machines(runs map[string]result) []string {
+	var out []string
+	for _, r := range runs {
+		if text := r.Machine.String(); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func summaryRows(r result) (rows [][]string) {
+	for _, f := range r.Phases {
+		rows = append(rows, summaryRow(f))
+	}
+	return rows
+}
+
+// writeRemarks lists the remarks of a run on the named phases, or on all.
+func writeRemarks(write writer, r result, names ...string) {
+	phases := slices.Clone(r.Phases)
+	if len(names) > 0 {
+		phases = slices.DeleteFunc(phases, func(f figure) bool { return !slices.Contains(names, f.Phase) })
+	}
+	for _, remark := range remarks(phases) {
+		write("- %s\n", remark)
+	}
+}
+
+// writeTable writes Markdown; all columns but the first and the phase are numbers.
+func writeTable(write writer, header []string, rows [][]string) {
+	write("| %s |\n|", strings.Join(header, " | "))
+	for i, title := range header {
+		if i == 0 || title == "phase" {
+			write("---|")
+		} else {
+			write("---:|")
+		}
+	}
+	write("\n")
+	for _, row := range rows {
+		write("| %s |\n", strings.Join(row, " | "))
+	}
+}
+
+// thousands writes 10000 as 10,000.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

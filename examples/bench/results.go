@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// experiment is one run that RESULTS.md shows.
+type experiment struct {
+	name string
+	args []string
+	// embed measures the operator of examples/embed.
+	embed bool
+}
+
+const (
+	wavesRun   = "cloneset-500-waves"
+	objectsRun = "cloneset-1000x10"
+	embedRun   = "embed-100"
+)
+
+// growthPhases are those that show how figures grow.
+const growthPhases = "--phases=in-place,no-change,passes"
+
+// sizes are the runs of one CloneSet, by its Pods.
+func sizes() []int { return []int{100, 500, 1000, 2000, 5000, 10000} }
+
+func sizeRun(pods int) string { return fmt.Sprintf("cloneset-%d", pods) }
+
+// experiments lists all runs, those that take long last.
+func experiments() []experiment {
+	var out []experiment
+	for _, pods := range sizes() {
+		e := experiment{name: sizeRun(pods), args: []string{fmt.Sprintf("--pods=%d", pods)}}
+		switch {
+		case pods == 500:
+			e.args = append(e.args, "--slow-start=20s")
+		case pods > 1000:
+			e.args = append(e.args, growthPhases)
+		}
+		out = append(out, e)
+	}
+	small := slices.Index(sizes(), 1000) + 1
+	return slices.Insert(append(out, experiment{name: objectsRun, args: []string{"--pods=10000", "--objects=1000", growthPhases}}), small,
+		experiment{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
+		experiment{name: embedRun, args: []string{"--pods=100", "--workload=embed"}, embed: true},
+	)
+}
+
+// place says where runs are kept and what the report is called.
+type place struct{ runs, out string }
+
+func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }
+
+// results makes the runs that are missing and writes the report from all that are there.
+func results(ctx context.Context, args []string, log *os.File) error {
+	var p place
+	flags := flag.NewFlagSet("bench results", flag.ContinueOnError)
+	flags.SetOutput(log)
+	manager := flags.String("manager", "bin/kruise-manager", "manager to measure")
+	embed := flags.String("embed", "bin/embed", "built operator of examples/embed")
+	only := flags.String("only", "", "runs to make, separated by commas, instead of all: "+
+		describe(experiments(), func(e experiment) (string, string) { return e.name, strings.Join(e.args, " ") }))
+	again := flags.Bool("again", false, "make runs again whose figures are there already")
+	flags.StringVar(&p.runs, "runs", "bin/bench-runs", "directory of the runs' figures")
+	flags.StringVar(&p.out, "out", "examples/bench/RESULTS.md", "report; its pictures lie beside it")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted := list(*only)
+	for _, name := range wanted {
+		if _, err := pick("--only", name, experiments(), func(e experiment) string { return e.name }); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(p.runs, 0o755); err != nil {
+		return fmt.Errorf("directory of the runs: %w", err)
+	}
+	for _, e := range experiments() {
+		_, err := os.Stat(p.json(e.name))
+		if !*again && err == nil || len(wanted) > 0 && !slices.Contains(wanted, e.name) {
+			continue
+		}
+		binary := *manager
+		if e.embed {
+			binary = *embed
+		}
+		if err := e.run(ctx, p, binary, log); err != nil {
+			return fmt.Errorf("run %s: %w", e.name, err)
+		}
+	}
+	return writeReport(p)
+}
+
+// run makes one run and keeps its figures.
+func (e experiment) run(ctx context.Context, p place, manager string, log *os.File) error {
+	args := append([]string{"--manager=" + manager, "--json=" + p.json(e.name)}, e.args...)
+	if e.name == wavesRun {
+		args = append(args, "--timeline="+p.picture("timeline.svg"))
+	}
+	if !e.embed {
+		port, err := freePort(ctx)
+		if err != nil {
+			return err
+		}
+		args = append(args, fmt.Sprintf("--metrics=http://127.0.0.1:%d/metrics", port),
+			fmt.Sprintf("--manager-args=--metrics-addr=127.0.0.1:%d --health-probe-addr=0 --enable-pprof=false", port))
+	}
+	o, err := parse(args, log)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(log)
+	progress.line(fmt.Sprintf("== %s: %s", e.name, strings.Join(e.args, " ")))
+	r, pictures, err := runOnce(ctx, o, progress)
+	if err != nil {
+		return err
+	}
+	r.print(log)
+	return r.write(o, pictures)
+}
+
+func (p place) picture(name string) string { return filepath.Join(filepath.Dir(p.out), name) }
+
+// load reads the runs that are there.
+func load(p place) (map[string]result, error) {
+	runs := map[string]result{}
+	for _, e := range experiments() {
+		raw, err := os.ReadFile(p.json(e.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("figures of run %s: %w", e.name, err)
+		}
+		var r result
+		if err := json.Unmarshal(raw, &r); err != nil {
+			return nil, fmt.Errorf("figures of run %s: %w", e.name, err)
+		}
+		runs[e.name] = r
+	}
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("no figures in %s", p.runs)
+	}
+	return runs, nil
+}

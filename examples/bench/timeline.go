@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/bench/picture"
+)
+
+// writeTimeline draws the rollouts into a file, an HTML page or an SVG by its name.
+func writeTimeline(file string, s setup, rollouts []drawn) error {
+	var panels []picture.Panel
+	for _, d := range rollouts {
+		// The axis ends with the last thing seen, not with the status that follows it.
+		panels = append(panels, picture.Panel{Title: d.title(s.Change), Seconds: max(d.figure.Seconds, d.figure.AllReady), Rows: rows(d.lives, d.figure.Seconds)})
+	}
+	title := fmt.Sprintf("Rollouts of %d Pods", s.Pods)
+	draw := func(w io.Writer) error { return picture.WriteTimeline(w, title, s.String(), panels) }
+	var out bytes.Buffer
+	var err error
+	if extensionOf(file) == ".html" {
+		err = picture.Page(&out, title, draw)
+	} else {
+		err = draw(&out)
+	}
+	if err != nil {
+		return fmt.Errorf("drawing the timeline: %w", err)
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing the timeline: %w", err)
+	}
+	return nil
+}
+
+func (d drawn) title(change string) string {
+	title := strings.ReplaceAll(d.phase.picture, "--change", change)
+	return fmt.Sprintf("%s: %.1f s, %.2f writes per Pod", title, d.figure.Seconds, d.figure.Writes)
+}
+
+// rows makes a row of each Pod that was there, in the order in which the rollout reached them. A Pod that went shares its row
+// with the one that took its place: of the same name, or else the next that came to the same object.
+func rows(lives []life, end float64) []picture.Row {
+	var old, born []life
+	for _, l := range lives {
+		if l.existed {
+			old = append(old, l)
+		} else {
+			born = append(born, l)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b life) int {
+		return cmp.Or(cmp.Compare(reached(a), reached(b)), cmp.Compare(a.pod, b.pod))
+	})
+	slices.SortStableFunc(born, func(a, b life) int {
+		return cmp.Or(cmp.Compare(a.moments[0].at, b.moments[0].at), cmp.Compare(a.pod, b.pod))
+	})
+	heirs := newHeirs(born)
+	var out []picture.Row
+	for _, l := range old {
+		row := picture.Row{Name: l.pod, Spans: spans(l, end)}
+		if heir, found := heirs.of(l); found {
+			row.Way, row.Name = picture.Recreated, l.pod+", then "+heir.pod
+			row.Born = heir.moments[0].at.Seconds()
+			row.Spans = append(row.Spans, spans(heir, end)...)
+		} else if slices.ContainsFunc(l.moments[1:], func(m moment) bool { return m.updated }) {
+			row.Way = picture.InPlace
+		}
+		out = append(out, row)
+	}
+	for _, l := range heirs.left() { // of a scale-up or a surge
+		out = append(out, picture.Row{Name: l.pod, Spans: spans(l, end), Way: picture.Recreated, Born: l.moments[0].at.Seconds()})
+	}
+	return out
+}
+
+// reached is when the rollout came to the Pod.
+func reached(l life) time.Duration {
+	if len(l.moments) > 1 {
+		return l.moments[1].at
+	}
+	if l.gone > 0 {
+		return l.gone
+	}
+	return time.Duration(1<<63 - 1)
+}
+
+// spans turns the moments of a Pod into spans.
+func spans(l life, end float64) []picture.Span {
+	if l.gone > 0 {
+		end = l.gone.Seconds()
+	}
+	var out []picture.Span
+	for i, m := range l.moments {
+		until := end
+		if i+1 < len(l.moments) {
+			until = l.moments[i+1].at.Seconds()
+		}
+		state := picture.NotReady
+		switch {
+		case m.ready && m.updated:
+			state = picture.New
+		case m.ready:
+			state = picture.Old
+		}
+		from := m.at.Seconds()
+		if last := len(out) - 1; last >= 0 && out[last].State == state {
+			out[last].To = max(until, from)
+			continue
+		}
+		out = append(out, picture.Span{From: from, To: max(until, from), State: state})
+	}
+	return out
+}
+
+// heirs are the Pods that came, in their order, to be given to those that went.
+type heirs struct {
+	born     []life
+	taken    []bool
+	byName   map[string]int
+	byObject map[string][]int
+}
+
+func newHeirs(born []life) *heirs {
+	h := &heirs{born: born, taken: make([]bool, len(born)), byName: map[string]int{}, byObject: map[string][]int{}}
+	for i, l := range born {
+		h.byName[l.pod] = i
+		h.byObject[l.object] = append(h.byObject[l.object], i)
+	}
+	return h
+}
+
+func (h *heirs) of(l life) (heir life, found bool) {
+	if l.gone == 0 {
+		return life{}, false
+	}
+	if i, same := h.byName[l.pod]; same && !h.taken[i] {
+		h.taken[i] = true
+		return h.born[i], true
+	}
+	queue := h.byObject[l.object]
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		if !h.taken[i] {
+			h.taken[i] = true
+			h.byObject[l.object] = queue
+			return h.born[i], true
+		}
+	}
+	h.byObject[l.object] = queue
+	return life{}, false
+}
+
+func (h *heirs) left() (out []life) {
+	for i, l := range h.born {
+		if !h.taken[i] {
+			out = append(out, l)
+		}
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// mutant is a mistake that somebody could make.
+type mutant struct {
+	name string
+	// file is named from the root of the repository; old is found in it once.
+	file, old, new string
+	// tests is the package whose schedules must find it.
+	tests string
+}
+
+const (
+	cloneSet = "./controllers/cloneset"
+	embed    = "./embed"
+)
+
+func mutants() []mutant {
+	const controllers = "examples/controllers/cloneset/"
+	return []mutant{
+		{
+			"own writes are not awaited", controllers + "controller.go",
+			"if pending != nil {\n\t\treturn r.await", "if pending != nil && pending.Late {\n\t\treturn r.await", cloneSet,
+		},
+		{"a process does not wait for what its predecessor wrote", controllers + "setup.go", "Barrier: true", "Barrier: false", cloneSet},
+		{
+			"answers that are lost are forgotten", "expectations/apply/write.go",
+			"case err == nil, Unanswered(err), apierrors.IsAlreadyExists(err):", "case err == nil:", cloneSet,
+		},
+		{
+			"the last of the budget is spent twice", "rollout/budget.go",
+			"if b.unavailable >= b.limit {", "if b.unavailable > b.limit {", cloneSet,
+		},
+		{"ready Pods are deleted beyond the budget", "rollout/budget.go", "if left--; left < 0 {", "if left--; left < -1 {", cloneSet},
+		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet},
+		{
+			"a revision that a lost answer has created is taken for somebody else's", "revision/apply/apply.go",
+			"if !apierrors.IsAlreadyExists(err) {", "if true {", cloneSet,
+		},
+		{
+			"Pods are deleted by name alone", controllers + "scale.go",
+			"r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})", "r.client.Delete(ctx, pod)", cloneSet,
+		},
+		{
+			"both loops write to a Pod at a time", controllers + "controller.go",
+			"LoadOrStore(pod, struct{}{}); busy {", "LoadOrStore(pod, struct{}{}); busy && pod == \"\" {", cloneSet,
+		},
+		{
+			"the gate opens while the old image runs", "inplaceupdate/complete.go",
+			"runs := isImage(status.Image, spec.Image)", "runs := status.Ready || isImage(status.Image, spec.Image)", cloneSet,
+		},
+		{"claims of living Pods are cleaned up", controllers + "claims.go", `if id == "" || active[id] ||`, `if id == "" ||`, cloneSet},
+		{
+			"an object of the cache is changed", controllers + "update.go",
+			"relabel.Labels[key] = &value", "relabel.Labels[key], pod.Labels[key] = &value, value", cloneSet,
+		},
+		{
+			"the status is written although it is right", controllers + "report.go",
+			"if equality.Semantic.DeepEqual(cs.Status, status) {", "if equality.Semantic.DeepEqual(cs.Status, status) && status.Replicas == 0 {", cloneSet,
+		},
+		{
+			"an error is swallowed", controllers + "report.go",
+			"retryable(out.scaleErr, out.updateErr, truncateErr, err)", "retryable(out.scaleErr, out.updateErr, truncateErr)", cloneSet,
+		},
+		{"own writes are not awaited", "examples/embed/main.go", "if err != nil || pending != nil {", "if err != nil {", embed},
+		{
+			"Pods that do not serve use the budget of those that do", "examples/embed/main.go",
+			"rollout.Affordable(step, extra, podstate.IsReady)...", "extra...", embed,
+		},
+	}
+}
+
+// TestMutants plants mistakes one by one, and wants each to be found by the schedules that must find none without it.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants() {
+		t.Run(filepath.Base(m.tests)+": "+m.name, func(t *testing.T) {
+			binary := m.build(t, root)
+			cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^TestFaults$")
+			cmd.Dir = filepath.Join(root, "examples", m.tests)
+			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=3000", "CHAOS_PLAYS=0")
+			out, err := cmd.CombinedOutput()
+			if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(`seed \d+: .*`).Find(out)
+			if err == nil || found == nil {
+				t.Fatalf("3,000 schedules do not find the mistake: %v\n%s", err, out)
+			}
+			t.Logf("%s", found)
+		})
+	}
+}
+
+// build compiles the tests with the mistake in place of the right line.
+func (m mutant) build(t *testing.T, root string) string {
+	t.Helper()
+	path := filepath.Join(root, filepath.FromSlash(m.file))
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), m.old); n != 1 {
+		t.Fatalf("%s has %d places with %q, where the mistake needs one: the code has moved on, and the list must follow", m.file, n, m.old)
+	}
+	dir := t.TempDir()
+	mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, m.tests)
+	cmd.Dir = filepath.Join(root, "examples")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
