@@ -36,8 +36,15 @@ bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	cd examples && $(GO) test -run '^$$' -bench . -benchmem ./controllers/...
 
-`examples/config/webhook`, a file in `examples/bench` (see `cloneset.go` there), tests on the real API server, and a
-`TestFaults` with the rules of its kind, which `make chaos CONTROLLER=<kind>` finds by itself. What does not fit into a few hundred
+bench-rollouts: build ## whole rollouts on the real control plane, into examples/bench/RESULTS.md: most of an hour of a machine that does nothing else
+	$(GO) build -o bin/ ./examples/bench ./examples/embed
+	bin/bench results --again $(BENCH)
+
+chaos: ## schedules of faults: SEEDS=10000 FIRST_SEED=1 STEPS=300 CONTROLLER=cloneset, all of them optional; SCRIPT=1-12,40 plays steps of one
+	@cd examples && packages=$$(grep -rl --include='*_test.go' 'chaos\.Run(t' . | xargs -n1 dirname | sort -u | grep -E '/$(or $(CONTROLLER),[^/]*)$$') \
+		|| { echo "no controller $(CONTROLLER) is tested under faults"; exit 1; }; \
+	CHAOS_SEEDS=$(or $(SEEDS),10000) CHAOS_FIRST_SEED=$(FIRST_SEED) CHAOS_STEPS=$(STEPS) CHAOS_SCRIPT=$(SCRIPT) \
+		$(GO) test -count=1 -timeout 0 -v -run '^TestFaults$$' $$packages
 
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done

@@ -20,19 +20,20 @@ import (
 // maxFailures is how many failing schedules are reported.
 const maxFailures = 3
 
-// shrinkPlays bounds how often a failing schedule is played to make it shorter.
+// shrinkPlays is how often a failing schedule may be played to make it shorter.
 const shrinkPlays = 600
 
 // settings are what the environment says.
 type settings struct {
 	seeds, steps int
+	plays        int
 	first        uint64
 	script       Script
 	hasScript    bool
 }
 
 func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, error) {
-	s := settings{seeds: plan.Seeds, steps: plan.Steps, first: 1}
+	s := settings{seeds: plan.Seeds, steps: plan.Steps, plays: shrinkPlays, first: 1}
 	var errs []error
 	number := func(name string, into *int) {
 		if text, ok := lookup(name); ok && text != "" {
@@ -46,6 +47,7 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	}
 	number("CHAOS_SEEDS", &s.seeds)
 	number("CHAOS_STEPS", &s.steps)
+	number("CHAOS_PLAYS", &s.plays)
 	if text, ok := lookup("CHAOS_FIRST_SEED"); ok && text != "" {
 		first, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -96,7 +98,7 @@ func Run(t *testing.T, plan Plan) {
 				calls.Add(int64(o.calls))
 				if o.violation != nil {
 					failed.Add(1)
-					t.Error(report(t, &plan, seed, full, o.violation))
+					t.Error(report(t, &plan, seed, full, o.violation, s.plays))
 				}
 			}
 		})
@@ -104,12 +106,12 @@ func Run(t *testing.T, plan Plan) {
 }
 
 // report shortens a failing schedule and tells its story.
-func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violation) string {
+func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violation, plays int) string {
 	if again := play(t, plan, seed, full, false).violation; again == nil || *again != *broken {
 		return fmt.Sprintf("seed %d does not repeat itself: %v, and the second time %v.\n"+
 			"Something in it does not depend on the seed alone: the order of a map, a random number, or a goroutine.", seed, broken, again)
 	}
-	short := Shrink(full, shrinkPlays, func(s Script) bool {
+	short := Shrink(full, plays, func(s Script) bool {
 		v := play(t, plan, seed, s, false).violation
 		return v != nil && v.Rule == broken.Rule
 	})

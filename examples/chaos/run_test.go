@@ -134,7 +134,7 @@ func TestReport(t *testing.T) {
 	if v == nil {
 		t.Fatal("the mistake was not found")
 	}
-	text := report(t, plan, seed, Full(plan.Steps), v)
+	text := report(t, plan, seed, Full(plan.Steps), v, shrinkPlays)
 	_, after, _ := strings.Cut(text, "CHAOS_SCRIPT=")
 	script, err := ParseScript(strings.Fields(after)[0])
 	if err != nil {
@@ -162,7 +162,7 @@ func TestReportOfChance(t *testing.T) {
 		return s
 	}
 	v := play(t, plan, 1, Full(5), false).violation
-	if text := report(t, plan, 1, Full(5), v); !strings.Contains(text, "seed 1 does not repeat itself") {
+	if text := report(t, plan, 1, Full(5), v, 0); !strings.Contains(text, "seed 1 does not repeat itself") {
 		t.Error(text)
 	}
 }
@@ -175,9 +175,9 @@ func TestEnvironment(t *testing.T) {
 		want settings
 		err  string
 	}{
-		{want: settings{seeds: 300, steps: 150, first: 1}},
-		{env: map[string]string{"CHAOS_SEEDS": "7", "CHAOS_STEPS": "9", "CHAOS_FIRST_SEED": "12"}, want: settings{seeds: 7, steps: 9, first: 12}},
-		{env: map[string]string{"CHAOS_SEEDS": "", "CHAOS_FIRST_SEED": ""}, want: settings{seeds: 300, steps: 150, first: 1}},
+		{want: settings{seeds: 300, steps: 150, plays: shrinkPlays, first: 1}},
+		{env: map[string]string{"CHAOS_SEEDS": "7", "CHAOS_STEPS": "9", "CHAOS_FIRST_SEED": "12", "CHAOS_PLAYS": "0"}, want: settings{seeds: 7, steps: 9, first: 12}},
+		{env: map[string]string{"CHAOS_SEEDS": "", "CHAOS_FIRST_SEED": ""}, want: settings{seeds: 300, steps: 150, plays: shrinkPlays, first: 1}},
 		{env: map[string]string{"CHAOS_SEEDS": "many", "CHAOS_STEPS": "-1", "CHAOS_FIRST_SEED": "x", "CHAOS_SCRIPT": "0"}, err: `CHAOS_SEEDS is "many"`},
 	} {
 		got, err := fromEnvironment(&plan, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
@@ -189,7 +189,7 @@ func TestEnvironment(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.seeds != tt.want.seeds || got.steps != tt.want.steps || got.first != tt.want.first {
+		if err != nil || got.seeds != tt.want.seeds || got.steps != tt.want.steps || got.first != tt.want.first || got.plays != tt.want.plays {
 			t.Errorf("%v: %+v, %v; want %+v", tt.env, got, err, tt.want)
 		}
 	}

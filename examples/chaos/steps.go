@@ -21,7 +21,7 @@ func (w *World) step() {
 		weight int
 		do     func()
 	}{
-		{30, w.release}, {18, w.startWork}, {18, w.deliver}, {20, w.nodeStep}, {9, w.users}, {4, w.tick}, {2, w.collect}, {1, w.rare},
+		{40, w.release}, {24, w.startWork}, {24, w.deliver}, {26, w.nodeStep}, {7, w.users}, {3, w.tick}, {2, w.collect}, {1, w.rare},
 	}
 	total := 0
 	for _, c := range choices {
@@ -196,12 +196,15 @@ func (w *World) deliver() {
 			behind = append(behind, resource)
 		}
 	}
-	switch {
-	case len(behind) == 0 && w.Chance(20):
-		w.bookmark(p)
-		return
-	case len(behind) == 0:
-		w.nodeStep()
+	if len(behind) == 0 { // quiet: something must come from outside
+		switch n := w.rng.IntN(10); {
+		case n < 2:
+			w.bookmark(p)
+		case n < 5:
+			w.users()
+		default:
+			w.nodeStep()
+		}
 		return
 	}
 	resource := behind[w.rng.IntN(len(behind))]

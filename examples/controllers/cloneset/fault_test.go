@@ -35,7 +35,7 @@ func plan(t testing.TB) chaos.Plan {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 500, New: newStory}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 500, Steps: 300, New: newStory}
 }
 
 // story is one schedule, with what the controller has done in it.

@@ -150,16 +150,17 @@ func (w *story) lifecycle() *pub.Lifecycle {
 
 // act edits a CloneSet, does something to a Pod, or lets the controller behind the hooks do its work on one.
 func (w *story) act() {
+	hooks := w.setup.deleteHook || w.setup.updateHook
 	switch n := w.Rand().IntN(100); {
-	case n < 44:
+	case n < 44 && hooks:
 		if pod := w.AnyPod(); pod != nil {
 			w.honour(pod)
 		}
 		return
-	case n < 51:
+	case n < 7 || n >= 93:
 		w.userPodStep()
 		return
-	case n < 52:
+	case n == 92:
 		w.deleteOwner(w.anyOwner())
 		return
 	}
