@@ -8,7 +8,7 @@ GO      := go
 # Packages that start a control plane of their own run one after the other; two cores do not carry several.
 RACE    ?= -race
 
-.PHONY: help demo test test-unit test-cluster build bench bench-rollouts chaos lint generate chart verify newest apidiff clean
+.PHONY: help demo test test-unit test-cluster test-node build bench bench-rollouts chaos lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,15 @@ test-cluster: ## controllers against a real etcd and kube-apiserver
 	bin/controlplane path kube-apiserver >/dev/null
 	bin/controlplane path kwok >/dev/null
 	cd examples && $(GO) test $(RACE) -p 1 -timeout 25m ./...
+
+NODE_PACKAGES := gcc libc6-dev libseccomp-dev iproute2
+test-node: ## controllers on a real kubelet and containerd, as root; installs the Debian packages it lacks
+	@dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1 || apt-get install -y --no-install-recommends $(NODE_PACKAGES) \
+		|| { apt-get update && apt-get install -y --no-install-recommends $(NODE_PACKAGES); } \
+		|| echo "packages were not installed; the tests say what is missing"
+	$(GO) build -o bin/controlplane ./examples/cmd/controlplane
+	bin/controlplane path kube-apiserver >/dev/null
+	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -v ./realnode
 
 build: ## bin/controlplane and bin/kruise-manager
 	$(GO) build -o bin/ ./examples/cmd/...
@@ -55,7 +64,7 @@ generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the tabl
 	cd examples && $(GO) run ./internal/crdconversion config/crd
 	@for d in crd webhook rbac; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
-	cd examples && $(GO) generate ./controlplane/...
+	cd examples && $(GO) generate ./controlplane/... ./realnode/...
 	$(GO) run ./examples/internal/reasontable -root . > docs/reasons.md
 
 chart: ## the Helm chart, checked and rendered with its defaults into bin/chart.yaml

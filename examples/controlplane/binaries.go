@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/internal/bundle"
+	"github.com/workloadkit/workloadkit/examples/internal/bundle"
 )
 
 // BinariesEnv names the environment variable that overrides where binaries are kept, like [Options.Binaries].

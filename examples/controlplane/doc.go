@@ -23,4 +23,4 @@
 // cluster. Tests use package controlplanetest.
 package controlplane
 
-//go:generate go run ./internal/bundle/generate binaries binaries.txtar
+//go:generate go run ../internal/bundle/generate binaries binaries.txtar go.mod go.sum etcd/main.go

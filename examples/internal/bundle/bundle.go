@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// Files are the members of the binaries module that building it needs.
-func Files() []string { return []string{"go.mod", "go.sum", "etcd/main.go"} }
-
 // Pack reads the named files below dir and returns them as one text.
 func Pack(dir string, names []string) ([]byte, error) {
 	var out bytes.Buffer

@@ -1,0 +1,211 @@
+package realnode_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/realnode"
+)
+
+// workload is one object of a kind under test, as the scenarios see it. A kind plugs in with one file: an implementation of
+// this, and a test that calls each scenario which the kind takes part in.
+type workload interface {
+	// name is that of the object and the value of the label app of its Pods.
+	name() string
+	// create creates the object with a number of Pods of the template.
+	create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error
+	// edit changes the template of the object.
+	edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) error
+	// isSettled returns what is missing until all Pods are of the newest template and available, nil when nothing is.
+	isSettled(ctx context.Context) error
+}
+
+// templateEdit is a change of a Pod template.
+type templateEdit = func(*corev1.PodTemplateSpec)
+
+// fixture is one test's view of the cluster.
+type fixture struct {
+	client.WithWatch
+	t         testing.TB
+	cp        *controlplane.ControlPlane
+	node      *realnode.Node
+	namespace string
+}
+
+// start returns a namespace of its own on the real Node.
+func start(t testing.TB) *fixture {
+	t.Helper()
+	n := node.start(t)
+	cp := env.Start(t)
+	return &fixture{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, node: n, namespace: env.Namespace(t)}
+}
+
+func (f *fixture) image(version string) string {
+	f.t.Helper()
+	image, err := f.node.Image(f.t.Context(), version)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return image
+}
+
+// container runs the test program on a port, ready when that says so.
+func (f *fixture) container(name string, port int) corev1.Container {
+	return corev1.Container{
+		Name: name, Image: f.image("v1"), Env: []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}},
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt(port)}},
+			PeriodSeconds: 1,
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+	}
+}
+
+// create creates the workload with containers app and log, which share a volume, and returns its Pods when it has settled.
+func (f *fixture) create(w workload, replicas int, edits ...templateEdit) []corev1.Pod {
+	f.t.Helper()
+	template := &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": w.name()}},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false),
+			EnableServiceLinks:           ptr.To(false),
+			DNSPolicy:                    corev1.DNSDefault,
+			Containers:                   []corev1.Container{f.container("app", 8080), f.container("log", 8081)},
+			Volumes:                      []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	for _, edit := range edits {
+		edit(template)
+	}
+	if err := w.create(f.t.Context(), replicas, template); err != nil {
+		f.t.Fatal(err)
+	}
+	return f.settled(w)
+}
+
+// change edits the template and returns the Pods when the workload has settled.
+func (f *fixture) change(w workload, edits ...templateEdit) []corev1.Pod {
+	f.t.Helper()
+	f.edit(w, edits...)
+	return f.settled(w)
+}
+
+// edit edits the template, again on conflict.
+func (f *fixture) edit(w workload, edits ...templateEdit) {
+	f.t.Helper()
+	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
+		return w.edit(ctx, func(template *corev1.PodTemplateSpec) {
+			for _, edit := range edits {
+				edit(template)
+			}
+		})
+	})
+}
+
+// settled waits until the workload has settled and returns its Pods.
+func (f *fixture) settled(w workload) []corev1.Pod {
+	f.t.Helper()
+	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
+		if err := w.isSettled(ctx); err != nil {
+			return errors.Join(err, f.troubles(ctx))
+		}
+		return nil
+	})
+	return f.pods(w)
+}
+
+// quiet waits until nothing has changed a Pod of the workload for some time.
+func (f *fixture) quiet(w workload, period time.Duration) {
+	f.t.Helper()
+	var versions []string
+	var since time.Time
+	controlplanetest.Eventually(f.t, within, func(context.Context) error {
+		var now []string
+		for _, pod := range f.pods(w) {
+			now = append(now, pod.ResourceVersion)
+		}
+		if !slices.Equal(now, versions) {
+			versions, since = now, time.Now()
+		}
+		if quiet := time.Since(since); quiet < period {
+			return fmt.Errorf("a Pod of %s changed %s ago", w.name(), quiet)
+		}
+		return nil
+	})
+}
+
+// troubles says what the containers of the namespace wait for.
+func (f *fixture) troubles(ctx context.Context) error {
+	var pods corev1.PodList
+	if err := f.List(ctx, &pods, client.InNamespace(f.namespace)); err != nil {
+		return err
+	}
+	var all []error
+	for i := range pods.Items {
+		for _, c := range containers(&pods.Items[i]) {
+			all = append(all, fmt.Errorf("Pod %s %s, container %s: image %s (%s), ready %t, state %+v",
+				pods.Items[i].Name, pods.Items[i].Status.Phase, c.Name, c.Image, c.ImageID, c.Ready, c.State))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func containers(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// pods lists the workload's Pods that are not terminating.
+func (f *fixture) pods(w workload) []corev1.Pod {
+	f.t.Helper()
+	var list corev1.PodList
+	if err := f.List(f.t.Context(), &list, client.InNamespace(f.namespace), client.MatchingLabels{"app": w.name()}); err != nil {
+		f.t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// ask sends a request to a container and returns the answer.
+func (f *fixture) ask(pod *corev1.Pod, port int, method, path string, query url.Values, body string) string {
+	f.t.Helper()
+	var out string
+	address := url.URL{Scheme: "http", Host: fmt.Sprintf("%s:%d", pod.Status.PodIP, port), Path: path, RawQuery: query.Encode()}
+	controlplanetest.Eventually(f.t, within, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, method, address.String(), bytes.NewBufferString(body))
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		data, err := io.ReadAll(response.Body)
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s %s: %s: %s", method, address.String(), response.Status, data)
+		}
+		out = string(data)
+		return err
+	})
+	return out
+}
+
+func setImage(container int, image string) templateEdit {
+	return func(template *corev1.PodTemplateSpec) { template.Spec.Containers[container].Image = image }
+}

@@ -1,0 +1,184 @@
+package realnode_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// requestTime is how long the test program works on a request of the load.
+const requestTime = 50 * time.Millisecond
+
+// tally counts requests.
+type tally struct {
+	mu   sync.Mutex
+	sent int
+	lost map[string]int // by what went wrong
+}
+
+func (t *tally) add(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	if err != nil {
+		t.lost[err.Error()]++
+	}
+}
+
+func (t *tally) losses() (total int) {
+	for _, n := range t.lost {
+		total += n
+	}
+	return total
+}
+
+// load sends requests to the ready endpoints of a new Service until stop is called. It returns once all Pods are endpoints.
+func (f *fixture) load(w workload, pods int) (stop func() *tally) {
+	f.t.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: w.name()},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": w.name()},
+			Ports: []corev1.ServicePort{{Port: 8080}},
+		},
+	}
+	if err := f.Create(f.t.Context(), service); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
+	f.t.Cleanup(cancel)
+	watcher, err := f.Watch(ctx, &discoveryv1.EndpointSliceList{},
+		client.InNamespace(f.namespace), client.MatchingLabels{discoveryv1.LabelServiceName: w.name()})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	expired, stopWaiting := context.WithTimeout(ctx, within)
+	defer stopWaiting()
+	targets := &endpoints{complete: make(chan struct{}), want: pods, bySlice: map[string][]string{}}
+	go targets.follow(watcher)
+	select {
+	case <-targets.complete:
+	case <-expired.Done():
+		f.t.Fatalf("Service %s does not have %d endpoints", w.name(), pods)
+	}
+	count := &tally{lost: map[string]int{}}
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() { sendAll(ctx, targets, count) })
+	}
+	return func() *tally {
+		cancel()
+		workers.Wait()
+		watcher.Stop()
+		return count
+	}
+}
+
+// sendAll sends one request after the other, each on a connection of its own.
+func sendAll(ctx context.Context, targets *endpoints, count *tally) {
+	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	for ctx.Err() == nil {
+		address := targets.next()
+		if address == "" {
+			count.add(errors.New("no endpoint is ready"))
+			pause(ctx)
+			continue
+		}
+		// A request that was begun is finished, or stopping would count as a loss.
+		err := send(context.WithoutCancel(ctx), httpClient, address)
+		count.add(err)
+		if err != nil {
+			pause(ctx)
+		}
+	}
+}
+
+// pause keeps a client that is refused at once from asking more often than the others.
+func pause(ctx context.Context) {
+	timer := time.NewTimer(requestTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func send(ctx context.Context, httpClient *http.Client, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+":8080/?after="+requestTime.String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// endpoints are the ready addresses of a Service.
+type endpoints struct {
+	complete chan struct{}
+	want     int
+
+	mu      sync.Mutex
+	bySlice map[string][]string
+	all     []string
+	turn    int
+}
+
+func (e *endpoints) follow(watcher watch.Interface) {
+	for event := range watcher.ResultChan() {
+		slice, ok := event.Object.(*discoveryv1.EndpointSlice)
+		if !ok {
+			continue
+		}
+		var addresses []string
+		for _, endpoint := range slice.Endpoints {
+			if ptr.Deref(endpoint.Conditions.Ready, false) && event.Type != watch.Deleted {
+				addresses = append(addresses, endpoint.Addresses...)
+			}
+		}
+		e.set(slice.Name, addresses)
+	}
+}
+
+// set notes the addresses of one slice. An address may be in two slices for a moment.
+func (e *endpoints) set(slice string, addresses []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bySlice[slice] = addresses
+	e.all = slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(e.bySlice))...))))
+	if len(e.all) != e.want {
+		return
+	}
+	select {
+	case <-e.complete:
+	default:
+		close(e.complete)
+	}
+}
+
+// next returns one address after the other, or nothing when there is none.
+func (e *endpoints) next() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.all) == 0 {
+		return ""
+	}
+	e.turn++
+	return e.all[e.turn%len(e.all)]
+}
