@@ -51,7 +51,7 @@ func overlaid(pod *corev1.Pod, conditions []corev1.PodCondition, t corev1.PodCon
 	return podstate.Condition(pod, t)
 }
 
-// changedConditions returns the conditions to send: those that differ or are forced, and Ready when a gate is among them.
+// changedConditions returns the conditions to send: those that differ or are forced, and Ready when a gate among them ends it.
 func (m *merge) changedConditions(now metav1.Time) []conditionBody {
 	if len(m.conditions) == 0 {
 		return nil
@@ -73,9 +73,12 @@ func (m *merge) changedConditions(now metav1.Time) []conditionBody {
 	if !gate {
 		return out
 	}
-	if ready, known := Ready(m.pod, m.conditions); known {
+	// Ready is taken away with the gate, so that traffic ends with this write, and given back by the kubelet alone. The kubelet
+	// keeps the Ready that it computed last; where another's True stands beside it, it sees nothing to do, and with its next
+	// write of anything the Pod is out of service again until it has looked anew.
+	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
-		if force || have == nil || !sameCondition(have, &ready) {
+		if force || have == nil || have.Status == corev1.ConditionTrue {
 			out = append(out, newConditionBody(have, &ready, now))
 		}
 	}

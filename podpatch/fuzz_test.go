@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // maker draws Pods and changes from small sets of names and values, so that they often meet.
@@ -192,7 +193,8 @@ func intended(pod *corev1.Pod, changes []podpatch.Change) *corev1.Pod {
 			}
 		}
 	}
-	if ready, ok := kubeletReady(out); ok && written {
+	have := podstate.Condition(out, corev1.PodReady)
+	if ready, ok := kubeletReady(out); ok && written && ready.Status == corev1.ConditionFalse && (forced || have == nil || have.Status == corev1.ConditionTrue) {
 		setCondition(out, ready, forced)
 	}
 	return out

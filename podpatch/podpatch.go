@@ -3,8 +3,14 @@
 // Several deciders have an opinion about one Pod: the in-place updater wants another image, the lifecycle machine another
 // label, a readiness writer another condition. Each returns a [Change]. [Merge] turns all changes for one Pod into the
 // fewest requests: at most one patch each for pods/status, pods and pods/resize, with nothing in them that the Pod
-// already has, and none at all when nothing differs. The Pod's Ready condition is recomputed in the same status patch
-// exactly as the kubelet computes it, so that the kubelet finds nothing to correct.
+// already has, and none at all when nothing differs.
+//
+// # Ready
+//
+// The patch that closes a readiness gate takes the Pod's Ready condition away with it, with the words that the kubelet uses, so
+// that traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves Ready to the kubelet,
+// which gives it back within about a second. Were it written here, the kubelet would see nothing to do, and would take the
+// Pod out of service again with the next write of the status that it still remembers.
 //
 // # Where metadata goes
 //

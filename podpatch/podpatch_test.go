@@ -276,12 +276,12 @@ func TestConditions(t *testing.T) {
 		{
 			"U-11 forced, though the Pod shows it already", nil,
 			[]podpatch.Change{forced(opened())},
-			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")},
+			[]string{is(gate, "True", old, "null", "null")},
 		},
 		{
 			"U-11 force concerns its own conditions only", func(pod *corev1.Pod) { pod.Status.Conditions = append(pod.Status.Conditions, foreign...) },
 			[]podpatch.Change{plain(foreign), forced(opened())},
-			[]string{is(gate, "True", old, "null", "null"), is("Ready", "True", old, "null", "null")},
+			[]string{is(gate, "True", old, "null", "null")},
 		},
 		{
 			"status keeps its time when only the reason changes", func(pod *corev1.Pod) { pod.Status.Conditions[0] = closed("A")[0] },
@@ -301,10 +301,17 @@ func TestConditions(t *testing.T) {
 			[]podpatch.Change{plain(closed("R"))},
 			[]string{is(gate, "False", fresh, `"R"`, "null")},
 		},
-		{"U-31 the gate opens again, Ready without reason", func(pod *corev1.Pod) {
+		{"U-26 the gate opens again, and Ready is the kubelet's to give back", func(pod *corev1.Pod) {
 			pod.Status.Conditions[0] = closed("R")[0]
 			pod.Status.Conditions[2] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "x", LastTransitionTime: before}
-		}, []podpatch.Change{plain(opened())}, []string{is(gate, "True", fresh, "null", "null"), is("Ready", "True", fresh, "null", "null")}},
+		}, []podpatch.Change{plain(opened())}, []string{is(gate, "True", fresh, "null", "null")}},
+		{"Ready that is False already keeps its reason", func(pod *corev1.Pod) {
+			pod.Status.Conditions[2] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "x", LastTransitionTime: before}
+		}, []podpatch.Change{plain(closed("R"))}, []string{is(gate, "False", fresh, `"R"`, "null")}},
+		{"U-11 forced, Ready goes along", func(pod *corev1.Pod) {
+			pod.Status.Conditions[0] = closed("R")[0]
+			pod.Status.Conditions[2] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "x"}
+		}, []podpatch.Change{forced(closed("R"))}, []string{is(gate, "False", fresh, `"R"`, "null"), readyFalse}},
 		{
 			"Ready is not there yet", func(pod *corev1.Pod) { pod.Status.Conditions = pod.Status.Conditions[:2] },
 			[]podpatch.Change{plain(closed("R"))},

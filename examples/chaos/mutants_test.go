@@ -45,7 +45,7 @@ func mutants() []mutant {
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet},
 		{
 			"a revision that a lost answer has created is taken for somebody else's", "revision/apply/apply.go",
-			"if !apierrors.IsAlreadyExists(err) {", "if true {", cloneSet,
+			"if !apierrors.IsAlreadyExists(err) {", "if true || !apierrors.IsAlreadyExists(err) {", cloneSet,
 		},
 		{
 			"Pods are deleted by name alone", controllers + "scale.go",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
@@ -18,17 +19,18 @@ import (
 // every 10 seconds.
 const longerThanCorrection = 12 * time.Second
 
-// readyIsNotCorrected: the Pod is taken out of service before its container ends and put back after, once each, and the kubelet
-// finds nothing wrong with the condition Ready as the controller wrote it. The workload's grace period is longerThanCorrection.
+// readyIsNotCorrected: a new Pod comes into service once and for all; an update takes it out before its container ends and puts it
+// back after, once each; and the kubelet finds nothing wrong with the condition Ready as the controller wrote it. The workload's
+// grace period is longerThanCorrection.
 func (f *fixture) readyIsNotCorrected(w workload) {
 	f.t.Helper()
+	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
 	pod := &f.create(w, 1)[0]
-	f.quiet(w, 3*time.Second)
+	f.quiet(w, longerThanCorrection)
 	_, offset, err := audit.Read(f.cp.AuditLog(), 0, "")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
 	f.change(w, setImage(0, f.image("v2")))
 	f.quiet(w, longerThanCorrection)
 
@@ -36,6 +38,9 @@ func (f *fixture) readyIsNotCorrected(w workload) {
 	var statuses []corev1.ConditionStatus
 	for i, event := range events {
 		ready := podstate.Condition(event.Pod, corev1.PodReady)
+		if ready == nil {
+			continue // the kubelet has not seen it yet
+		}
 		if len(statuses) == 0 || statuses[len(statuses)-1] != ready.Status {
 			statuses = append(statuses, ready.Status)
 		}
@@ -43,7 +48,8 @@ func (f *fixture) readyIsNotCorrected(w workload) {
 			f.t.Errorf("the kubelet corrects Ready: %s", cmp.Diff(podstate.Condition(events[i-1].Pod, corev1.PodReady), ready))
 		}
 	}
-	want := []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionTrue}
+	const out, in = corev1.ConditionFalse, corev1.ConditionTrue
+	want := []corev1.ConditionStatus{out, in, out, in}
 	if diff := cmp.Diff(want, statuses); diff != "" {
 		f.t.Errorf("Ready over time (-want +got):\n%s", diff)
 	}
@@ -78,9 +84,13 @@ func (f *fixture) checkSilence(requests []audit.Request, pod *corev1.Pod) {
 	f.t.Logf("writes to the Pod:\n%s", strings.Join(writes, "\n"))
 }
 
-// isCorrection reports whether a kubelet changed nothing but the condition Ready that somebody else had written.
+// isCorrection reports whether a kubelet changed nothing but the condition Ready that somebody else had written. Giving Ready back
+// when the gates are open is the kubelet's part, and no correction.
 func isCorrection(f *fixture, before, after *corev1.Pod) bool {
 	was, is := podstate.Condition(before, corev1.PodReady), podstate.Condition(after, corev1.PodReady)
+	if want, known := podpatch.Ready(before, nil); was == nil || is == nil || known && was.Status != want.Status {
+		return false
+	}
 	if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return false
 	}

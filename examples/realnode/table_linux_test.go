@@ -91,9 +91,6 @@ func (f *fixture) printLosses(candidates []candidate) (counts []*tally) {
 	rows := fmt.Sprintf("\n| %d Pods, requests of %s | time | requests | lost |\n|---|---|---|---|\n", pods, requestTime)
 	for _, c := range candidates {
 		f.create(c, pods)
-		// A new Pod is in service as soon as the controller has said so, but a kubelet that has not looked at it since may take
-		// that back for a second.
-		f.quiet(c, 3*time.Second)
 		stop := f.load(c, pods)
 		begin := time.Now()
 		f.change(c, setImage(0, f.image("v2")))

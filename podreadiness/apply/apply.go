@@ -34,8 +34,8 @@ type Editor struct {
 	Clock clock.PassiveClock
 }
 
-// Edit makes the writers in hold, and not those in release, hold the gate: at most one patch of pods/status, which also
-// sets the Pod's Ready condition as the kubelet will compute it, and none if nothing changes. After a conflict it starts
+// Edit makes the writers in hold, and not those in release, hold the gate: at most one patch of pods/status, which takes the
+// Pod's Ready condition away with the gate (see package podpatch), and none if nothing changes. After a conflict it starts
 // again from the Pod as the API server has it. The result is that of the patch, zero if there was none.
 //
 // The error wraps podreadiness.UnreadableMessage, podpatch/apply.Replaced when the Pod is gone or another has its name, or
