@@ -2,8 +2,8 @@
 // package of the kit and every controller built from it reads a Pod through these functions, so that no two of them
 // disagree about one Pod.
 //
-// Everything here is a pure reading of one object, but for FromTemplate, which makes one. Functions take pointers to cached
-// objects and never modify them.
+// Everything here is a pure reading of one object, but for FromTemplate, which makes one, and Share, which works on Pods on their
+// way into a cache. All other functions take pointers to cached objects and never modify them.
 package podstate
 
 import (

@@ -7,8 +7,8 @@
 //
 //   - A reconcile that is due begins, or one API call of a running one is made. The call may be refused with a server error,
 //     throttling or a conflict, or be carried out with its answer lost.
-//   - A cache shows the next events of one resource, each resource on its own; or a watch breaks, and a new list shows what is
-//     left of what happened meanwhile.
+//   - A cache, or a watch that a runnable has opened itself, shows the next events of one resource, each on its own; or a watch
+//     breaks, and a new list shows what is left of what happened meanwhile.
 //   - The process dies, also in the middle of a call, and its successor starts with caches that may be older.
 //   - Scheduler and kubelet do something for one Pod: start, restart, report, crash, evict or terminate.
 //   - Users, and whoever else is outside, do something: [Subject.Users].
@@ -21,7 +21,7 @@
 //
 // # Failures
 //
-// A schedule depends on its seed alone. One that fails is played again without most of its steps and faults for as long as
+// A schedule depends on its seed alone, as long as the controllers do: [Replay] tests that. One that fails is played again without most of its steps and faults for as long as
 // it breaks the same rule; what is left is printed step by step, with the command that plays it.
 //
 // # Settings

@@ -27,13 +27,14 @@ import (
 type processManager struct {
 	manager.Manager
 
-	process      *Process
-	scheme       *runtime.Scheme
-	client, live *faultapi.Client
+	process *Process
+	scheme  *runtime.Scheme
+	client  *faultapi.Client
 }
 
 func newManager(p *Process, server *faultapi.Server, scheme *runtime.Scheme) *processManager {
-	return &processManager{process: p, scheme: scheme, client: server.Client(p, p.Cache), live: server.Client(p, nil)}
+	p.live = server.Client(p, nil)
+	return &processManager{process: p, scheme: scheme, client: server.Client(p, p.Cache)}
 }
 
 // Add takes a runnable. A controller begins its reconciles when the schedule says so.
@@ -67,11 +68,11 @@ func hold(c controller.Controller, p *Process) error {
 }
 
 func (m *processManager) GetClient() client.Client             { return m.client }
-func (m *processManager) GetAPIReader() client.Reader          { return m.live }
+func (m *processManager) GetAPIReader() client.Reader          { return m.process.live }
 func (m *processManager) GetCache() cache.Cache                { return m.process.Cache }
 func (m *processManager) GetFieldIndexer() client.FieldIndexer { return m.process.Cache }
 func (m *processManager) GetScheme() *runtime.Scheme           { return m.scheme }
-func (m *processManager) GetRESTMapper() meta.RESTMapper       { return m.live.RESTMapper() }
+func (m *processManager) GetRESTMapper() meta.RESTMapper       { return m.process.live.RESTMapper() }
 func (m *processManager) GetLogger() logr.Logger               { return logr.Discard() }
 func (m *processManager) Elected() <-chan struct{}             { return m.process.elected }
 

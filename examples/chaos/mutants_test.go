@@ -23,6 +23,7 @@ type mutant struct {
 const (
 	cloneSet = "./controllers/cloneset"
 	embed    = "./embed"
+	keepers  = "./chaos/webhookcert"
 )
 
 func mutants() []mutant {
@@ -76,6 +77,14 @@ func mutants() []mutant {
 		{
 			"Pods that do not serve use the budget of those that do", "examples/embed/main.go",
 			"rollout.Affordable(step, extra, podstate.IsReady)...", "extra...", embed,
+		},
+		{
+			"the next authority signs as soon as it is announced", "webhookcert/decide.go",
+			"case now.Before(from.Add(c.Overlap)):", "case now.Before(from):", keepers,
+		},
+		{
+			"a late keeper puts back the bundle that it knows", "webhookcert/apply/write.go",
+			"if err := k.refresh(ctx, k.secret); err != nil {\n\t\tk.fail(ctx, o, err)", "if err := error(nil); err != nil {\n\t\tk.fail(ctx, o, err)", keepers,
 		},
 	}
 }

@@ -30,6 +30,7 @@ type Process struct {
 	many      bool
 	leads     bool
 	turnstile faultapi.Turnstile
+	live      *faultapi.Client
 	armed     atomic.Bool // calls wait at the turnstile
 	ctx       context.Context
 	cancel    context.CancelFunc

@@ -57,12 +57,24 @@ func (w *World) settleOutside() {
 
 func (w *World) settleCaches() {
 	for _, p := range w.processes {
+		for _, one := range p.news() {
+			one.deliver(one.behind)
+		}
 		for _, resource := range p.Cache.Resources() {
-			p.Cache.Deliver(resource, p.Cache.Behind(resource))
 			p.Cache.Bookmark(resource)
 		}
 	}
 	w.harvest()
+}
+
+// CatchUp shows the processes all that has happened and makes all their calls, without faults. It is for subjects that promise
+// something only to those who are not too late, and for those in which much time must pass.
+func (w *World) CatchUp() {
+	calm := w.calm
+	w.calm = true
+	defer func() { w.calm = calm }()
+	w.settleCaches()
+	w.settleControllers()
 }
 
 // settleControllers makes all calls and runs all reconciles that are due.

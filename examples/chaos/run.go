@@ -107,9 +107,10 @@ func Run(t *testing.T, plan Plan) {
 
 // report shortens a failing schedule and tells its story.
 func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violation, plays int) string {
-	if again := play(t, plan, seed, full, false).violation; again == nil || *again != *broken {
+	if again := play(t, plan, seed, full, false).violation; again == nil || again.Rule != broken.Rule {
 		return fmt.Sprintf("seed %d does not repeat itself: %v, and the second time %v.\n"+
-			"Something in it does not depend on the seed alone: the order of a map, a random number, or a goroutine.", seed, broken, again)
+			"Something in it does not depend on the seed alone: the order of a map, a random number, or a select with several ready cases.",
+			seed, broken, again)
 	}
 	short := Shrink(full, plays, func(s Script) bool {
 		v := play(t, plan, seed, s, false).violation
@@ -182,7 +183,7 @@ func play(t *testing.T, plan *Plan, seed uint64, script Script, verbose bool) (o
 			for i := range w.processes {
 				w.kill(i, errors.New("the schedule is over"))
 			}
-			o.violation, o.steps, o.calls = w.violation, w.steps, w.calls
+			o.violation, o.steps, o.calls = w.violation, w.steps, w.requests
 			if _, ok := stopped.(stopSchedule); stopped != nil && !ok {
 				panic(fmt.Sprintf("seed %d, steps %s: %v", seed, script, stopped))
 			}

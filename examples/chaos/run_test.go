@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,7 +159,7 @@ func TestReportOfChance(t *testing.T) {
 		s := inner(w)
 		played++
 		n := played
-		s.Check = func() { w.Failf("chance", "play %d", n) }
+		s.Check = func() { w.Failf(fmt.Sprintf("chance %d", n), "a rule of its own each time") }
 		return s
 	}
 	v := play(t, plan, 1, Full(5), false).violation

@@ -135,6 +135,7 @@ func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 			w.calls++
 		}
 	}
+	w.requests++
 	if !call.IsRead() {
 		w.writes++
 	}
@@ -188,30 +189,45 @@ func (w *World) begin(p *Process, waiting *faultapi.Waiting) {
 	w.harvest()
 }
 
+// news is a resource of a cache, or a watch, that is behind the server.
+type news struct {
+	what    string
+	behind  int
+	deliver func(n int)
+}
+
+// news returns what a process has not been shown.
+func (p *Process) news() (out []news) {
+	for _, resource := range p.Cache.Resources() {
+		if n := p.Cache.Behind(resource); n > 0 {
+			out = append(out, news{"the cache of " + resource + " shows", n, func(n int) { p.Cache.Deliver(resource, n) }})
+		}
+	}
+	for _, watch := range p.live.Watches() {
+		if n := watch.Behind(); n > 0 {
+			out = append(out, news{"a " + watch.String() + " shows", n, watch.Deliver})
+		}
+	}
+	return out
+}
+
 func (w *World) deliver() {
 	p := w.anyProcess()
-	var behind []string
-	for _, resource := range p.Cache.Resources() {
-		if p.Cache.Behind(resource) > 0 {
-			behind = append(behind, resource)
-		}
-	}
-	if len(behind) == 0 { // quiet: something must come from outside
-		switch n := w.rng.IntN(10); {
-		case n < 2:
-			w.bookmark(p)
-		case n < 5:
-			w.users()
-		default:
-			w.nodeStep()
-		}
+	if all := p.news(); len(all) > 0 {
+		one, n := all[w.rng.IntN(len(all))], 1+w.rng.IntN(6)
+		w.Logf("%s%s: %d of %d events", p.label(), one.what, min(n, one.behind), one.behind)
+		one.deliver(n)
+		w.harvest()
 		return
 	}
-	resource := behind[w.rng.IntN(len(behind))]
-	n := 1 + w.rng.IntN(6)
-	w.Logf("%sthe cache shows %d of %d events of %s", p.label(), min(n, p.Cache.Behind(resource)), p.Cache.Behind(resource), resource)
-	p.Cache.Deliver(resource, n)
-	w.harvest()
+	switch n := w.rng.IntN(10); { // quiet: something must come from outside
+	case n < 2:
+		w.bookmark(p)
+	case n < 5:
+		w.users()
+	default:
+		w.nodeStep()
+	}
 }
 
 // bookmark comes at some time after everything else, and a process that has just started may need it.
@@ -309,8 +325,14 @@ func (w *World) rare() {
 	case n < 4:
 		w.Logf("%sbookmark %s: %v", p.label(), resource, p.Cache.Bookmark(resource))
 	default:
-		w.Logf("%sa watch of %s breaks, and a new list comes", p.label(), resource)
-		p.Cache.Relist(resource)
+		if watches := p.live.Watches(); len(watches) > 0 && !w.calm {
+			watch, expired := watches[w.rng.IntN(len(watches))], w.Chance(50)
+			w.Logf("%sa %s breaks, its version too old: %v", p.label(), watch, expired)
+			watch.Break(expired)
+		} else {
+			w.Logf("%sa watch of %s breaks, and a new list comes", p.label(), resource)
+			p.Cache.Relist(resource)
+		}
 		w.harvest()
 	}
 }

@@ -30,8 +30,9 @@ type World struct {
 	processes []*Process
 	starts    int
 	steps     int
-	calls     int // of controllers
-	writes    int // of all
+	requests  int // of all tasks
+	writes    int // of all tasks
+	calls     int // of reconciles
 
 	trace     *[]string
 	violation *Violation

@@ -529,7 +529,7 @@ func TestUnsupported(t *testing.T) {
 		"orphaning deletion":   s.user.Delete(t.Context(), pod, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
 		"deletion of many":     s.user.DeleteAllOf(t.Context(), pod),
 		"apply":                s.user.Apply(t.Context(), nil),
-		"field selectors":      s.user.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"metadata.name": "a"}),
+		"fields but the name":  s.user.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"spec.nodeName": "a"}),
 		"reading of status":    s.user.SubResource("status").Get(t.Context(), pod, pod),
 		"creation of bindings": s.user.SubResource("binding").Create(t.Context(), pod, &corev1.Binding{}),
 		"apply of status":      s.user.SubResource("status").Apply(t.Context(), nil),

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,7 +23,7 @@ import (
 
 // Call is one request on its way to the server.
 type Call struct {
-	// Verb is get, list, create, update, patch or delete.
+	// Verb is get, list, watch, create, update, patch or delete.
 	Verb        string
 	Resource    schema.GroupResource
 	Subresource string
@@ -54,7 +56,7 @@ func (c Call) String() string {
 }
 
 // IsRead reports whether the call changes nothing.
-func (c Call) IsRead() bool { return c.Verb == "get" || c.Verb == "list" }
+func (c Call) IsRead() bool { return c.Verb == "get" || c.Verb == "list" || c.Verb == "watch" }
 
 type taskKey struct{}
 
@@ -81,6 +83,9 @@ type Client struct {
 	server *Server
 	gate   Gate
 	reads  client.Reader
+
+	mu      sync.Mutex
+	watches []*Watch
 }
 
 // Client returns a client of the server whose calls pass the gate; nil lets all of them through. Reads come from the given
@@ -140,20 +145,47 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 		return err
 	}
 	o := client.ListOptions{}
-	o.ApplyOptions(opts)
-	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
-		return unsupported("field selectors")
+	matches, err := matcher(o.ApplyOptions(opts))
+	if err != nil {
+		return err
 	}
 	var stored []client.Object
 	var version string
-	err = c.call(ctx, Call{Verb: "list", Namespace: o.Namespace}, k, func(s *Server) error {
-		stored, version = s.list(k, o.Namespace, o.LabelSelector), strconv.FormatInt(s.version, 10)
+	err = c.call(ctx, Call{Verb: "list", Namespace: o.Namespace, Name: nameOf(&o)}, k, func(s *Server) error {
+		stored, version = s.list(k, matches), strconv.FormatInt(s.version, 10)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return answerList(k.gvk, limited(stored, o.Limit), version, list)
+}
+
+// matcher returns the test that the options of a list or a watch ask for. Fields other than name and namespace are not
+// supported.
+func matcher(o *client.ListOptions) (func(client.Object) bool, error) {
+	if o.FieldSelector != nil {
+		for _, r := range o.FieldSelector.Requirements() {
+			if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+				return nil, unsupported("the field selector " + r.Field)
+			}
+		}
+	}
+	return func(obj client.Object) bool {
+		return (o.Namespace == "" || o.Namespace == obj.GetNamespace()) && (o.LabelSelector == nil || o.LabelSelector.Matches(labelsOf(obj))) &&
+			(o.FieldSelector == nil || o.FieldSelector.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}))
+	}, nil
+}
+
+func everything(client.Object) bool { return true }
+
+// nameOf returns the name that the options ask for, for Call.Name.
+func nameOf(o *client.ListOptions) string {
+	if o.FieldSelector == nil {
+		return ""
+	}
+	name, _ := o.FieldSelector.RequiresExactMatch("metadata.name")
+	return name
 }
 
 func limited(stored []client.Object, limit int64) []client.Object {
@@ -179,7 +211,7 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 	}
 	var stored client.Object
 	err = c.call(ctx, Call{Verb: "create", Namespace: obj.GetNamespace(), Name: obj.GetName(), Body: body}, k, func(s *Server) error {
-		fresh, err := decoded(obj, body)
+		fresh, err := k.decoded(obj, body)
 		if err != nil {
 			return err
 		}
@@ -194,8 +226,8 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 
 // decoded returns the object as the wire carries it, with times of whole seconds. Whether it says its own kind makes no
 // difference to what is stored.
-func decoded(like client.Object, body []byte) (client.Object, error) {
-	obj := newLike(like)
+func (k *kind) decoded(like client.Object, body []byte) (client.Object, error) {
+	obj := newLike(k.like)
 	if err := json.Unmarshal(body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -228,7 +260,7 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 	var stored client.Object
 	err = c.call(ctx, Call{Verb: "update", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, k, func(s *Server) (err error) {
 		stored, err = s.update(k, key, sub, func(current client.Object) (client.Object, error) {
-			fresh, err := decoded(obj, body)
+			fresh, err := k.decoded(obj, body)
 			if err != nil {
 				return nil, err
 			}
@@ -325,7 +357,12 @@ func (c *Client) Scheme() *runtime.Scheme { return c.server.scheme }
 func (c *Client) RESTMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, k := range c.server.order {
-		mapper.AddSpecific(k.gvk, k.gvk.GroupVersion().WithResource(k.resource.Resource), k.gvk.GroupVersion().WithResource(k.resource.Resource), meta.RESTScopeNamespace)
+		var scope meta.RESTScope = meta.RESTScopeRoot
+		if k.namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		resource := k.gvk.GroupVersion().WithResource(k.resource.Resource)
+		mapper.AddSpecific(k.gvk, resource, resource, scope)
 	}
 	return mapper
 }
@@ -335,8 +372,14 @@ func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKin
 	return apiutil.GVKForObject(obj, c.server.scheme)
 }
 
-// IsObjectNamespaced is always true.
-func (c *Client) IsObjectNamespaced(runtime.Object) (bool, error) { return true, nil }
+// IsObjectNamespaced reports whether objects of the kind are in a namespace.
+func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return false, err
+	}
+	return k.namespaced, nil
+}
 
 // subClient writes one subresource.
 type subClient struct {
@@ -365,6 +408,6 @@ func (s *subClient) Apply(context.Context, runtime.ApplyConfiguration, ...client
 }
 
 var (
-	_ client.Client            = (*Client)(nil)
+	_ client.WithWatch         = (*Client)(nil)
 	_ client.SubResourceClient = (*subClient)(nil)
 )

@@ -360,7 +360,7 @@ func (s *Server) CollectGarbage() bool {
 		}
 	}
 	for _, k := range s.order {
-		for _, obj := range s.list(k, "", nil) {
+		for _, obj := range s.list(k, everything) {
 			owners := obj.GetOwnerReferences()
 			orphan := !slices.ContainsFunc(owners, func(ref metav1.OwnerReference) bool { return alive[ref.UID] || !s.has(ref) })
 			if len(owners) > 0 && orphan && obj.GetDeletionTimestamp() == nil {
@@ -398,7 +398,7 @@ func (s *Server) releaseClaims() {
 			}
 		}
 	}
-	for _, obj := range s.list(k, "", nil) {
+	for _, obj := range s.list(k, everything) {
 		if obj.GetDeletionTimestamp() == nil || used[sortKey(obj)] {
 			continue
 		}

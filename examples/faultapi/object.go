@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"strings"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,92 +83,24 @@ func (k *kind) applyPatch(before []byte, t types.PatchType, patch []byte) ([]byt
 
 // mergePatch is RFC 7396.
 func mergePatch(before, patch []byte) ([]byte, error) {
-	var object, changes map[string]any
-	if err := json.Unmarshal(before, &object); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	if err := json.Unmarshal(patch, &changes); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	after, err := json.Marshal(mergeInto(object, changes))
+	after, err := jsonpatch.MergePatch(before, patch)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return after, nil
 }
 
-// operation of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
-// jsonPatch is RFC 6902 reduced to test, add, replace and remove of members of objects.
+// jsonPatch is RFC 6902.
 func jsonPatch(before, patch []byte) ([]byte, error) {
-	var object map[string]any
-	var operations []operation
-	if err := json.Unmarshal(before, &object); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	if err := json.Unmarshal(patch, &operations); err != nil {
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	for _, o := range operations {
-		if err := o.apply(object); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-		}
-	}
-	after, err := json.Marshal(object)
+	after, err := operations.Apply(before)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	return after, nil
-}
-
-func (o operation) apply(object map[string]any) error {
-	segments := strings.Split(strings.TrimPrefix(o.Path, "/"), "/")
-	last := len(segments) - 1
-	for i, segment := range segments {
-		segments[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
-	}
-	for _, segment := range segments[:last] {
-		inner, ok := object[segment].(map[string]any)
-		if !ok {
-			return fmt.Errorf("%s: no object at %q", o.Path, segment)
-		}
-		object = inner
-	}
-	key := segments[last]
-	have, exists := object[key]
-	switch {
-	case o.Op == "add", o.Op == "replace" && exists:
-		object[key] = o.Value
-	case o.Op == "remove" && exists:
-		delete(object, key)
-	case o.Op == "test" && equality.Semantic.DeepEqual(have, o.Value):
-	default:
-		return fmt.Errorf("%s %s failed", o.Op, o.Path)
-	}
-	return nil
-}
-
-func mergeInto(object, changes map[string]any) map[string]any {
-	if object == nil {
-		object = map[string]any{}
-	}
-	for key, value := range changes {
-		switch value := value.(type) {
-		case nil:
-			delete(object, key)
-		case map[string]any:
-			inner, _ := object[key].(map[string]any)
-			object[key] = mergeInto(inner, value)
-		default:
-			object[key] = value
-		}
-	}
-	return object
 }
 
 // answer copies a stored object into what the caller asked for.
@@ -175,6 +108,13 @@ func answer(gvk schema.GroupVersionKind, stored client.Object, into runtime.Obje
 	switch out := into.(type) {
 	case *metav1.PartialObjectMetadata:
 		metadataOf(stored).DeepCopyInto(&out.ObjectMeta)
+		out.SetGroupVersionKind(gvk)
+	case *unstructured.Unstructured:
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+		if err != nil {
+			return fmt.Errorf("a %T as unstructured: %w", stored, err)
+		}
+		out.Object = content
 		out.SetGroupVersionKind(gvk)
 	default:
 		if reflect.TypeOf(into) != reflect.TypeOf(stored) {

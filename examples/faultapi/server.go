@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,10 +42,12 @@ type Server struct {
 type kind struct {
 	strategy
 
-	gvk      schema.GroupVersionKind
-	resource schema.GroupResource
-	objects  map[types.NamespacedName]client.Object
-	log      []Event
+	like       client.Object // of the type that is stored
+	gvk        schema.GroupVersionKind
+	resource   schema.GroupResource
+	namespaced bool
+	objects    map[types.NamespacedName]client.Object
+	log        []Event
 }
 
 // Event is one change of an object. A deletion carries the object's last state with the version of the deletion. The object
@@ -57,9 +58,10 @@ type Event struct {
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the given custom resources, all of them
-// namespaced and with a status subresource. The scheme must know their types. now is the server's clock.
-func New(scheme *runtime.Scheme, now func() time.Time, custom ...client.Object) (*Server, error) {
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Secrets,
+// webhook configurations, CustomResourceDefinitions, or else custom resources, which are namespaced and have a status
+// subresource. The scheme must know their types. now is the server's clock.
+func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
 	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
 	pods, err := newPodStrategy()
 	if err != nil {
@@ -82,8 +84,12 @@ func New(scheme *runtime.Scheme, now func() time.Time, custom ...client.Object) 
 	if err := s.add(&corev1.PersistentVolumeClaim{}, claims); err != nil {
 		return nil, err
 	}
-	for _, obj := range custom {
-		if err := s.add(obj, customStrategy{}); err != nil {
+	for _, obj := range kinds {
+		how, err := strategyOf(obj)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.add(obj, how); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +102,7 @@ func (s *Server) add(obj client.Object, how strategy) error {
 		return fmt.Errorf("kind of %T: %w", obj, err)
 	}
 	k := &kind{
-		strategy: how, gvk: gvk, objects: map[types.NamespacedName]client.Object{},
+		strategy: how, like: obj, gvk: gvk, objects: map[types.NamespacedName]client.Object{}, namespaced: !isClusterWide(gvk.Group),
 		resource: schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"},
 	}
 	s.kinds[gvk.GroupKind()] = k
@@ -237,10 +243,10 @@ func (s *Server) get(k *kind, key types.NamespacedName) (client.Object, error) {
 }
 
 // list returns the matching objects by name.
-func (s *Server) list(k *kind, namespace string, selector labels.Selector) []client.Object {
+func (s *Server) list(k *kind, matches func(client.Object) bool) []client.Object {
 	var out []client.Object
 	for _, obj := range k.objects {
-		if (namespace == "" || obj.GetNamespace() == namespace) && (selector == nil || selector.Matches(labels.Set(obj.GetLabels()))) {
+		if matches(obj) {
 			out = append(out, obj)
 		}
 	}
@@ -264,7 +270,7 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 	obj.SetGeneration(0)
 	obj.SetManagedFields(nil)
 	k.prepareCreate(obj)
-	if errs := validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
+	if errs := validation.ValidateObjectMetaAccessor(obj, k.namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if k.objects[client.ObjectKeyFromObject(obj)] != nil {
@@ -322,7 +328,7 @@ func (k *kind) validate(sub string, obj, old client.Object) field.ErrorList {
 	now.Generation = before.Generation
 	if !equality.Semantic.DeepEqual(now, before) {
 		path := field.NewPath("metadata")
-		errs = validation.ValidateObjectMetaAccessor(obj, true, validation.NameIsDNSSubdomain, path)
+		errs = validation.ValidateObjectMetaAccessor(obj, k.namespaced, validation.NameIsDNSSubdomain, path)
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, path)...)
 	}
 	return append(errs, k.validateUpdate(sub, obj, old)...)
@@ -432,4 +438,9 @@ func checkPreconditions(k *kind, obj client.Object, want *metav1.Preconditions) 
 		return apierrors.NewConflict(k.resource, obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s)", *want.ResourceVersion, obj.GetResourceVersion()))
 	}
 	return nil
+}
+
+// isClusterWide reports whether the kinds of a group are in no namespace.
+func isClusterWide(group string) bool {
+	return group == "admissionregistration.k8s.io" || group == "apiextensions.k8s.io"
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,6 +67,31 @@ func noSubresource(sub string) error {
 		return nil
 	}
 	return apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{Resource: sub}, "", "the server could not find the requested resource", 0, false)
+}
+
+// strategyOf returns the strategy of a kind that is not always served.
+func strategyOf(obj client.Object) (strategy, error) {
+	switch obj.(type) {
+	case *corev1.Secret:
+		return newPlainStrategy(obj)
+	case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
+		plain, err := newPlainStrategy(obj)
+		return configurationStrategy{plain}, err
+	default:
+		return customStrategy{}, nil
+	}
+}
+
+// configurationStrategy is that of a built-in resource whose generation counts changes of its content.
+type configurationStrategy struct{ plainStrategy }
+
+func (configurationStrategy) prepareCreate(obj client.Object) { obj.SetGeneration(1) }
+
+func (configurationStrategy) prepareUpdate(sub string, obj, old client.Object) error {
+	if !sameContent(obj, old) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+	return noSubresource(sub)
 }
 
 // revisionStrategy is that of ControllerRevisions, whose content cannot change.

@@ -36,6 +36,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // AddToScheme registers every type that the controllers use.
@@ -154,7 +155,10 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 		Metrics:                metricsserver.Options{BindAddress: orDefault(options.MetricsAddress, "0")},
 		HealthProbeBindAddress: orDefault(options.HealthAddress, "0"),
 		PprofBindAddress:       options.PprofAddress,
-		Cache:                  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(podstate.Sharer).Transform}},
+		},
 		Controller: ctrlconfig.Controller{
 			// Whoever embeds this may run several managers in one process, one after the other.
 			SkipNameValidation: ptr.To(true),
@@ -169,7 +173,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if options.Namespace != "" {
 		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
-		out.Cache.ByObject = map[client.Object]cache.ByObject{nodeMetadata(): {Field: fields.Everything()}}
+		out.Cache.ByObject[nodeMetadata()] = cache.ByObject{Field: fields.Everything()}
 	}
 	if e := options.LeaderElection; e != nil {
 		lock, err := newLock(config, e)

@@ -1,0 +1,370 @@
+// Package webhookcert_test plays the keeper of package webhookcert/apply under faults, as three replicas of a server run it.
+package webhookcert_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/chaos"
+	"github.com/workloadkit/workloadkit/webhookcert"
+	"github.com/workloadkit/workloadkit/webhookcert/apply"
+)
+
+const (
+	overlap = 10 * time.Minute
+	// late is how far behind a client of the webhooks may be, and each of the keepers.
+	late = overlap / 4
+
+	burst    = 5
+	interval = 10 * time.Second
+
+	serverName = "hooks.default.svc"
+)
+
+// TestFaults: whatever happens to requests, watches and processes while certificates rotate, a client that trusts what the API
+// objects say, or said a while ago, completes its handshake with every replica. Where somebody destroys Secret and objects,
+// everything is put right in the end, with a bounded number of writes.
+func TestFaults(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	chaos.Run(t, chaos.Plan{
+		Scheme: scheme, Replicas: 3, New: newStory,
+		Quiet: 3 * time.Minute, // longer than a keeper waits after errors
+		Kinds: []client.Object{
+			&corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{},
+		},
+	})
+}
+
+// story is one schedule.
+type story struct {
+	*chaos.World
+
+	vandals bool // somebody destroys things
+	keepers map[int]*apply.Keeper
+	// bundles are what each object has told clients to trust, since when.
+	bundles  map[string][]published
+	verified map[string]error
+	writes   map[string]int
+	began    map[int]time.Time
+	caughtUp time.Time
+}
+
+type published struct {
+	since  time.Time
+	bundle []byte
+}
+
+func newStory(world *chaos.World) chaos.Subject {
+	s := &story{
+		World: world, vandals: world.Chance(40), keepers: map[int]*apply.Keeper{}, bundles: map[string][]published{},
+		verified: map[string]error{}, writes: map[string]int{}, began: map[int]time.Time{}, caughtUp: time.Now(),
+	}
+	s.Logf("vandals: %v", s.vandals)
+	return chaos.Subject{Setup: s.start, Begin: s.begin, Users: s.act, Settle: s.settle, Wrote: s.judge, Check: s.check, Converged: s.converged}
+}
+
+func keys() webhookcert.Keys {
+	return webhookcert.Keys{
+		CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
+		NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json", Rotate: "rotate",
+	}
+}
+
+// start is what a replica's main does.
+func (s *story) start(_ context.Context, mgr manager.Manager) error {
+	live, ok := mgr.GetAPIReader().(client.WithWatch)
+	if !ok {
+		return fmt.Errorf("a %T cannot watch", mgr.GetAPIReader())
+	}
+	keeper, err := apply.New(apply.Options{
+		Client: live, Config: webhookcert.Config{DNSNames: []string{serverName}, Keys: keys(), Overlap: overlap},
+		Secret:   client.ObjectKey{Namespace: "default", Name: "certs"},
+		Mutating: []string{"mutate"}, Validating: []string{"validate"}, CRDs: []string{"things.example.com"},
+		Burst: burst, Interval: interval,
+	})
+	if err != nil {
+		return err
+	}
+	newest := 0
+	for _, p := range s.Processes() {
+		if p != nil {
+			newest = max(newest, p.Start)
+		}
+	}
+	s.keepers[newest], s.began[newest] = keeper, time.Now()
+	return mgr.Add(keeper)
+}
+
+func service() *admissionregistrationv1.ServiceReference {
+	return &admissionregistrationv1.ServiceReference{Namespace: "default", Name: "hooks", Path: ptr.To("/hook")}
+}
+
+// object returns one of the objects as its owner applies it.
+func object(name string) client.Object {
+	meta := metav1.ObjectMeta{Name: name}
+	clientConfig := admissionregistrationv1.WebhookClientConfig{Service: service()}
+	switch name {
+	case "mutate":
+		return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{
+			{Name: "a.example.com", ClientConfig: clientConfig}, {Name: "b.example.com", ClientConfig: clientConfig},
+		}}
+	case "validate":
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			{Name: "a.example.com", ClientConfig: clientConfig},
+		}}
+	default:
+		ref := &apiextensionsv1.ServiceReference{Namespace: "default", Name: "hooks", Path: ptr.To("/convert")}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: meta}
+		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook: &apiextensionsv1.WebhookConversion{
+				ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: ref}, ConversionReviewVersions: []string{"v1"},
+			},
+		}
+		return crd
+	}
+}
+
+func names() []string { return []string{"mutate", "validate", "things.example.com"} }
+
+// bundlesOf returns what each webhook of an object has its clients trust.
+func bundlesOf(obj client.Object) (out [][]byte) {
+	switch o := obj.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			out = append(out, o.Webhooks[i].ClientConfig.CABundle)
+		}
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			out = append(out, o.Webhooks[i].ClientConfig.CABundle)
+		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		out = append(out, o.Spec.Conversion.Webhook.ClientConfig.CABundle)
+	}
+	return out
+}
+
+// setBundle is what somebody writes who does not know about the keeper.
+func setBundle(obj client.Object, bundle []byte) {
+	switch o := obj.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		o.Webhooks[0].ClientConfig.CABundle = bundle
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		o.Webhooks[0].ClientConfig.CABundle = bundle
+	case *apiextensionsv1.CustomResourceDefinition:
+		o.Spec.Conversion.Webhook.ClientConfig.CABundle = bundle
+	}
+}
+
+func (s *story) begin() {
+	for _, name := range names() {
+		s.must(s.User.Create(context.Background(), object(name)))
+	}
+}
+
+func (s *story) must(err error) {
+	if err != nil {
+		s.Failf("story", "%v", err)
+	}
+}
+
+// stored reads an object, nil if it does not exist.
+func (s *story) stored(name string) client.Object {
+	obj := object(name)
+	if s.User.Get(context.Background(), client.ObjectKeyFromObject(obj), obj) != nil {
+		return nil
+	}
+	return obj
+}
+
+func (s *story) secret() *corev1.Secret {
+	var secret corev1.Secret
+	if s.User.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: "certs"}, &secret) != nil {
+		return nil
+	}
+	return &secret
+}
+
+// act asks for a rotation, waits, or destroys something.
+func (s *story) act() {
+	n := s.Rand().IntN(100)
+	switch secret := s.secret(); {
+	case n < 20 && secret != nil:
+		s.Logf("user: rotate")
+		secret.Data["rotate"] = []byte("now")
+		s.must(s.User.Update(context.Background(), secret))
+	case n < 50:
+		s.wait(time.Duration(1+s.Rand().IntN(6)) * late / 2)
+	case s.vandals:
+		s.destroy(secret)
+	}
+}
+
+// wait lets much time pass, in which nobody is later than is allowed.
+func (s *story) wait(d time.Duration) {
+	s.Logf("time passes: %v, without faults", d)
+	for ; d > 0; d -= late / 2 {
+		s.catchUp()
+		s.Sleep(late / 2)
+		s.check()
+	}
+}
+
+func (s *story) catchUp() {
+	for range 3 { // a list leads to a watch, and news to writes
+		s.CatchUp()
+	}
+	s.caughtUp = time.Now()
+}
+
+func (s *story) destroy(secret *corev1.Secret) {
+	name := names()[s.Rand().IntN(3)]
+	obj := s.stored(name)
+	switch n := s.Rand().IntN(6); {
+	case n < 2 && obj != nil:
+		s.Logf("user: reset the bundle of %s", name)
+		setBundle(obj, [][]byte{nil, []byte("garbage")}[n])
+		s.must(s.User.Update(context.Background(), obj))
+	case n == 2 && obj != nil:
+		s.Logf("user: delete %s", name)
+		s.must(s.User.Delete(context.Background(), obj))
+	case obj == nil:
+		s.Logf("user: create %s", name)
+		s.must(s.User.Create(context.Background(), object(name)))
+	case n == 3 && secret != nil:
+		s.Logf("user: delete the Secret")
+		s.must(s.User.Delete(context.Background(), secret))
+	case n == 4 && secret != nil:
+		s.Logf("user: garbage in the Secret")
+		secret.Data[[]string{"tls.crt", "tls.key", "ca.crt", "rotation.json"}[s.Rand().IntN(4)]] = []byte("garbage")
+		s.must(s.User.Update(context.Background(), secret))
+	}
+}
+
+// settle brings back what was deleted.
+func (s *story) settle() {
+	for _, name := range names() {
+		if s.stored(name) == nil {
+			s.must(s.User.Create(context.Background(), object(name)))
+		}
+	}
+}
+
+// judge: no keeper writes to an object more often than it may.
+func (s *story) judge(w *chaos.Write) {
+	start := w.Task.Process.Start
+	key := fmt.Sprintf("process %d, %s %s", start, w.Call.Resource, w.Call.Name)
+	s.writes[key]++
+	if most := burst + 1 + int(time.Since(s.began[start])/interval); s.writes[key] > most {
+		s.Failf("writes", "%s: %d writes in %v, where %d are allowed", key, s.writes[key], time.Since(s.began[start]), most)
+	}
+}
+
+// check: what any object has said within the time that a client may be late is good for a handshake with every replica.
+func (s *story) check() {
+	now := time.Now()
+	for _, name := range names() {
+		if obj := s.Server.Stored(object(name), client.ObjectKey{Name: name}); obj != nil {
+			s.publish(name, bundlesOf(obj), now)
+		}
+	}
+	if s.vandals {
+		return
+	}
+	for _, p := range s.Processes() {
+		if p == nil {
+			continue
+		}
+		certificate, err := s.keepers[p.Start].GetCertificate(nil)
+		if err != nil {
+			continue // it does not serve yet
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.bundles)) {
+			history := s.bundles[name]
+			for i, said := range history {
+				if i+1 < len(history) && history[i+1].since.Before(now.Add(-late)) {
+					continue // nobody believes that any more
+				}
+				if err := s.verify(certificate.Leaf, said.bundle, now); err != nil {
+					s.Failf("handshake", "process %d, and what %s has said since %v ago: %v", p.Start, name, now.Sub(said.since), err)
+				}
+			}
+		}
+	}
+	if time.Since(s.caughtUp) > late/2 && !s.Over() {
+		s.catchUp()
+	}
+}
+
+// publish notes a bundle that is new. An object that has none yet is not called.
+func (s *story) publish(name string, bundles [][]byte, now time.Time) {
+	for i, bundle := range bundles {
+		key := fmt.Sprintf("%s/%d", name, i)
+		history := s.bundles[key]
+		if len(bundle) == 0 || len(history) > 0 && bytes.Equal(history[len(history)-1].bundle, bundle) {
+			continue
+		}
+		s.bundles[key] = append(history, published{now, bundle})
+	}
+}
+
+func (s *story) verify(leaf *x509.Certificate, bundle []byte, now time.Time) error {
+	key := leaf.SerialNumber.String() + string(bundle)
+	if err, done := s.verified[key]; done {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: serverName, CurrentTime: now})
+	if err != nil {
+		err = errors.New("the authority is not among them") // the certificate's text is another each time
+	}
+	s.verified[key] = err
+	return err
+}
+
+// converged: every object says what every replica serves.
+func (s *story) converged() {
+	secret := s.secret()
+	if secret == nil {
+		s.Failf("converged", "there is no Secret")
+	}
+	for _, p := range s.Processes() {
+		keeper := s.keepers[p.Start]
+		certificate, err := keeper.GetCertificate(nil)
+		if err != nil {
+			s.Failf("converged", "process %d does not serve: %v", p.Start, err)
+		}
+		if err := keeper.Ready(context.Background()); err != nil {
+			s.Failf("converged", "process %d is not ready: %v", p.Start, err)
+		}
+		for _, name := range names() {
+			for i, bundle := range bundlesOf(s.stored(name)) {
+				if err := s.verify(certificate.Leaf, bundle, time.Now()); err != nil {
+					s.Failf("converged", "webhook %d of %s and process %d: %v", i, name, p.Start, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package faultapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Watch is a watch that a Client has opened. Its events come when Deliver is called and not before. It is safe for concurrent
+// use.
+type Watch struct {
+	client  *Client
+	kind    *kind
+	matches func(client.Object) bool
+	item    reflect.Type // of what events carry
+	events  chan watch.Event
+
+	mu   sync.Mutex
+	next int // index in kind.log of the first event that is not delivered
+	over bool
+}
+
+// watchBuffer is how many events a watch holds for a reader who does not come. The API server ends such a watch.
+const watchBuffer = 1000
+
+// Watch opens a watch from the resourceVersion that Raw of client.ListOptions names, which is required. It reads from the
+// server, whatever the client's other reads do.
+func (c *Client) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	k, err := c.server.kindOf(list)
+	if err != nil {
+		return nil, err
+	}
+	o := client.ListOptions{}
+	matches, err := matcher(o.ApplyOptions(opts))
+	if err != nil {
+		return nil, err
+	}
+	if o.Raw == nil || o.Raw.ResourceVersion == "" {
+		return nil, unsupported("a watch without resourceVersion")
+	}
+	version, err := strconv.ParseInt(o.Raw.ResourceVersion, 10, 64)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	if !items.IsValid() {
+		return nil, fmt.Errorf("a %T has no items", list)
+	}
+	w := &Watch{client: c, kind: k, matches: matches, item: items.Type().Elem(), events: make(chan watch.Event, watchBuffer)}
+	err = c.call(ctx, Call{Verb: "watch", Namespace: o.Namespace, Name: nameOf(&o)}, k, func(*Server) error {
+		w.next = slices.IndexFunc(k.log, func(e Event) bool { return e.Version > version })
+		if w.next < 0 {
+			w.next = len(k.log)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watches = append(c.watches, w)
+	return w, nil
+}
+
+// Watches returns the watches that are open, in the order in which they were opened.
+func (c *Client) Watches() []*Watch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.watches)
+}
+
+// String names what is watched.
+func (w *Watch) String() string { return "watch of " + w.kind.resource.String() }
+
+// ResultChan is where events come from. It is closed at the end.
+func (w *Watch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch.
+func (w *Watch) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end()
+}
+
+// end closes the channel once. The caller holds mu.
+func (w *Watch) end() {
+	if w.over {
+		return
+	}
+	w.over = true
+	close(w.events)
+	w.client.mu.Lock()
+	defer w.client.mu.Unlock()
+	w.client.watches = slices.DeleteFunc(w.client.watches, func(other *Watch) bool { return other == w })
+}
+
+// Behind returns how many events are not delivered.
+func (w *Watch) Behind() (n int) {
+	w.client.server.mu.Lock()
+	defer w.client.server.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.kind.log[w.next:] {
+		if w.matches(e.Object) {
+			n++
+		}
+	}
+	return n
+}
+
+// Deliver hands over the next n events, or all that there are. A watch whose reader does not keep up ends.
+func (w *Watch) Deliver(n int) {
+	w.client.server.mu.Lock()
+	defer w.client.server.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for ; n > 0 && w.next < len(w.kind.log) && !w.over; w.next++ {
+		e := w.kind.log[w.next]
+		if !w.matches(e.Object) {
+			continue
+		}
+		n--
+		obj := reflect.New(w.item).Interface().(client.Object)
+		if err := answer(w.kind.gvk, e.Object, obj); err != nil {
+			panic(err) // the list's items are of the kind, or there had been no first list
+		}
+		select {
+		case w.events <- watch.Event{Type: e.Type, Object: obj}:
+		default:
+			w.end()
+		}
+	}
+}
+
+// Break ends the watch from the server's side: by an error event that says that its version is too old, or without a word.
+func (w *Watch) Break(expired bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if expired && !w.over {
+		status := apierrors.NewResourceExpired("too old resource version").Status()
+		status.Code = http.StatusGone
+		select {
+		case w.events <- watch.Event{Type: watch.Error, Object: &status}:
+		default:
+		}
+	}
+	w.end()
+}
+
+var _ watch.Interface = (*Watch)(nil)
