@@ -49,7 +49,7 @@ func (o *one) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 }
 
 func onePlan(mistaken one) *Plan {
-	plan := Plan{Scheme: clientgoscheme.Scheme, Seeds: 40, Steps: 60, New: func(w *World) Subject {
+	plan := Plan{Scheme: clientgoscheme.Scheme, Seeds: 200, Steps: 120, New: func(w *World) Subject {
 		setup := func(_ context.Context, mgr manager.Manager) error {
 			o := mistaken
 			o.Client, o.live = mgr.GetClient(), mgr.GetAPIReader()
