@@ -45,10 +45,6 @@ func mutants() []mutant {
 		{"ready Pods are deleted beyond the budget", "rollout/budget.go", "if left--; left < 0 {", "if left--; left < -1 {", cloneSet},
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet},
 		{
-			"a revision that a lost answer has created is taken for somebody else's", "revision/apply/apply.go",
-			"if !apierrors.IsAlreadyExists(err) {", "if true || !apierrors.IsAlreadyExists(err) {", cloneSet,
-		},
-		{
 			"Pods are deleted by name alone", controllers + "scale.go",
 			"r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})", "r.client.Delete(ctx, pod)", cloneSet,
 		},
