@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -65,7 +66,9 @@ func (w *World) Rand() *rand.Rand { return w.rng }
 func (w *World) Chance(percent int) bool { return w.rng.IntN(100) < percent }
 
 // Processes returns those that run, always in the same order.
-func (w *World) Processes() []*Process { return w.processes }
+func (w *World) Processes() []*Process {
+	return slices.DeleteFunc(slices.Clone(w.processes), func(p *Process) bool { return p == nil })
+}
 
 // Over reports whether faults have stopped.
 func (w *World) Over() bool { return w.over }

@@ -108,9 +108,7 @@ func (s *story) start(_ context.Context, mgr manager.Manager) error {
 	}
 	newest := 0
 	for _, p := range s.Processes() {
-		if p != nil {
-			newest = max(newest, p.Start)
-		}
+		newest = max(newest, p.Start)
 	}
 	s.keepers[newest], s.began[newest] = keeper, time.Now()
 	return mgr.Add(keeper)
@@ -293,9 +291,6 @@ func (s *story) check() {
 		return
 	}
 	for _, p := range s.Processes() {
-		if p == nil {
-			continue
-		}
 		certificate, err := s.keepers[p.Start].GetCertificate(nil)
 		if err != nil {
 			continue // it does not serve yet
