@@ -205,10 +205,18 @@ func (p *Process) news() (out []news) {
 	}
 	for _, watch := range p.live.Watches() {
 		if n := watch.Behind(); n > 0 {
-			out = append(out, news{"a " + watch.String() + " shows", n, watch.Deliver})
+			out = append(out, news{"a " + watch.String() + " shows", n, func(n int) { deliver(watch, n) }})
 		}
 	}
 	return out
+}
+
+// deliver shows a watch's events one by one: how many of them its reader takes at a time must not hang on goroutines.
+func deliver(watch *faultapi.Watch, n int) {
+	for range min(n, watch.Behind()) {
+		watch.Deliver(1)
+		synctest.Wait()
+	}
 }
 
 func (w *World) deliver() {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing/synctest"
@@ -51,11 +52,14 @@ func (w *World) Failf(rule, format string, args ...any) {
 	panic(stopSchedule{})
 }
 
-// Logf adds a line to the story of the schedule.
+// blob matches encoded bytes, such as keys and certificates. They are another each time, and say nothing to a reader.
+var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
+
+// Logf adds a line to the story of the schedule, without the encoded bytes in it.
 func (w *World) Logf(format string, args ...any) {
 	if w.trace != nil {
 		line := fmt.Sprintf("%8.3fs v%d ", time.Since(w.began).Seconds(), w.Server.Version()) + fmt.Sprintf(format, args...)
-		*w.trace = append(*w.trace, strings.ReplaceAll(line, "\n", "; "))
+		*w.trace = append(*w.trace, blob.ReplaceAllString(strings.ReplaceAll(line, "\n", "; "), "<data>"))
 	}
 }
 

@@ -205,12 +205,12 @@ func (k *Keeper) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	events := make(chan event)
+	news := newInbox()
 	for _, o := range append([]*object{k.secret}, k.objects...) {
-		group.Go(func() { k.follow(ctx, o, events) })
+		group.Go(func() { k.follow(ctx, o, news) })
 	}
 	for ctx.Err() == nil {
-		k.await(ctx, k.reconcile(ctx), events)
+		k.await(ctx, k.reconcile(ctx), news)
 	}
 	return nil
 }
@@ -218,8 +218,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 // tick is how long nothing may happen. It bounds what a jump of the clock can hide.
 func (k *Keeper) tick() time.Duration { return min(time.Minute, max(k.config.Overlap/10, time.Second)) }
 
-// await takes in events until there is one, or until it is time to look again.
-func (k *Keeper) await(ctx context.Context, at time.Time, events <-chan event) {
+// await waits until there is news, or until it is time to look again, and takes in all that there is.
+func (k *Keeper) await(ctx context.Context, at time.Time, news *inbox) {
 	now := k.options.Clock.Now()
 	wait := k.tick()
 	if !at.IsZero() {
@@ -231,17 +231,11 @@ func (k *Keeper) await(ctx context.Context, at time.Time, events <-chan event) {
 	case <-ctx.Done():
 		return
 	case <-timer.C():
-	case e := <-events:
-		k.take(ctx, e)
+	case <-news.filled:
 	}
 	k.checkClock(ctx, now, wait)
-	for {
-		select {
-		case e := <-events:
-			k.take(ctx, e)
-		default:
-			return
-		}
+	for _, e := range news.empty() {
+		k.take(ctx, e)
 	}
 }
 

@@ -105,6 +105,7 @@ type world struct {
 	mu     sync.Mutex
 	writes map[string]int
 	hook   func(verb string, obj client.Object) error
+	onList func(list client.ObjectList) // set before the start
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -127,6 +128,12 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 				return err
 			}
 			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if w.onList != nil {
+				w.onList(list)
+			}
+			return c.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if err := w.call("create", obj); err != nil {
@@ -324,6 +331,28 @@ func same(t *testing.T, what string, want, got any) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected %s (-want +got):\n%s", what, diff)
 	}
+}
+
+// TestNewsDuringSlowRequest: what is read while the keeper waits for an answer, for longer than a request may take, is not lost.
+func TestNewsDuringSlowRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating(), validating(), crd("Webhook"))
+		w.onList = func(list client.ObjectList) {
+			if _, ok := list.(*corev1.SecretList); !ok {
+				time.Sleep(time.Second) // the Secret is created meanwhile
+			}
+		}
+		w.interfere(func(verb string, _ client.Object) error {
+			if verb == "create" {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		w.start(nil)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
 }
 
 func TestFirstStart(t *testing.T) {

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -152,6 +154,42 @@ type event struct {
 	err     error
 }
 
+// inbox holds news that has not been taken in. Nobody who brings some waits, so that what the keeper knows when it looks does
+// not hang on which goroutine was quicker. It is safe for concurrent use.
+type inbox struct {
+	filled chan struct{} // has an entry if there may be news
+
+	mu     sync.Mutex
+	events []event
+}
+
+func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
+
+// put adds an event, in place of an older one of its sort: only the last state of an object matters, and its last error.
+func (b *inbox) put(e event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	same := func(other event) bool { return other.object == e.object && (other.err == nil) == (e.err == nil) }
+	b.events = append(slices.DeleteFunc(b.events, same), e)
+	select {
+	case b.filled <- struct{}{}:
+	default:
+	}
+}
+
+// empty takes everything out.
+func (b *inbox) empty() []event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.filled:
+	default:
+	}
+	out := b.events
+	b.events = nil
+	return out
+}
+
 // take brings the keeper's view up to date. The view may be newer than a watch, because of the keeper's own requests.
 func (k *Keeper) take(ctx context.Context, e event) {
 	o := e.object
@@ -185,13 +223,13 @@ func (k *Keeper) refresh(ctx context.Context, o *object) error {
 	return nil
 }
 
-// follow sends what happens to an object until the context ends.
-func (k *Keeper) follow(ctx context.Context, o *object, out chan<- event) {
+// follow tells what happens to an object until the context ends.
+func (k *Keeper) follow(ctx context.Context, o *object, out *inbox) {
 	const shortest, longest = 250 * time.Millisecond, 30 * time.Second
 	pause := shortest
 	for ctx.Err() == nil {
 		if err := k.followOnce(ctx, o, out); err != nil {
-			send(ctx, out, event{object: o, err: err})
+			out.put(event{object: o, err: err})
 			pause = min(2*pause, longest)
 		} else {
 			pause = shortest
@@ -207,7 +245,7 @@ func (k *Keeper) follow(ctx context.Context, o *object, out chan<- event) {
 
 // followOnce reads the object and watches it. It ends well within an overlap, so that a connection that has silently died
 // makes no view older than that.
-func (k *Keeper) followOnce(ctx context.Context, o *object, out chan<- event) error {
+func (k *Keeper) followOnce(ctx context.Context, o *object, out *inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	this := []client.ListOption{client.InNamespace(o.key.Namespace), client.MatchingFields{"metadata.name": o.key.Name}}
@@ -240,13 +278,13 @@ func (k *Keeper) followOnce(ctx context.Context, o *object, out chan<- event) er
 				}
 				return nil
 			}
-			k.pass(ctx, o, e, out)
+			pass(o, e, out)
 		}
 	}
 }
 
-// pass sends a watch event on, if it is about this object.
-func (k *Keeper) pass(ctx context.Context, o *object, e watch.Event, out chan<- event) {
+// pass hands a watch event on, if it is about this object.
+func pass(o *object, e watch.Event, out *inbox) {
 	live, ok := e.Object.(client.Object)
 	if !ok || e.Type == watch.Bookmark || client.ObjectKeyFromObject(live) != o.key {
 		return
@@ -255,11 +293,11 @@ func (k *Keeper) pass(ctx context.Context, o *object, e watch.Event, out chan<- 
 	if e.Type == watch.Deleted {
 		news.live = nil
 	}
-	send(ctx, out, news)
+	out.put(news)
 }
 
 // listOne reads the object by a list, whose version is where a watch can begin even if there is no object.
-func (k *Keeper) listOne(ctx context.Context, o *object, this []client.ListOption, out chan<- event) (string, error) {
+func (k *Keeper) listOne(ctx context.Context, o *object, this []client.ListOption, out *inbox) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
 	defer cancel()
 	list := o.kind.list()
@@ -276,13 +314,6 @@ func (k *Keeper) listOne(ctx context.Context, o *object, this []client.ListOptio
 			news.live, news.version = live, live.GetResourceVersion()
 		}
 	}
-	send(ctx, out, news)
+	out.put(news)
 	return list.GetResourceVersion(), nil
-}
-
-func send(ctx context.Context, out chan<- event, e event) {
-	select {
-	case <-ctx.Done():
-	case out <- e:
-	}
 }
