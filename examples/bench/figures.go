@@ -44,12 +44,14 @@ type figure struct {
 	Reads     float64 `json:"readsPerPod"`
 	// Requests are all of the manager's requests, but for watches and leases, which do not grow with Pods.
 	Requests []tallied `json:"requests,omitempty"`
-	// Unready are the times that Pods which stayed were out of service, Starting those that new ones took to be ready.
-	Unready  *window `json:"unreadySeconds,omitempty"`
-	Starting *window `json:"startingSeconds,omitempty"`
-	Kept     int     `json:"podsKept"`
-	Created  int     `json:"podsCreated"`
-	Deleted  int     `json:"podsDeleted"`
+	// GateClosed are the times that a readiness gate of Pods which stayed was closed, Unready those that they were out of
+	// service, and Starting those that new ones took to be ready.
+	GateClosed *window `json:"gateClosedSeconds,omitempty"`
+	Unready    *window `json:"unreadySeconds,omitempty"`
+	Starting   *window `json:"startingSeconds,omitempty"`
+	Kept       int     `json:"podsKept"`
+	Created    int     `json:"podsCreated"`
+	Deleted    int     `json:"podsDeleted"`
 	// Touched is how many Pods were written, by anybody.
 	Touched int `json:"podsTouched"`
 	// AllUpdated is when the last Pod had the new template, and AllReady when the last was ready with it.
@@ -134,7 +136,7 @@ func (f *figure) setRequests(requests []audit.Request) {
 
 // setLives fills in what was seen of the Pods.
 func (f *figure) setLives(lives []life) {
-	f.Unready, f.Starting = summarise(outOfService(lives)), summarise(starting(lives))
+	f.GateClosed, f.Unready, f.Starting = summarise(gateClosed(lives)), summarise(outOfService(lives)), summarise(starting(lives))
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
 }
 

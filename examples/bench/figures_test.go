@@ -84,7 +84,10 @@ func someResult() result {
 		Setup:   setup{Manager: "kruise-manager", Workload: "cloneset", Objects: 1, Pods: 1000, Nodes: 20, Change: "image", MaxUnavailable: "100%"},
 		Machine: machine{CPU: "a processor", Cores: 2, Gibibytes: 23.5, System: "Linux", Go: "go1.26"},
 		Phases: []figure{
-			{Phase: "in-place", Pods: 1000, Seconds: 22.5, Writes: 3, CPUSeconds: 2.8, PeakMebibytes: 62, Kept: 1000, Unready: &window{Pods: 1000, Median: 0.1, P95: 0.2, Max: 0.3}},
+			{
+				Phase: "in-place", Pods: 1000, Seconds: 22.5, Writes: 3, CPUSeconds: 2.8, PeakMebibytes: 62, Kept: 1000,
+				GateClosed: &window{Pods: 1000, Median: 0.05, P95: 0.15}, Unready: &window{Pods: 1000, Median: 0.1, P95: 0.2, Max: 0.3},
+			},
 			{Phase: "slow-start", Pods: 1000, Seconds: 30, AllUpdated: 9.5, AllReady: 29.9},
 			{Phase: "no-change", Pods: 1000, Seconds: 30},
 			{Phase: "passes", Pods: 1000, PassMilliseconds: 1.5, ReconcileMilliseconds: 0.5},
@@ -98,7 +101,7 @@ func TestPrintedTableIsAligned(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"1000 Pods of 1 cloneset, 20 Nodes, change image, maxUnavailable 100%, manager kruise-manager\non 2 cores (a processor), 24 GiB, Linux, go1.26\n",
-		"    in-place     22.5        3.00              0          0    2.8        62              0.100  0.200  0.300  1000        0        0\n",
+		"    in-place     22.5        3.00              0          0    2.8        62                  0.050  0.150              0.100  0.200  0.300  1000        0        0\n",
 		"slow-start: all containers began to restart within 9.5 s, all Pods were ready after 29.9 s\n",
 		"no-change: 0 Pods touched and 0 writes of the manager in 30 s\n",
 		"passes: 1.50 ms of CPU for a pass that finds nothing to do, 0 Pods touched; the reconcile took 0.50 ms by the clock\n",
@@ -112,7 +115,7 @@ func TestPrintedTableIsAligned(t *testing.T) {
 func TestReportShowsWhatWasRun(t *testing.T) {
 	text := report(map[string]result{sizeRun(1000): someResult()})
 	for _, want := range []string{
-		"| 1,000 | in-place | 22.5 | 3.00 | 0 | 0 | 2.8 | 62 | 0.100 | 0.200 | 0.300 | 1000 | 0 | 0 |\n",
+		"| 1,000 | in-place | 22.5 | 3.00 | 0 | 0 | 2.8 | 62 | 0.050 | 0.150 | 0.100 | 0.200 | 0.300 | 1000 | 0 | 0 |\n",
 		"Machine: 2 cores (a processor), 24 GiB, Linux, go1.26.\n",
 		"| 1,000 | 0.50 | 0.50 | 1.50 | 62 | 62 | 22.5 | 22.5 | 2.8 | 2.8 |\n",
 		"](scaling.svg)",

@@ -85,7 +85,11 @@ func (f *follower) begin(template *corev1.PodTemplateSpec) {
 
 func (f *follower) stateOf(pod *corev1.Pod, at time.Duration) moment {
 	updated := carries(pod, f.template)
-	return moment{at: at, updated: updated, ready: podstate.IsReady(pod) && (!updated || runs(pod))}
+	return moment{at: at, updated: updated, ready: podstate.IsReady(pod) && (!updated || runs(pod)), closed: hasClosedGate(pod)}
+}
+
+func hasClosedGate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return !podstate.IsTrue(pod, g.ConditionType) })
 }
 
 // see notes a Pod as it is now.
@@ -113,7 +117,7 @@ func (f *follower) see(obj any, now time.Time) {
 		return
 	}
 	next := f.stateOf(pod, at)
-	if last := r.moments[len(r.moments)-1]; last.ready == next.ready && last.updated == next.updated {
+	if next.sameAs(r.moments[len(r.moments)-1]) {
 		return
 	}
 	r.moments = append(r.moments, next)

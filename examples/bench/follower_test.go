@@ -36,6 +36,15 @@ func podOf(name string, template corev1.PodTemplateSpec, ready bool) *corev1.Pod
 	return pod
 }
 
+// gated gives a Pod a readiness gate, and its condition unless the status is empty.
+func gated(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+	if status != "" {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "gate", Status: status})
+	}
+	return pod
+}
+
 func TestFollowerKeepsLives(t *testing.T) {
 	before := newTemplate(options{})
 	after := *before.DeepCopy()
@@ -46,10 +55,10 @@ func TestFollowerKeepsLives(t *testing.T) {
 		f.see(podOf(name, before, true), at(0))
 	}
 	f.begin(&after)
-	f.see(podOf("stays", before, false), at(1*ms))
-	f.see(podOf("stays", after, false), at(2*ms))
-	f.see(podOf("stays", after, false), at(3*ms)) // nothing that matters
-	f.see(podOf("stays", after, true), at(4*ms))
+	f.see(gated(podOf("stays", before, false), corev1.ConditionFalse), at(1*ms))
+	f.see(gated(podOf("stays", after, false), corev1.ConditionFalse), at(2*ms))
+	f.see(gated(podOf("stays", after, false), ""), at(3*ms)) // nothing that matters
+	f.see(gated(podOf("stays", after, true), corev1.ConditionTrue), at(4*ms))
 	ending := podOf("goes", before, true)
 	ending.DeletionTimestamp = &metav1.Time{Time: at(5 * ms)}
 	f.see(ending, at(5*ms))
@@ -62,12 +71,12 @@ func TestFollowerKeepsLives(t *testing.T) {
 	f.see(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "foreign", UID: "foreign"}}, at(9*ms))
 
 	want := []life{
-		{pod: "comes", object: "bench-0000", touched: true, moments: []moment{{8 * ms, true, true}}},
-		{pod: "goes", object: "bench-0000", existed: true, touched: true, gone: 5 * ms, moments: []moment{{0, false, true}}},
+		{pod: "comes", object: "bench-0000", touched: true, moments: []moment{{8 * ms, true, true, false}}},
+		{pod: "goes", object: "bench-0000", existed: true, touched: true, gone: 5 * ms, moments: []moment{{0, false, true, false}}},
 		{pod: "stays", object: "bench-0000", existed: true, touched: true, moments: []moment{
-			{0, false, true}, {1 * ms, false, false}, {2 * ms, true, false}, {4 * ms, true, true},
+			{0, false, true, false}, {1 * ms, false, false, true}, {2 * ms, true, false, true}, {4 * ms, true, true, false},
 		}},
-		{pod: "untouched", object: "bench-0000", existed: true, moments: []moment{{0, false, true}}},
+		{pod: "untouched", object: "bench-0000", existed: true, moments: []moment{{0, false, true, false}}},
 	}
 	got := f.lives()
 	slices.SortFunc(got, func(a, b life) int { return strings.Compare(a.pod, b.pod) })

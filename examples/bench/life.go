@@ -26,6 +26,14 @@ type moment struct {
 	updated bool
 	// ready is the Pod's condition; an updated Pod counts as ready only when its containers run their images.
 	ready bool
+	// closed means that a readiness gate of the Pod is not open: whoever owns the gate has taken the Pod's traffic away.
+	closed bool
+}
+
+// sameAs compares all but the time.
+func (m moment) sameAs(other moment) bool {
+	m.at = other.at
+	return m == other
 }
 
 // window summarises durations, in seconds.
@@ -38,6 +46,17 @@ type window struct {
 
 // outOfService returns how long Pods that stayed were not ready, one duration for each time.
 func outOfService(lives []life) []time.Duration {
+	return spells(lives, func(m moment) bool { return !m.ready })
+}
+
+// gateClosed returns how long a readiness gate of Pods that stayed was closed. Unlike outOfService it does not wait for the
+// kubelet to say Ready again.
+func gateClosed(lives []life) []time.Duration {
+	return spells(lives, func(m moment) bool { return m.closed })
+}
+
+// spells returns how long the Pods that stayed were in a state, one duration for each time that has ended.
+func spells(lives []life, in func(moment) bool) []time.Duration {
 	var out []time.Duration
 	for _, l := range lives {
 		if !l.existed || l.gone > 0 {
@@ -46,9 +65,9 @@ func outOfService(lives []life) []time.Duration {
 		since := time.Duration(-1)
 		for _, m := range l.moments {
 			switch {
-			case !m.ready && since < 0:
+			case in(m) && since < 0:
 				since = m.at
-			case m.ready && since >= 0:
+			case !in(m) && since >= 0:
 				out = append(out, m.at-since)
 				since = -1
 			}

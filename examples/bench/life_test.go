@@ -15,12 +15,16 @@ const ms = time.Millisecond
 func livesOfARollout() []life {
 	return []life{
 		{pod: "stays", object: "a", existed: true, touched: true, moments: []moment{
-			{0, false, true}, {100 * ms, false, false}, {200 * ms, true, false}, {500 * ms, true, true},
+			{0, false, true, false},
+			{100 * ms, false, false, true},
+			{200 * ms, true, false, true},
+			{400 * ms, true, false, false},
+			{500 * ms, true, true, false},
 		}},
-		{pod: "goes", object: "a", existed: true, gone: 300 * ms, touched: true, moments: []moment{{0, false, true}, {200 * ms, false, false}}},
-		{pod: "untouched", object: "a", existed: true, moments: []moment{{0, false, true}}},
-		{pod: "broken", object: "b", existed: true, touched: true, moments: []moment{{0, false, true}, {400 * ms, true, false}}},
-		{pod: "comes", object: "a", touched: true, moments: []moment{{350 * ms, true, false}, {600 * ms, true, true}}},
+		{pod: "goes", object: "a", existed: true, gone: 300 * ms, touched: true, moments: []moment{{0, false, true, false}, {200 * ms, false, false, false}}},
+		{pod: "untouched", object: "a", existed: true, moments: []moment{{0, false, true, false}}},
+		{pod: "broken", object: "b", existed: true, touched: true, moments: []moment{{0, false, true, false}, {400 * ms, true, false, false}}},
+		{pod: "comes", object: "a", touched: true, moments: []moment{{350 * ms, true, false, false}, {600 * ms, true, true, false}}},
 	}
 }
 
@@ -29,8 +33,9 @@ func TestLivesAreCounted(t *testing.T) {
 	f.setLives(livesOfARollout())
 	want := figure{
 		Kept: 3, Created: 1, Deleted: 1, Touched: 4,
-		Unready:  &window{Pods: 1, Median: 0.4, P95: 0.4, Max: 0.4},
-		Starting: &window{Pods: 1, Median: 0.25, P95: 0.25, Max: 0.25},
+		GateClosed: &window{Pods: 1, Median: 0.3, P95: 0.3, Max: 0.3},
+		Unready:    &window{Pods: 1, Median: 0.4, P95: 0.4, Max: 0.4},
+		Starting:   &window{Pods: 1, Median: 0.25, P95: 0.25, Max: 0.25},
 	}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Errorf("figure (-want +got):\n%s", diff)

@@ -44,7 +44,7 @@ func report(runs map[string]result) string {
 		write("\nMachine: %s.\n", machine)
 	}
 	write("\nWrites, conflicts (409, not among the writes) and reads are the manager's requests for Pods and their subresources, for each Pod, " +
-		"from the audit log. Unready is how long a Pod that stayed was out of service. CPU and memory are the manager's, the peak within the phase. " +
+		"from the audit log. Gate closed is how long the manager kept the readiness gate of a Pod that stayed closed, unready how long such a Pod was out of service: until its kubelet, here kwok, has given Ready back. CPU and memory are the manager's, the peak within the phase. " +
 		"maxUnavailable is 100%% where nothing else is said.\n")
 	reportSizes(write, runs)
 	if r, ok := runs[sizeRun(500)]; ok {

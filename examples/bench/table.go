@@ -11,7 +11,7 @@ import (
 // cells of the summary, a row a phase; the report uses them too.
 func summaryHeader() []string {
 	return []string{
-		"phase", "seconds", "writes/Pod", "conflicts/Pod", "reads/Pod", "CPU s", "peak MiB", "unready s: median", "p95", "max",
+		"phase", "seconds", "writes/Pod", "conflicts/Pod", "reads/Pod", "CPU s", "peak MiB", "gate closed s: median", "p95", "unready s: median", "p95", "max",
 		"kept", "created", "deleted",
 	}
 }
@@ -20,6 +20,11 @@ func summaryRow(f figure) []string {
 	row := []string{
 		f.Phase, fmt.Sprintf("%.1f", f.Seconds), perPod(f.Writes), perPod(f.Conflicts), perPod(f.Reads),
 		fmt.Sprintf("%.1f", f.CPUSeconds), fmt.Sprintf("%.0f", f.PeakMebibytes),
+	}
+	if f.GateClosed == nil {
+		row = append(row, "-", "-")
+	} else {
+		row = append(row, seconds(f.GateClosed.Median), seconds(f.GateClosed.P95))
 	}
 	if f.Unready == nil {
 		row = append(row, "-", "-", "-")

@@ -56,8 +56,8 @@ type Options struct {
 	Workers int
 	// PodWorkers is how many Pods are finished side by side; 0 means 16.
 	PodWorkers int
-	// Calls is how many Pods of one CloneSet are written to side by side; 0 means 8. More would not start more Pods a second,
-	// but keep each out of service for longer.
+	// Calls is how many Pods of one CloneSet are written to side by side; 0 means 5. More would not start more Pods a second,
+	// as long as the API server is what they wait for, but keep each out of service for longer: 8 add half to that time.
 	Calls int
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock

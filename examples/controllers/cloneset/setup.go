@@ -145,7 +145,7 @@ func withDefaults(o Options) Options {
 		o.PodWorkers = 16
 	}
 	if o.Calls == 0 {
-		o.Calls = 8
+		o.Calls = 5
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
