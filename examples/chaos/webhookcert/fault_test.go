@@ -47,7 +47,7 @@ const (
 func TestFaults(t *testing.T) { chaos.Run(t, plan(t)) }
 
 // TestFaultsReplay proves that a schedule depends on its seed alone.
-func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 20) }
+func TestFaultsReplay(t *testing.T) { chaos.Replay(t, plan(t), 5) }
 
 func plan(t *testing.T) chaos.Plan {
 	t.Helper()

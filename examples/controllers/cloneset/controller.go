@@ -79,6 +79,9 @@ type Reconciler struct {
 	revisions *ownerindex.Index[*appsv1.ControllerRevision]
 	claims    *ownerindex.Index[*corev1.PersistentVolumeClaim]
 
+	// facts are what is known of each Pod, by CloneSet.
+	facts ownerindex.Memo[*corev1.Pod, facts]
+
 	inPlace inplaceupdate.Config
 	planner *inplaceupdate.Planner
 	decoder *revision.Decoder
@@ -116,12 +119,14 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 		return r.refuse(ctx, cs, err)
 	}
 	owned := r.pods.Of(cs.UID)
-	if cs.DeletionTimestamp == nil {
+	known := r.factsOf(v, owned)
+	if cs.DeletionTimestamp == nil && slices.ContainsFunc(known, func(f facts) bool { return !f.selected }) {
 		if owned, err = r.release(ctx, v, owned); err != nil {
 			return ctrl.Result{}, err
 		}
+		known = r.factsOf(v, owned)
 	}
-	v.setPods(owned)
+	v.setPods(owned, known)
 	v.claims = r.claims.Of(cs.UID)
 	collisions, err := r.ensureRevision(ctx, v)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -141,6 +146,16 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 		}
 	}
 	return r.report(ctx, v, out)
+}
+
+// factsOf returns the facts of each Pod. Those of a CloneSet that has gone meanwhile are not kept: its deletion has been told
+// already, or will be.
+func (r *Reconciler) factsOf(v *view, pods []*corev1.Pod) []facts {
+	known := r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector))
+	if owner, ok := r.owners.Get(v.cs.Namespace, v.cs.Name); !ok || owner.UID != v.cs.UID {
+		r.facts.Forget(v.cs.UID)
+	}
+	return known
 }
 
 // outcome is what a pass has done, for the report.

@@ -46,7 +46,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(e event.DeleteEvent) bool { r.client.Forget(e.Object.GetUID()); return false },
+			DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
 		})).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
@@ -77,6 +77,12 @@ func (r *Reconciler) queueOptions(workers int) controller.Options {
 		out.RateLimiter = r.options.RateLimiter()
 	}
 	return out
+}
+
+// forget drops what is kept about a CloneSet that is gone.
+func (r *Reconciler) forget(owner types.UID) {
+	r.client.Forget(owner)
+	r.facts.Forget(owner)
 }
 
 // forgetPod drops what is kept about a Pod that is gone.

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -19,15 +20,35 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
+// facts are what a pass needs to know of a Pod, whatever the time and whatever happens to other Pods.
+type facts struct {
+	selected  bool // by the CloneSet's selector
+	active    bool
+	condemned bool // carries the label that asks for its deletion
+	ready     bool // C-49
+	state     lifecycle.State
+	revision  string // its label
+}
+
+// factsOf returns the function that finds them. It depends on Pod and selector alone.
+func factsOf(selector labels.Selector) func(*corev1.Pod) facts {
+	return func(pod *corev1.Pod) facts {
+		_, condemned := pod.Labels[apps.LabelSpecifiedDelete]
+		return facts{
+			selected: selector.Matches(labelSet(pod.Labels)), active: podstate.IsActive(pod), condemned: condemned,
+			ready: podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady),
+			state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision],
+		}
+	}
+}
+
 // member is one active Pod and what the owner needs to know of it.
 type member struct {
-	pod       *corev1.Pod
-	state     lifecycle.State
-	revision  string // its label; read with the rest, because each Pod is far away in memory
-	updated   bool   // at the update revision
-	dying     bool   // in PreparingDelete
-	specified bool   // asked to be deleted, and not dying
-	ready     bool   // C-49
+	pod *corev1.Pod
+	facts
+	updated   bool // at the update revision
+	dying     bool // in PreparingDelete
+	specified bool // asked to be deleted, and not dying
 	available bool
 }
 
@@ -51,28 +72,26 @@ type view struct {
 	again atomic.Bool
 }
 
-// setPods reads each Pod once. O(n), one allocation per slice.
-func (v *view) setPods(pods []*corev1.Pod) {
+// setPods takes Pods with the facts of each. O(n), one allocation per slice. No Pod is looked at that need not be.
+func (v *view) setPods(pods []*corev1.Pod, known []facts) {
 	var named sets.Set[string]
 	if len(v.cs.Spec.ScaleStrategy.PodsToDelete) > 0 {
 		named = sets.New(v.cs.Spec.ScaleStrategy.PodsToDelete...)
 	}
 	v.members = make([]member, 0, len(pods))
-	for _, pod := range pods {
-		if !podstate.IsActive(pod) {
+	for i, pod := range pods {
+		if !known[i].active {
 			v.inactive = append(v.inactive, pod)
 			continue
 		}
-		v.members = append(v.members, v.read(pod, named))
+		v.members = append(v.members, v.read(pod, known[i], named))
 	}
 }
 
-func (v *view) read(pod *corev1.Pod, named sets.Set[string]) member {
-	m := member{pod: pod, state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision]}
+func (v *view) read(pod *corev1.Pod, f facts, named sets.Set[string]) member {
+	m := member{pod: pod, facts: f}
 	m.dying = m.state == lifecycle.PreparingDelete
-	_, labelled := pod.Labels[apps.LabelSpecifiedDelete]
-	m.specified = !m.dying && (labelled || named.Has(pod.Name))
-	m.ready = podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady)
+	m.specified = !m.dying && (m.condemned || len(named) > 0 && named.Has(pod.Name))
 	switch {
 	case !m.ready || !m.state.Available():
 	case v.minReady == 0:
