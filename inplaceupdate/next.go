@@ -27,8 +27,9 @@ type Step struct {
 }
 
 // Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never
-// updated is complete, and its gate, which has no condition yet, is opened the same way (U-24, U-26). The error is a
-// reason.Reason with code UnreadableState; such a Pod is to be left alone.
+// updated is complete, and its gate, which has no condition yet, is opened the same way (U-24, U-26), once its node has
+// reported its containers: nobody misses the gate before, and the write would collide with those of scheduler and kubelet.
+// The error is a reason.Reason with code UnreadableState; such a Pod is to be left alone.
 func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 	grace, err := c.grace(pod)
 	if err != nil {
@@ -58,12 +59,16 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 			return Step{}, err
 		}
 	}
-	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(podstate.Condition(pod, c.Keys.Gate)) {
+	gate := podstate.Condition(pod, c.Keys.Gate)
+	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(gate) && (gate != nil || isReported(pod)) {
 		step.Change.UID, step.Change.ResourceVersion = pod.UID, pod.ResourceVersion
 		step.Change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}}
 	}
 	return step, nil
 }
+
+// isReported tells whether the Pod's node has said anything of its containers.
+func isReported(pod *corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }
 
 // unsent returns the resources that the current batch gives and that the Pod's spec does not have: pods/resize comes after
 // the write that begins the batch, and whoever sent that may have died in between.

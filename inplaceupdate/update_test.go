@@ -663,6 +663,27 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	checkDelivered(t, pod, repaired)
 }
 
+// TestGateOfAnUnreportedPod: scheduler and kubelet write to a new Pod, and would collide with a gate that nobody misses yet.
+// One that a start has closed is opened all the same.
+func TestGateOfAnUnreportedPod(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		closed bool
+	}{{"U-26 a new Pod", false}, {"U-26 closed by a start", true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate())
+			pod.Status.ContainerStatuses, pod.Status.Conditions = nil, nil
+			if tc.closed {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse}}
+			}
+			step := mustNext(t, newConfig(), pod, now)
+			if !step.Complete || step.Change.IsEmpty() == tc.closed {
+				t.Errorf("complete: %v, change: %+v", step.Complete, step.Change)
+			}
+		})
+	}
+}
+
 func TestGateAtTheEnd(t *testing.T) {
 	condition := func(status corev1.ConditionStatus, reason, message string) *corev1.PodCondition {
 		return &corev1.PodCondition{Type: gate, Status: status, Reason: reason, Message: message}

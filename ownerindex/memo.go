@@ -12,8 +12,8 @@ import (
 // A cache replaces an object that changes and never modifies it: as long as the pointer is the same, so is the object. T is a
 // pointer type, such as *corev1.Pod. The zero value is ready, and it is safe for concurrent use.
 //
-// Objects that a cache has replaced are held until the owner is asked about a few times more, at most a quarter of those that
-// it shows.
+// An object that the cache has replaced is held until its owner is asked about again, or for a while longer if there are many:
+// then at most a sixteenth as many as are shown. An event handler that calls Drop lets go of it at once.
 type Memo[T comparable, D any] struct {
 	mu     sync.Mutex
 	owners map[types.UID]*known[T, D]
@@ -48,7 +48,7 @@ func (m *Memo[T, D]) Of(owner types.UID, basis any, objects []T, work func(T) D)
 		}
 		out[i] = d
 	}
-	if len(k.of) > len(objects)+len(objects)/4 {
+	if len(k.of) > len(objects)+len(objects)/16 {
 		k.of = make(map[T]D, len(objects))
 		for i, object := range objects {
 			k.of[object] = out[i]
@@ -69,6 +69,20 @@ func (m *Memo[T, D]) known(owner types.UID) *known[T, D] {
 		m.owners[owner] = k
 	}
 	return k
+}
+
+// Drop forgets an object that the cache has replaced or lost, as an event handler is told. It is no mistake to drop one that
+// is not known, or that is still there.
+func (m *Memo[T, D]) Drop(owner types.UID, object T) {
+	m.mu.Lock()
+	k := m.owners[owner]
+	m.mu.Unlock()
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.of, object)
 }
 
 // Forget drops what is remembered for an owner, which is to be done when it is gone.

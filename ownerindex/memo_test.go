@@ -64,6 +64,15 @@ func TestMemo(t *testing.T) {
 			t.Errorf("%s: worked out (-want +got):\n%s", tt.name, diff)
 		}
 	}
+	asked = nil
+	memo.Drop("x", b)
+	memo.Drop("x", a) // not known
+	memo.Drop("z", b)
+	memo.Of("x", 2, []*corev1.Pod{b}, work)
+	memo.Of("y", 2, []*corev1.Pod{b}, work)
+	if diff := cmp.Diff([]string{"b"}, asked); diff != "" {
+		t.Errorf("worked out after it was dropped for one owner (-want +got):\n%s", diff)
+	}
 	memo.Forget("x")
 	memo.Forget("y")
 	if n := memo.Len(); n != 0 {
@@ -87,8 +96,8 @@ func TestMemoLetsGo(t *testing.T) {
 		pods[round%len(pods)] = newPod("default", "p", "x")
 		memo.Of("x", nil, pods, work)
 	}
-	// Of 600 objects 100 are shown, and at most a quarter of these may be held besides.
-	for deadline := time.Now().Add(10 * time.Second); len(collected) < 600-125-1; runtime.Gosched() {
+	// Of 600 objects 100 are shown, and at most a sixteenth of these may be held besides.
+	for deadline := time.Now().Add(10 * time.Second); len(collected) < 600-106-1; runtime.Gosched() {
 		runtime.GC()
 		if time.Now().After(deadline) {
 			t.Fatalf("only %d of 500 replaced objects are gone", len(collected))

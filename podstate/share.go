@@ -46,6 +46,9 @@ func shareSpec(spec, like *corev1.PodSpec) {
 	share(&spec.ReadinessGates, like.ReadinessGates)
 	share(&spec.NodeSelector, like.NodeSelector)
 	share(&spec.Affinity, like.Affinity)
+	for i := range min(len(spec.Volumes), len(like.Volumes)) {
+		share(&spec.Volumes[i].VolumeSource, like.Volumes[i].VolumeSource)
+	}
 	for _, containers := range [][2][]corev1.Container{{spec.Containers, like.Containers}, {spec.InitContainers, like.InitContainers}} {
 		for i := range min(len(containers[0]), len(containers[1])) {
 			c, other := &containers[0][i], &containers[1][i]

@@ -29,6 +29,9 @@ func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
 				Resources: corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()},
 			}},
 			Tolerations: []corev1.Toleration{{Key: "k"}},
+			Volumes: []corev1.Volume{{Name: "token-x1", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+			}}}},
 		},
 		Status: corev1.PodStatus{
 			Phase:             corev1.PodRunning,
@@ -76,6 +79,7 @@ func TestShare(t *testing.T) {
 		"more labels":        func(p *corev1.Pod) { p.Labels["zone"] = "z" },
 		"another owner":      func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api" },
 		"other conditions":   func(p *corev1.Pod) { p.Status.Conditions[0] = corev1.PodCondition{Type: "Other", Message: "m"} },
+		"another volume":     func(p *corev1.Pod) { p.Spec.Volumes[0].Projected.Sources[0].ServiceAccountToken.Path = "other" },
 		"another toleration": func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "v" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +100,7 @@ func TestShare(t *testing.T) {
 func TestSharer(t *testing.T) {
 	t.Parallel()
 	var sharer podstate.Sharer
-	first, second := decoded(t), decoded(t, func(p *corev1.Pod) { p.Name, p.Labels["instance"] = "web-b", "b" })
+	first, second := decoded(t), decoded(t, func(p *corev1.Pod) { p.Name, p.Labels["instance"], p.Spec.Volumes[0].Name = "web-b", "b", "token-x2" })
 	foreign := decoded(t, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	for _, pod := range []*corev1.Pod{first, second, foreign} {
 		if got, err := sharer.Transform(pod); err != nil || got != any(pod) || pod.ManagedFields != nil {
@@ -112,6 +116,7 @@ func TestSharer(t *testing.T) {
 		"owners":       &first.OwnerReferences[0] == &second.OwnerReferences[0],
 		"env":          &first.Spec.Containers[0].Env[0] == &second.Spec.Containers[0].Env[0],
 		"images":       unsafe.StringData(first.Spec.Containers[0].Image) == unsafe.StringData(second.Spec.Containers[0].Image),
+		"volumes":      first.Spec.Volumes[0].Projected == second.Spec.Volumes[0].Projected,
 		"reasons":      unsafe.StringData(first.Status.Conditions[0].Reason) == unsafe.StringData(second.Status.Conditions[0].Reason),
 	} {
 		if !same {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 	"github.com/workloadkit/workloadkit/slowstart"
 )
 
@@ -264,7 +265,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, settleEvery); err != nil {
+		if err := sleep.For(ctx, settleEvery); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/workloadkit/workloadkit/examples/internal/child"
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // podOf is a Pod that runs a template, ready or not.
@@ -167,19 +169,15 @@ func TestReadCRDs(t *testing.T) {
 func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 	// The shell's child allocates and counts; the shell itself waits.
 	cmd := exec.Command("sh", "-c", `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo done; sleep 60' & wait`)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	started, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(p.done)
-	}()
+	p := &process{Process: started}
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +200,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the CPU of a process that has ended is read without an error")
 		}
-		if err := pause(t.Context(), 10*time.Millisecond); err != nil {
+		if err := sleep.For(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

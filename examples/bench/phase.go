@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // phase is one piece of work that is measured by itself.
@@ -69,7 +70,7 @@ func (s shape) with(c change, n int) shape {
 
 // idle watches a manager that has nothing to do.
 func idle(ctx context.Context, b *bench, _ *figure) error {
-	return pause(ctx, b.o.noChange)
+	return sleep.For(ctx, b.o.noChange)
 }
 
 // passInterval is longer than a pass takes, so that two are never made one.
@@ -92,7 +93,7 @@ func forcePasses(ctx context.Context, b *bench, f *figure) error {
 		if err := b.annotate(ctx, b.objects[i%len(b.objects)], i); err != nil {
 			return err
 		}
-		if err := pause(ctx, passInterval); err != nil {
+		if err := sleep.For(ctx, passInterval); err != nil {
 			return err
 		}
 	}
@@ -105,16 +106,4 @@ func forcePasses(ctx context.Context, b *bench, f *figure) error {
 	now, err := scrape(ctx, b.o.metrics)
 	f.ReconcileMilliseconds = now.milliseconds(reconciled)
 	return err
-}
-
-// pause waits, or returns the cause when ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	}
 }

@@ -12,15 +12,17 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/workloadkit/workloadkit/examples/internal/child"
 )
 
 const stopGrace = 10 * time.Second
 
 // process is the manager under measurement with its children, in a process group of its own.
 type process struct {
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{} // closed when the leader of the group has ended
+	*child.Process
+
+	name, log string
 }
 
 // startManager runs the manager on the API server of the kubeconfig until stop.
@@ -37,18 +39,13 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
 	cmd := exec.Command(o.manager, append([]string{"--kubeconfig", kubeconfig}, o.managerArgs...)...)
 	cmd.Stdout, cmd.Stderr = file, file
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// No webhook configurations are installed; the server is kept off the machine's other addresses and a fixed port.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting the manager %s: %w", o.manager, err)
+	p, err := child.Start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("starting the manager: %w", err)
 	}
-	p := &process{cmd: cmd, log: log, done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // the state of the process says it
-		close(p.done)
-	}()
-	return p, nil
+	return &process{Process: p, name: o.manager, log: log}, nil
 }
 
 func freePort(ctx context.Context) (int, error) {
@@ -64,8 +61,8 @@ func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-p.done:
-		return fmt.Errorf("the manager %s ended by itself (%s); end of its log:\n%s", p.cmd.Path, p.cmd.ProcessState, p.tail())
+	case <-p.Done():
+		return fmt.Errorf("the manager %s ended by itself (%s); end of its log:\n%s", p.name, p.State(), p.tail())
 	}
 }
 
@@ -79,17 +76,8 @@ func (p *process) tail() string {
 	return string(raw[max(0, len(raw)-enough):])
 }
 
-// stop ends the process group, by force if it takes too long.
-func (p *process) stop() {
-	group := -p.cmd.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(stopGrace):
-	}
-	_ = syscall.Kill(group, syscall.SIGKILL)
-	<-p.done
-}
+// stop ends the manager, by force if it takes too long.
+func (p *process) stop() { p.Stop(syscall.SIGTERM, stopGrace) }
 
 // cpu returns the seconds of CPU that the group has used so far, those of children that have ended included.
 func (p *process) cpu() (seconds float64, err error) {
@@ -139,7 +127,7 @@ func (p *process) each(visit func(dir string, stat []string) error) error {
 	if err != nil {
 		return err
 	}
-	group, found := strconv.Itoa(p.cmd.Process.Pid), false
+	group, found := strconv.Itoa(p.ID()), false
 	for _, dir := range dirs {
 		raw, err := os.ReadFile(filepath.Join(dir, "stat"))
 		if err != nil {

@@ -21,8 +21,12 @@
 //
 // # Failures
 //
-// A schedule depends on its seed alone, as long as the controllers do: [Replay] tests that. One that fails is played again without most of its steps and faults for as long as
-// it breaks the same rule; what is left is printed step by step, with the command that plays it.
+// A schedule depends on its seed alone, as long as the controllers do: [Replay] tests that. What stands against it is the order
+// of a map, a random number, and goroutines of a runnable that race for who is seen first; these had better fill an inbox that
+// is emptied as a whole than hand over one thing at a time.
+//
+// A schedule that fails is played again without most of its steps and faults for as long as it breaks the same rule; what is
+// left is printed step by step, with the command that plays it.
 //
 // # Settings
 //

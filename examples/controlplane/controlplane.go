@@ -15,6 +15,11 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/workloadkit/workloadkit/examples/internal/child"
+	"github.com/workloadkit/workloadkit/examples/internal/filelock"
+	"github.com/workloadkit/workloadkit/examples/internal/progress"
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // NoNodes is the value of Options.Nodes that asks for a cluster without simulated Nodes, for instance to join real ones.
@@ -84,7 +89,7 @@ type ControlPlane struct {
 	unlock func()
 
 	mu       sync.Mutex
-	running  map[string]*process
+	running  map[string]*child.Process
 	died     chan struct{}
 	dead     error // valid once died is closed
 	stopOnce sync.Once
@@ -114,7 +119,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	for attempt := 1; ; attempt++ {
 		cp := &ControlPlane{
 			opts: opts, layout: l, paths: paths, unlock: unlock,
-			running: map[string]*process{}, died: make(chan struct{}),
+			running: map[string]*child.Process{}, died: make(chan struct{}),
 		}
 		err := cp.start(ctx)
 		if err == nil {
@@ -132,26 +137,26 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 
 // takeLocks keeps others out of the directory and the audit log.
 func takeLocks(l layout, auditLog string) (unlock func(), err error) {
-	unlockDir, err := tryLock(l.lock())
-	if errors.Is(err, errLocked) {
+	unlockDir, err := filelock.Try(l.lock())
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("another one runs in %s: stop it or choose another directory", l.dir)
 	}
 	if err != nil || auditLog == "" {
 		return unlockDir, err
 	}
-	unlockLog, err := tryLock(auditLog)
+	unlockLog, err := filelock.Try(auditLog)
 	if err == nil {
 		return func() { unlockLog(); unlockDir() }, nil
 	}
 	unlockDir()
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, fmt.Errorf("another one writes the audit log %s: choose another file", auditLog)
 	}
 	return nil, err
 }
 
 func (c *ControlPlane) start(ctx context.Context) error {
-	progress := newProgress(c.opts.Progress)
+	report := progress.New(c.opts.Progress)
 	if err := removeLeftovers(c.layout, c.opts.AuditLog); err != nil {
 		return err
 	}
@@ -174,7 +179,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
-	return progress.during("starting the control plane", func() error {
+	return report.During("starting the control plane", func() error {
 		if err := c.run("etcd"); err != nil {
 			return err
 		}
@@ -313,7 +318,7 @@ func (c *ControlPlane) run(name string) error {
 		// The simulation trades memory for time, which belongs to what is tested.
 		cmd.Env = append(os.Environ(), "GOGC=400")
 	}
-	p, err := spawn(cmd)
+	p, err := child.Start(cmd)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
@@ -323,15 +328,15 @@ func (c *ControlPlane) run(name string) error {
 }
 
 // watch notes the death of a component that nobody asked to end.
-func (c *ControlPlane) watch(name string, p *process) {
-	<-p.done
+func (c *ControlPlane) watch(name string, p *child.Process) {
+	<-p.Done()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running[name] != p {
 		return
 	}
 	log := c.layout.log(name)
-	c.failLocked(fmt.Errorf("%s died: %w; the end of %s:\n%s", name, p.err, log, tail(log)))
+	c.failLocked(fmt.Errorf("%s died: %w; the end of %s:\n%s", name, p.Err(), log, tail(log)))
 }
 
 func (c *ControlPlane) fail(err error) {
@@ -356,7 +361,7 @@ func (c *ControlPlane) end(name string, grace time.Duration) {
 	delete(c.running, name)
 	c.mu.Unlock()
 	if p != nil {
-		p.stop(syscall.SIGTERM, grace)
+		p.Stop(syscall.SIGTERM, grace)
 	}
 }
 
@@ -379,8 +384,8 @@ func (c *ControlPlane) signalAll(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.running {
-		if !p.exited() {
-			_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+		if !p.Ended() {
+			p.Signal(sig)
 		}
 	}
 }
@@ -397,7 +402,7 @@ func (c *ControlPlane) await(ctx context.Context, check func(context.Context) er
 			return c.dead
 		default:
 		}
-		if cause := pause(ctx, pollInterval); cause != nil {
+		if cause := sleep.For(ctx, pollInterval); cause != nil {
 			return fmt.Errorf("%w: %w", cause, err)
 		}
 	}

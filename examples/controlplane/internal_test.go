@@ -1,12 +1,8 @@
 package controlplane
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/workloadkit/workloadkit/examples/internal/bundle"
+	"github.com/workloadkit/workloadkit/examples/internal/child"
 )
 
 func TestEmbeddedModuleIsCurrent(t *testing.T) {
@@ -82,66 +77,15 @@ func TestBinaryInterrupted(t *testing.T) {
 }
 
 // A command's own children end with it, even one that ignores the polite signal, as background jobs of a shell do.
-func TestRunGroupStopsGrandchildren(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
-	cmd := exec.Command("sh", "-c", "sleep 600 & echo $!; wait")
-	cmd.Stdout = in
-	done := make(chan error, 1)
-	go func() { done <- runGroup(ctx, cmd) }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
-	_ = in.Close()
-	// The pipe closes when nobody is left to write to it.
-	if _, err := out.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("process %s is alive: read: %v", strings.TrimSpace(line), err)
-	}
-}
-
-func TestLock(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := tryLock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tryLock(path); !errors.Is(err, errLocked) {
-		t.Fatalf("second lock: %v, want %v", err, errLocked)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err = waitLock(ctx, path, cancel)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("wait that is interrupted: %v, want %v", err, context.Canceled)
-	}
-	unlock()
-	unlock, err = waitLock(t.Context(), path, func() { t.Error("waited for a free lock") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-}
-
 // Only the very process that was recorded is killed, not another that has its number now.
 func TestKillRecorded(t *testing.T) {
 	t.Parallel()
-	p, err := spawn(exec.Command("sleep", "600"))
+	p, err := child.Start(exec.Command("sleep", "600"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop(syscall.SIGKILL, time.Second)
-	pid := p.cmd.Process.Pid
+	defer p.Stop(syscall.SIGKILL, time.Second)
+	pid := p.ID()
 	id, err := identity(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -149,28 +93,11 @@ func TestKillRecorded(t *testing.T) {
 	if err := (recorded{Name: "sleep", PID: pid, Identity: "1 /bin/other"}).kill(); err != nil {
 		t.Fatal(err)
 	}
-	if p.exited() {
+	if p.Ended() {
 		t.Fatal("a process with another identity was killed")
 	}
 	if err := (recorded{Name: "sleep", PID: pid, Identity: id}).kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-p.done
-}
-
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	fail := errors.New("broken")
-	p := newProgress(&out)
-	if err := p.during("building etcd (1/2)", func() error { return nil }); err != nil {
-		t.Error(err)
-	}
-	if err := p.during("building kwok (2/2)", func() error { return fail }); !errors.Is(err, fail) {
-		t.Errorf("error %v, want %v", err, fail)
-	}
-	const want = "building etcd (1/2) ...\nbuilding etcd (1/2) done in 0 s\nbuilding kwok (2/2) ...\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
-	}
+	<-p.Done()
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/workloadkit/workloadkit/examples/internal/child"
 )
 
 // recorded is a process as an earlier run wrote it down.
@@ -18,10 +20,10 @@ type recorded struct {
 	Identity string `json:"identity"`
 }
 
-func writeRecord(l layout, running map[string]*process) error {
+func writeRecord(l layout, running map[string]*child.Process) error {
 	var all []recorded
 	for name, p := range running {
-		pid := p.cmd.Process.Pid
+		pid := p.ID()
 		// A process that cannot be identified has died already.
 		if id, err := identity(pid); err == nil {
 			all = append(all, recorded{Name: name, PID: pid, Identity: id})

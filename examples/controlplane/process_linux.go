@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 )
-
-func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // identity tells a process from a later one that was given the same number: its start time in ticks since boot, and its
 // program.

@@ -7,11 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 )
-
-// dieWithParent does nothing: only Linux has the signal. What a killed run leaves is cleaned up by the next.
-func dieWithParent(*syscall.SysProcAttr) {}
 
 // identity tells a process from a later one that was given the same number: its start time and its program.
 func identity(pid int) (string, error) {

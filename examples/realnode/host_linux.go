@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 const cgroups = "/sys/fs/cgroup"
@@ -88,7 +90,7 @@ func removeCgroups(ctx context.Context) error {
 				break
 			}
 			// A killed process leaves its cgroup a moment later.
-			if cause := pause(ctx); cause != nil {
+			if cause := sleep.For(ctx, pollInterval); cause != nil {
 				return fmt.Errorf("remove the cgroup %s of the node: %w", root, errors.Join(err, cause))
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +22,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/internal/child"
+	"github.com/workloadkit/workloadkit/examples/internal/filelock"
+	"github.com/workloadkit/workloadkit/examples/internal/gobuild"
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 const (
@@ -50,7 +53,7 @@ type Node struct {
 	layout   layout
 	registry *registry
 	unlock   func()
-	process  *process
+	process  *child.Process
 	stopOnce sync.Once
 	stopErr  error
 }
@@ -75,7 +78,7 @@ func Start(ctx context.Context, opts Options) (*Node, error) {
 		return nil, fmt.Errorf("start real node: %w", err)
 	}
 	dir := filepath.Join(os.TempDir(), "workloadkit-node")
-	unlock, err := tryLock(dir + ".lock")
+	unlock, err := filelock.Try(dir + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("start real node: another one runs on this machine: %w", err)
 	}
@@ -147,11 +150,11 @@ func (n *Node) awaitReady(ctx context.Context, client kubernetes.Interface) erro
 			return nil
 		}
 		select {
-		case <-n.process.done:
-			return fmt.Errorf("process 1 ended: %w", n.process.err)
+		case <-n.process.Done():
+			return fmt.Errorf("process 1 ended: %w", n.process.Err())
 		default:
 		}
-		if cause := pause(ctx); cause != nil {
+		if cause := sleep.For(ctx, pollInterval); cause != nil {
 			return fmt.Errorf("wait for the node: %w", errors.Join(err, cause))
 		}
 	}
@@ -204,7 +207,7 @@ func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error
 func (n *Node) Stop(ctx context.Context) error {
 	n.stopOnce.Do(func() {
 		if n.process != nil {
-			n.process.kill()
+			n.process.Stop(syscall.SIGKILL, stopGrace) // and with process 1 all of its namespace
 		}
 		if n.registry != nil {
 			n.registry.close()
@@ -230,22 +233,14 @@ func (n *Node) logTails() string {
 	var out strings.Builder
 	for _, name := range []string{"nodeinit", "containerd", "kubelet"} {
 		if data, err := os.ReadFile(filepath.Join(n.layout.logs(), name+".log")); err == nil {
-			fmt.Fprintf(&out, "\n--- the end of the log of %s:\n%s", name, lastLines(string(data)))
+			fmt.Fprintf(&out, "\n--- the end of the log of %s:\n%s", name, gobuild.LastLines(string(data), 20))
 		}
 	}
 	return out.String()
 }
 
-// process is process 1 of the Node.
-type process struct {
-	pid  int
-	done chan struct{}
-	err  error // valid once done is closed
-}
-
-// spawn starts process 1. The kernel's parent-death signal is bound to the thread that forks, so the goroutine that starts
-// the child keeps its thread until the child is gone.
-func (n *Node) spawn() (*process, error) {
+// spawn starts process 1.
+func (n *Node) spawn() (*child.Process, error) {
 	log, err := os.Create(filepath.Join(n.layout.logs(), "nodeinit.log"))
 	if err != nil {
 		return nil, fmt.Errorf("start the node: %w", err)
@@ -256,35 +251,10 @@ func (n *Node) spawn() (*process, error) {
 	cmd.Dir = n.layout.dir
 	cmd.Env = append(os.Environ(), "PATH="+n.layout.binaries+":"+os.Getenv("PATH"))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL, Setpgid: true,
-	}
-	p := &process{done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = cmd.Wait()
-			close(p.done)
-		}
-	}()
-	if err := <-started; err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	p, err := child.Start(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("start the node: %w", err)
 	}
-	p.pid = cmd.Process.Pid
 	return p, nil
-}
-
-// kill ends process 1 and with it all processes of its namespace.
-func (p *process) kill() {
-	select {
-	case <-p.done:
-		return
-	default:
-	}
-	_ = syscall.Kill(p.pid, syscall.SIGKILL)
-	<-p.done
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // requestTime is how long the test program works on a request of the load.
@@ -93,25 +95,15 @@ func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 		address := targets.next()
 		if address == "" {
 			count.add(errors.New("no endpoint is ready"))
-			pause(ctx)
+			_ = sleep.For(ctx, requestTime)
 			continue
 		}
 		// A request that was begun is finished, or stopping would count as a loss.
 		err := send(context.WithoutCancel(ctx), httpClient, address)
 		count.add(err)
 		if err != nil {
-			pause(ctx)
+			_ = sleep.For(ctx, requestTime) // or a client that is refused at once asks more often than the others
 		}
-	}
-}
-
-// pause keeps a client that is refused at once from asking more often than the others.
-func pause(ctx context.Context) {
-	timer := time.NewTimer(requestTime)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -55,11 +55,13 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return fmt.Errorf("adding controller cloneset: %w", err)
 	}
-	owned := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+	isOwned := func(obj client.Object) bool {
 		ref := metav1.GetControllerOfNoCopy(obj)
 		return ref != nil && ref.Kind == gk.Kind
-	})
-	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.forgetPod(e.Object.GetUID()); return false }
+	}
+	owned := predicate.NewPredicateFuncs(isOwned)
+	owned.UpdateFunc = func(e event.UpdateEvent) bool { r.dropFacts(e.ObjectOld); return isOwned(e.ObjectNew) }
+	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.dropFacts(e.Object); r.forgetPod(e.Object.GetUID()); return false }
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).
@@ -83,6 +85,14 @@ func (r *Reconciler) queueOptions(workers int) controller.Options {
 func (r *Reconciler) forget(owner types.UID) {
 	r.client.Forget(owner)
 	r.facts.Forget(owner)
+}
+
+// dropFacts lets go of a Pod as it was, which would stay in memory until the next pass over its CloneSet otherwise.
+func (r *Reconciler) dropFacts(obj client.Object) {
+	pod, ok := obj.(*corev1.Pod)
+	if ref := metav1.GetControllerOfNoCopy(obj); ok && ref != nil {
+		r.facts.Drop(ref.UID, pod)
+	}
 }
 
 // forgetPod drops what is kept about a Pod that is gone.

@@ -1,0 +1,116 @@
+// Package child runs programs that do not outlive this one, whatever ends it.
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Process is a running program with all that it starts, in a process group of its own. It is safe for concurrent use.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// Start starts the command. On Linux the kernel kills it when this process dies; elsewhere it lives on.
+//
+// The kernel's parent-death signal is bound to the thread that forks, not to the process, so the goroutine that starts the
+// program keeps its thread until that is gone.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	dieWithParent(cmd.SysProcAttr)
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// Run runs a command to its end. When ctx ends first, the whole group is interrupted: the go command, for one, has compilers
+// for children.
+func Run(ctx context.Context, cmd *exec.Cmd) error {
+	p, err := Start(cmd)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		p.Stop(syscall.SIGINT, 5*time.Second)
+		return errors.Join(context.Cause(ctx), p.err)
+	}
+}
+
+// ID is the number of the program and of its group.
+func (p *Process) ID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the program has ended. What it has started may still run.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is an *exec.ExitError when the program has ended with a failure or by a signal, and nil before.
+func (p *Process) Err() error {
+	if !p.Ended() {
+		return nil
+	}
+	return p.err
+}
+
+// State says how the program ended, such as "exit status 0" or "signal: killed".
+func (p *Process) State() string {
+	if !p.Ended() {
+		return "running"
+	}
+	return p.cmd.ProcessState.String()
+}
+
+// Ended reports whether the program has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal to the whole group.
+func (p *Process) Signal(sig syscall.Signal) { _ = syscall.Kill(-p.ID(), sig) }
+
+// Stop signals the whole group, kills what is left of it after the grace period, and returns when the program is gone.
+func (p *Process) Stop(sig syscall.Signal, grace time.Duration) {
+	if p.Ended() {
+		return
+	}
+	p.Signal(sig)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	// The program may have gone before what it has started.
+	p.Signal(syscall.SIGKILL)
+	<-p.done
+}

@@ -1,0 +1,58 @@
+// Package progress tells whoever waits what takes long.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Progress writes lines, with one live line where the writer is a terminal. Make one with New.
+type Progress struct {
+	w        io.Writer
+	terminal bool
+}
+
+// New returns a Progress that writes to w; nil stands for nowhere.
+func New(w io.Writer) Progress {
+	if w == nil {
+		return Progress{w: io.Discard}
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return Progress{w: w}
+	}
+	info, err := f.Stat()
+	return Progress{w: w, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+}
+
+// Line writes a line.
+func (p Progress) Line(text string) { fmt.Fprintln(p.w, text) }
+
+// During runs f and reports it under the label with the seconds it takes.
+func (p Progress) During(label string, f func() error) error {
+	start := time.Now()
+	seconds := func() int { return int(time.Since(start).Round(time.Second).Seconds()) }
+	if !p.terminal {
+		p.Line(label + " ...")
+		err := f()
+		if err == nil {
+			fmt.Fprintf(p.w, "%s done in %d s\n", label, seconds())
+		}
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		fmt.Fprintf(p.w, "\r%s ... %d s", label, seconds())
+		select {
+		case err := <-done:
+			fmt.Fprintf(p.w, "\r%s ... %d s\n", label, seconds())
+			return err
+		case <-tick.C:
+		}
+	}
+}

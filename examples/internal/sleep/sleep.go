@@ -1,0 +1,19 @@
+// Package sleep lets a goroutine wait for time to pass without outliving its context.
+package sleep
+
+import (
+	"context"
+	"time"
+)
+
+// For waits, or returns the context's cause when that ends first.
+func For(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
