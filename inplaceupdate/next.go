@@ -60,15 +60,12 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 		}
 	}
 	gate := podstate.Condition(pod, c.Keys.Gate)
-	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(gate) && (gate != nil || isReported(pod)) {
+	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(gate) && (gate != nil || podstate.IsReported(pod)) {
 		step.Change.UID, step.Change.ResourceVersion = pod.UID, pod.ResourceVersion
 		step.Change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}}
 	}
 	return step, nil
 }
-
-// isReported tells whether the Pod's node has said anything of its containers.
-func isReported(pod *corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }
 
 // unsent returns the resources that the current batch gives and that the Pod's spec does not have: pods/resize comes after
 // the write that begins the batch, and whoever sent that may have died in between.

@@ -23,6 +23,10 @@ func IsActive(pod *corev1.Pod) bool {
 // IsScheduled reports whether the Pod is assigned to a node.
 func IsScheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
+// IsReported reports whether the Pod's node has said anything of its containers, in whatever state they are. Until then
+// scheduler and kubelet are about to write the Pod, and a status written by others collides with theirs.
+func IsReported(pod *corev1.Pod) bool { return len(pod.Status.ContainerStatuses) > 0 }
+
 // IsReady reports whether the Pod runs and its Ready condition is True.
 func IsReady(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && IsTrue(pod, corev1.PodReady)

@@ -87,6 +87,31 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
+func TestIsReported(t *testing.T) {
+	scheduled := corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+	}}
+	setUp := *scheduled.DeepCopy()
+	setUp.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "app", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+	}}
+	for _, tc := range []struct {
+		name string
+		pod  corev1.Pod
+		want bool
+	}{
+		{"nobody has seen it", corev1.Pod{}, false},
+		{"the scheduler alone has written", scheduled, false},
+		{"the kubelet sets it up", setUp, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := podstate.IsReported(&tc.pod); got != tc.want {
+				t.Errorf("IsReported = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestGates(t *testing.T) {
 	const gate = "example.com/Gate"
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: gate}}}}

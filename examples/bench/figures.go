@@ -12,7 +12,14 @@ import (
 type result struct {
 	Setup   setup    `json:"setup"`
 	Machine machine  `json:"machine"`
+	Pace    pace     `json:"paceSeconds"`
 	Phases  []figure `json:"phases"`
+}
+
+// pace is how fast the machine was: the seconds of the yardstick before the first phase and after the last.
+type pace struct {
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
 }
 
 // setup says what was run.

@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
 
-// machine describes where a run was made, without its name.
+// machine describes where a run was made, without its name, and stays the same from run to run.
 type machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
@@ -34,6 +38,27 @@ func thisMachine() machine {
 
 func (m machine) String() string {
 	return fmt.Sprintf("%d cores (%s), %.0f GiB, %s, %s", m.Cores, m.CPU, m.Gibibytes, m.System, m.Go)
+}
+
+// sorted is how many numbers each core sorts for the yardstick.
+const sorted = 2_000_000
+
+// yardstick returns the seconds that every core takes to sort the same numbers, all at once. A shared machine is not equally
+// fast all the time, and figures of two runs compare as far as this does.
+func yardstick() float64 {
+	begin := time.Now()
+	var cores sync.WaitGroup
+	for range runtime.NumCPU() {
+		cores.Go(func() {
+			numbers, random := make([]uint64, sorted), rand.NewPCG(1, 2)
+			for i := range numbers {
+				numbers[i] = random.Uint64()
+			}
+			slices.Sort(numbers)
+		})
+	}
+	cores.Wait()
+	return time.Since(begin).Seconds()
 }
 
 // valueOf returns the value of the first line of a file that begins with the key; empty if there is none.

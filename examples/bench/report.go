@@ -69,6 +69,7 @@ func report(runs map[string]result) string {
 		}
 	}
 	reportGrowth(write, growingRuns(runs))
+	reportPace(write, runs)
 	return out.String()
 }
 
@@ -152,6 +153,19 @@ func reportGrowth(write writer, growing []result) {
 	writeTable(write, []string{
 		"Pods", "reconcile ms", "for 1,000 Pods", "pass, CPU ms", "MiB in place", "MiB at most", "in place s", "for 1,000 Pods", "CPU s", "for 1,000 Pods",
 	}, rows)
+}
+
+// reportPace tells a slow machine from a slow manager.
+func reportPace(write writer, runs map[string]result) {
+	write("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
+		"They are what it took to sort %s numbers on each core at once, with nothing else to do.\n\n", thousands(sorted))
+	var rows [][]string
+	for _, e := range experiments() {
+		if r, ok := runs[e.name]; ok {
+			rows = append(rows, []string{e.name, fmt.Sprintf("%.2f", r.Pace.Before), fmt.Sprintf("%.2f", r.Pace.After)})
+		}
+	}
+	writeTable(write, []string{"run", "s before it", "s after it"}, rows)
 }
 
 // phase returns the figures of a phase, zero if it was not run.

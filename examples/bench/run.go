@@ -75,8 +75,9 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 			}
 		}()
 	}
-	r = result{Setup: setupOf(o), Machine: thisMachine()}
+	r = result{Setup: setupOf(o), Machine: thisMachine(), Pace: pace{Before: yardstick()}}
 	if r.Phases, pictures, err = b.run(ctx); err == nil {
+		r.Pace.After = yardstick()
 		return r, pictures, nil
 	}
 	if ctx.Err() != nil {

@@ -114,7 +114,8 @@ func plural(n int, noun string) string {
 
 // print writes the figures for a terminal.
 func (r result) print(out io.Writer) {
-	fmt.Fprintf(out, "%s\non %s\n\n", r.Setup, r.Machine)
+	fmt.Fprintf(out, "%s\non %s\nwhich sorted %s numbers on each core within %.2f s before and %.2f s after\n\n",
+		r.Setup, r.Machine, thousands(sorted), r.Pace.Before, r.Pace.After)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	writeRow(w, summaryHeader())
 	for _, f := range r.Phases {

@@ -183,7 +183,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 }
 
 // filled returns informers that will show the objects.
-func filled(b *testing.B, objects ...client.Object) informers {
+func filled(b testing.TB, objects ...client.Object) informers {
 	b.Helper()
 	out := informers{byType: map[reflect.Type]toolscache.SharedIndexInformer{}}
 	for _, obj := range []client.Object{&v1beta1.CloneSet{}, &corev1.Pod{}, &appsv1.ControllerRevision{}, &corev1.PersistentVolumeClaim{}} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,8 +57,9 @@ type Options struct {
 	Workers int
 	// PodWorkers is how many Pods are finished side by side; 0 means 16.
 	PodWorkers int
-	// Calls is how many Pods of one CloneSet are written to side by side; 0 means 5. More would not start more Pods a second,
-	// as long as the API server is what they wait for, but keep each out of service for longer: 8 add half to that time.
+	// Calls is how many Pods are written to side by side; 0 means 5. CloneSets that are reconciled at the same time share
+	// them, and each has two at least. More would not start more Pods a second, as long as the API server is what they wait
+	// for, but keep each out of service for longer: 8 add half to that time.
 	Calls int
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
@@ -87,7 +89,9 @@ type Reconciler struct {
 	decoder *revision.Decoder
 	// busy holds the UIDs of the Pods that one of the two loops is working on: finishing must not open the gate that
 	// starting has just closed.
-	busy     sync.Map
+	busy sync.Map
+	// writers is how many CloneSets have Pods written to at the moment.
+	writers  atomic.Int32
 	refusals podapply.Refusals
 }
 

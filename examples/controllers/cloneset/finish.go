@@ -143,7 +143,7 @@ func isNew(pod *corev1.Pod) bool {
 func settling(pod *corev1.Pod, now time.Time) time.Duration {
 	scheduled := podstate.Condition(pod, corev1.PodScheduled)
 	switch {
-	case !podstate.IsScheduled(pod), len(pod.Status.ContainerStatuses) == 0: // inplaceupdate.Next waits for both
+	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // nor would inplaceupdate.Next open the gate
 		return -1
 	case podstate.IsTrue(pod, corev1.ContainersReady), scheduled == nil:
 		return 0

@@ -55,16 +55,9 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return fmt.Errorf("adding controller cloneset: %w", err)
 	}
-	isOwned := func(obj client.Object) bool {
-		ref := metav1.GetControllerOfNoCopy(obj)
-		return ref != nil && ref.Kind == gk.Kind
-	}
-	owned := predicate.NewPredicateFuncs(isOwned)
-	owned.UpdateFunc = func(e event.UpdateEvent) bool { r.dropFacts(e.ObjectOld); return isOwned(e.ObjectNew) }
-	owned.DeleteFunc = func(e event.DeleteEvent) bool { r.dropFacts(e.Object); r.forgetPod(e.Object.GetUID()); return false }
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
-		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(owned)).
+		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.podEvents())).
 		WithOptions(r.queueOptions(r.options.PodWorkers)).
 		Complete(&Finisher{r})
 	if err != nil {
@@ -79,6 +72,19 @@ func (r *Reconciler) queueOptions(workers int) controller.Options {
 		out.RateLimiter = r.options.RateLimiter()
 	}
 	return out
+}
+
+// podEvents lets the events of the CloneSets' Pods through to the Finisher, but for deletions, and lets go of what they have
+// made obsolete.
+func (r *Reconciler) podEvents() predicate.Predicate {
+	isOwned := func(obj client.Object) bool {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		return ref != nil && ref.Kind == kind().Kind
+	}
+	events := predicate.NewPredicateFuncs(isOwned)
+	events.UpdateFunc = func(e event.UpdateEvent) bool { r.dropFacts(e.ObjectOld); return isOwned(e.ObjectNew) }
+	events.DeleteFunc = func(e event.DeleteEvent) bool { r.dropFacts(e.Object); r.forgetPod(e.Object.GetUID()); return false }
+	return events
 }
 
 // forget drops what is kept about a CloneSet that is gone.

@@ -271,9 +271,11 @@ func (r *Reconciler) each(ctx context.Context, v *view, pods []*corev1.Pod, do f
 		pods = pods[:podsPerPass]
 		v.again.Store(true)
 	}
+	calls := max(r.options.Calls/int(r.writers.Add(1)), 2)
+	defer r.writers.Add(-1)
 	var mu sync.Mutex
 	var errs []error
-	workqueue.ParallelizeUntil(ctx, min(r.options.Calls, len(pods)), len(pods), func(i int) {
+	workqueue.ParallelizeUntil(ctx, min(calls, len(pods)), len(pods), func(i int) {
 		did, err := do(ctx, pods[i])
 		mu.Lock()
 		defer mu.Unlock()

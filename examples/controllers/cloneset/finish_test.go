@@ -1,0 +1,116 @@
+package cloneset
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/podpatch"
+)
+
+var scheduledAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// newPod is a Pod as the controller created it, after what happened to it since.
+func newPod(since ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-abcde", UID: "u", ResourceVersion: "7",
+			Labels: map[string]string{
+				apps.LabelRevision: "web-6d5f8b", apps.LabelPodTemplateHash: "6d5f8b", apps.LabelLifecycleState: apps.LifecyclePreparingNormal,
+			},
+		},
+		Spec: corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "app"}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	for _, f := range since {
+		f(pod)
+	}
+	return pod
+}
+
+func owned(cs *v1beta1.CloneSet) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.OwnerReferences = []metav1.OwnerReference{ownerReference(cs)} }
+}
+
+func scheduled(pod *corev1.Pod) {
+	pod.Spec.NodeName = "node-1"
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(scheduledAt),
+	})
+}
+
+func reported(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}}
+}
+
+func containersReady(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue})
+}
+
+// TestNewPod holds when a new Pod is written to: once, with its gate and its labels together, and not while scheduler and
+// kubelet are about to write it (C-49, U-24, L-7). A label that went ahead of the gate would be a write of its own.
+func TestNewPod(t *testing.T) {
+	const once = "status: Normal, [InPlaceUpdateReady=True]"
+	for _, tc := range []struct {
+		name  string
+		pod   *corev1.Pod
+		after time.Duration // since it was scheduled
+		want  []string
+		again time.Duration
+	}{
+		{"no node yet", newPod(), 0, nil, 0},
+		{"just scheduled", newPod(scheduled), 0, nil, 0},
+		{"its node has said nothing for long", newPod(scheduled), time.Hour, nil, 0},
+		{"being set up", newPod(scheduled, reported), 4 * time.Second, nil, 6 * time.Second},
+		{"set up for as long as one waits", newPod(scheduled, reported), settleTime, []string{once}, 0},
+		{"its containers are ready", newPod(scheduled, reported, containersReady), time.Second, []string{once}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &Finisher{&Reconciler{inPlace: kruise.InPlace(apps.DefaultGates(), false)}}
+			now := metav1.NewTime(scheduledAt.Add(tc.after))
+			changes, again, err := f.decide(tc.pod, &v1beta1.CloneSet{}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patches, err := podpatch.Merge(tc.pod, now, changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var requests []string
+			for _, request := range patches.Requests {
+				requests = append(requests, said(t, request))
+			}
+			if diff := cmp.Diff(tc.want, requests); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+			if again != tc.again {
+				t.Errorf("looks again after %v, want %v", again, tc.again)
+			}
+		})
+	}
+}
+
+// said is the subresource of a request, the lifecycle state and the conditions that it writes.
+func said(t *testing.T, request podpatch.Patch) string {
+	t.Helper()
+	var pod corev1.Pod
+	if err := json.Unmarshal(request.Body, &pod); err != nil {
+		t.Fatal(err)
+	}
+	var conditions []string
+	for _, c := range pod.Status.Conditions {
+		conditions = append(conditions, string(c.Type)+"="+string(c.Status))
+	}
+	return fmt.Sprintf("%s: %s, %v", request.Subresource, pod.Labels[apps.LabelLifecycleState], conditions)
+}
