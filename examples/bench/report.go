@@ -69,6 +69,7 @@ func report(runs map[string]result) string {
 		}
 	}
 	reportGrowth(write, growingRuns(runs))
+	reportRepeats(write, runs)
 	reportPace(write, runs)
 	return out.String()
 }
@@ -153,6 +154,30 @@ func reportGrowth(write writer, growing []result) {
 	writeTable(write, []string{
 		"Pods", "reconcile ms", "for 1,000 Pods", "pass, CPU ms", "MiB in place", "MiB at most", "in place s", "for 1,000 Pods", "CPU s", "for 1,000 Pods",
 	}, rows)
+}
+
+// reportRepeats shows how far apart runs of the same are.
+func reportRepeats(write writer, runs map[string]result) {
+	names := []string{sizeRun(1000)}
+	for i := range repeats {
+		names = append(names, repeatRun(i))
+	}
+	var rows [][]string
+	for _, name := range names {
+		f := runs[name].phase("in-place")
+		if f.GateClosed == nil {
+			continue
+		}
+		rows = append(rows, []string{
+			name, fmt.Sprintf("%.1f", f.Seconds), fmt.Sprintf("%.1f", f.CPUSeconds), fmt.Sprintf("%.0f", f.PeakMebibytes),
+			fmt.Sprintf("%.3f", f.GateClosed.Median), fmt.Sprintf("%.3f", f.GateClosed.P95),
+		})
+	}
+	if len(rows) < 2 {
+		return
+	}
+	write("\n## The same again: 1,000 Pods in place\n\n")
+	writeTable(write, []string{"run", "seconds", "CPU s", "peak MiB", "gate closed s: median", "p95"}, rows)
 }
 
 // reportPace tells a slow machine from a slow manager.

@@ -35,9 +35,18 @@ func sizes() []int { return []int{100, 500, 1000, 2000, 5000, 10000} }
 
 func sizeRun(pods int) string { return fmt.Sprintf("cloneset-%d", pods) }
 
-// experiments lists all runs, those that take long last.
+// repeats is how often the rollout of 1,000 Pods is measured once more.
+const repeats = 4
+
+func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), i+1) }
+
+// experiments lists all runs, those that take long last. The repeated one is spread over them, as the machine's pace changes
+// over minutes.
 func experiments() []experiment {
-	var out []experiment
+	out := []experiment{
+		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
+		{name: embedRun, args: []string{"--pods=100", "--workload=embed"}, embed: true},
+	}
 	for _, pods := range sizes() {
 		e := experiment{name: sizeRun(pods), args: []string{fmt.Sprintf("--pods=%d", pods)}}
 		switch {
@@ -48,11 +57,12 @@ func experiments() []experiment {
 		}
 		out = append(out, e)
 	}
-	small := slices.Index(sizes(), 1000) + 1
-	return slices.Insert(append(out, experiment{name: objectsRun, args: []string{"--pods=10000", "--objects=1000", growthPhases}}), small,
-		experiment{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
-		experiment{name: embedRun, args: []string{"--pods=100", "--workload=embed"}, embed: true},
-	)
+	out = append(out, experiment{name: objectsRun, args: []string{"--pods=10000", "--objects=1000", growthPhases}})
+	for i := range repeats {
+		again := experiment{name: repeatRun(repeats - 1 - i), args: []string{"--pods=1000", "--phases=in-place"}}
+		out = slices.Insert(out, len(out)-2*i, again)
+	}
+	return out
 }
 
 // place says where runs are kept and what the report is called.

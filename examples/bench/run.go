@@ -17,6 +17,9 @@ func runOnce(ctx context.Context, o options, p *progress) (r result, pictures []
 	if o.manager, err = locate(o.manager); err != nil {
 		return r, nil, err
 	}
+	// Only where nothing else is under way: neither the control plane's start nor what it tidies up after the last phase.
+	before := yardstick()
+	defer func() { r.Pace = pace{Before: before, After: yardstick()} }()
 	dir, err := os.MkdirTemp("", "workloadkit-bench-")
 	if err != nil {
 		return r, nil, fmt.Errorf("making a directory for the control plane: %w", err)
@@ -75,9 +78,8 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 			}
 		}()
 	}
-	r = result{Setup: setupOf(o), Machine: thisMachine(), Pace: pace{Before: yardstick()}}
+	r = result{Setup: setupOf(o), Machine: thisMachine()}
 	if r.Phases, pictures, err = b.run(ctx); err == nil {
-		r.Pace.After = yardstick()
 		return r, pictures, nil
 	}
 	if ctx.Err() != nil {
