@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
 
 func TestGCPercent(t *testing.T) {
 	for _, tc := range []struct {
@@ -19,5 +25,32 @@ func TestGCPercent(t *testing.T) {
 				t.Errorf("gcPercent(%d) = %d, want %d", tc.live, got, tc.want)
 			}
 		})
+	}
+}
+
+// TestSpareGarbageFollowsTheHeap holds that the percentage is set again and again, as the heap grows and shrinks.
+func TestSpareGarbageFollowsTheHeap(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	percent := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	// What is set after a collection shows a moment later: it is done by a goroutine of the runtime.
+	until := func(what string, is func(uint64) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); !is(percent()); runtime.GC() {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the percentage stays at %d", what, percent())
+			}
+		}
+	}
+	spareGarbage(0)
+	for range 2 {
+		held := make([]byte, 256<<20)
+		until("a large heap", func(p uint64) bool { return p == sparePercent })
+		runtime.KeepAlive(held)
+		until("a small heap", func(p uint64) bool { return p > 100 })
 	}
 }
