@@ -124,6 +124,7 @@ func TestReportShowsWhatWasRun(t *testing.T) {
 		"to sort 2,000,000 numbers on each core",
 		"| cloneset-1000 | 0.25 | 0.31 |\n",
 		"| cloneset-1000-again-2 | 22.5 | 2.8 | 62 | 0.050 | 0.150 |\n",
+		"The manager used 6% of the CPU time",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("not in the report: %q\nin:\n%s", want, text)
