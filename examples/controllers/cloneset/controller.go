@@ -58,8 +58,8 @@ type Options struct {
 	// PodWorkers is how many Pods are finished side by side; 0 means 16.
 	PodWorkers int
 	// Calls is how many Pods are written to side by side; 0 means 5. CloneSets that are reconciled at the same time share
-	// them, and each has two at least. More would not start more Pods a second, as long as the API server is what they wait
-	// for, but keep each out of service for longer: 8 add half to that time.
+	// them, and each has two at least, or one if Calls is 1. More would not start more Pods a second, as long as the API
+	// server is what they wait for, but keep each out of service for longer: 8 add half to that time.
 	Calls int
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock

@@ -271,7 +271,7 @@ func (r *Reconciler) each(ctx context.Context, v *view, pods []*corev1.Pod, do f
 		pods = pods[:podsPerPass]
 		v.again.Store(true)
 	}
-	calls := max(r.options.Calls/int(r.writers.Add(1)), 2)
+	calls := max(r.options.Calls/int(r.writers.Add(1)), min(r.options.Calls, 2))
 	defer r.writers.Add(-1)
 	var mu sync.Mutex
 	var errs []error

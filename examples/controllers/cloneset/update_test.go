@@ -16,19 +16,23 @@ import (
 // the first takes all calls, those that come later what is their part, and two at least.
 func TestCallsAreShared(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		busy int // CloneSets that are being worked on already
-		pods int
-		want int // Pods worked on side by side
+		name  string
+		calls int // the option; 0 for the default
+		busy  int // CloneSets that are being worked on already
+		pods  int
+		want  int // Pods worked on side by side
 	}{
-		{"alone", 0, 20, 5},
-		{"alone with few Pods", 0, 3, 3},
-		{"beside another", 1, 20, 2},
-		{"beside many", 9, 20, 2},
+		{"alone", 0, 0, 20, 5},
+		{"alone with few Pods", 0, 0, 3, 3},
+		{"beside another", 0, 1, 20, 2},
+		{"beside many", 0, 9, 20, 2},
+		{"one at a time is one at a time", 1, 0, 20, 1},
+		{"one at a time beside many", 1, 9, 20, 1},
+		{"many, shared by two", 20, 1, 20, 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &Reconciler{options: withDefaults(Options{})}
+				r := &Reconciler{options: withDefaults(Options{Calls: tc.calls})}
 				widest := func(pods int) int {
 					var mu sync.Mutex
 					var now, most int
@@ -58,7 +62,7 @@ func TestCallsAreShared(t *testing.T) {
 					t.Errorf("%d Pods were worked on side by side, want %d", got, tc.want)
 				}
 				others.Wait()
-				if got, want := widest(tc.pods), min(tc.pods, 5); got != want {
+				if got, want := widest(tc.pods), min(tc.pods, r.options.Calls); got != want {
 					t.Errorf("%d Pods were worked on side by side when the others had ended, want %d", got, want)
 				}
 			})
