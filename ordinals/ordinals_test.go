@@ -91,6 +91,8 @@ func TestOfRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tooLarge := ordinals.Max
+	tooLarge++ // negative where an int has 32 bits
 	for _, tc := range []struct {
 		name            string
 		start, replicas int
@@ -98,7 +100,7 @@ func TestOfRefuses(t *testing.T) {
 		want            reason.Code
 	}{
 		{"negative start", -1, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
-		{"start too large", ordinals.Max + 1, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
+		{"start too large", tooLarge, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
 		{"negative replicas", 0, -1, ordinals.Set{}, ordinals.InvalidOrdinal},
 		{"past the end", ordinals.Max, 2, ordinals.Set{}, ordinals.OrdinalOverflow},
 		{"all reserved", 0, 2, all, ordinals.OrdinalOverflow},

@@ -76,16 +76,16 @@ func Of(start, replicas int, reserved Set) (Set, error) {
 		return Set{}, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(replicas), Detail: "replicas", Remedy: "use 0 or more"}
 	}
 	var spans []span
-	want := min(replicas, Max+1) // there are no more numbers, and the sums below stay small
+	want := min(int64(replicas), Max+1) // there are no more numbers; 64 bits hold the sums below on every platform
 	next, have := start, 0
 	gap := func(last int) {
-		if last = min(last, next+want-have-1); last >= next {
+		if last = int(min(int64(last), int64(next)+want-int64(have)-1)); last >= next {
 			spans = append(spans, span{next, last, have})
 			have += last - next + 1
 		}
 	}
 	for _, r := range reserved.spans[reserved.from(start):] {
-		if have == want {
+		if int64(have) == want {
 			break
 		}
 		gap(r.first - 1)

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -549,6 +551,69 @@ func TestStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStartOutlastsOutages: an API server that does not answer while a manager starts must not end it.
+func TestStartOutlastsOutages(t *testing.T) {
+	lists := schema.GroupResource{Resource: "pods"}
+	for _, tc := range []struct {
+		name string
+		err  error
+		// from and to are the requests that fail; quiet makes the cache one whose content is compared.
+		from, to int
+		quiet    bool
+		fatal    bool
+	}{
+		{name: "an error of the server", err: apierrors.NewInternalError(errors.New("etcd is restarting")), to: 3},
+		{name: "a timeout", err: apierrors.NewTimeoutError("slow", 1), to: 3},
+		{name: "throttling", err: apierrors.NewTooManyRequests("busy", 1), to: 3},
+		{name: "no answer", err: io.ErrUnexpectedEOF, to: 3},
+		{name: "an outage of minutes", err: io.ErrUnexpectedEOF, to: 20},
+		{name: "while contents are compared", err: apierrors.NewInternalError(errors.New("etcd is restarting")), from: 1, to: 3, quiet: true},
+		{name: "a right that is missing", err: apierrors.NewForbidden(lists, "", errors.New("no")), to: 3, fatal: true},
+		{name: "a right that is missing while contents are compared", err: apierrors.NewForbidden(lists, "", errors.New("no")), from: 1, to: 3, quiet: true, fatal: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(newPod("a"))
+				b.Client = apply.NewClient(b.server, b.server, expectations.Options{Barrier: true}, apply.Pods(b.cache))
+				b.cache.show(map[bool]string{true: "1", false: listVersion}[tc.quiet], stored(b, "a"))
+				b.asked = nil
+				b.fail = func(_ string, after bool) error {
+					if n := len(b.asked) - 1; after || n < tc.from || n >= tc.to {
+						return nil
+					}
+					return tc.err
+				}
+				err := b.Start(t.Context())
+				if tc.fatal {
+					if !errors.Is(err, tc.err) {
+						t.Errorf("error = %v, want %v", err, tc.err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if pending, err := b.Check(t.Context(), owner); pending != nil || err != nil || len(b.asked) <= tc.to {
+					t.Errorf("after %d requests: %v, %v", len(b.asked), pending, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench()
+		b.Client = apply.NewClient(b.server, b.server, expectations.Options{Barrier: true}, apply.Pods(b.cache))
+		b.fail = func(string, bool) error { return io.ErrUnexpectedEOF }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := b.Start(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("error at the end of the context = %v", err)
+		}
+		if n := len(b.asked); n > 400 {
+			t.Errorf("%d reads in an hour without an answer", n)
+		}
+	})
 }
 
 func stored(b *bench, name string) *corev1.Pod {

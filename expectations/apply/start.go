@@ -2,9 +2,12 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/expectations"
@@ -18,6 +21,9 @@ const (
 	// a quiet one is told a new version only about once a minute, although it has missed nothing.
 	patience        = 200 * time.Millisecond
 	compareInterval = time.Second
+	// firstRetry and lastRetry bound how long Start waits after a read that failed; each wait is twice the one before.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
 )
 
 // NeedLeaderElection makes a controller-runtime manager call Start when it leads.
@@ -28,8 +34,10 @@ func (*Client) NeedLeaderElection() bool { return true }
 // have got as far: by their version or, where that takes long, by a comparison with everything there is. Check refuses all
 // owners meanwhile if the option Barrier is set, so workers may run already.
 //
-// It returns the first error: NoProgress of a cache that does not tell how far it is, of a read, of the tracker, or of ctx.
-// It may be called again then.
+// A read that fails for a reason that passes (no answer, a timeout, an error of the server, throttling) is repeated until ctx
+// ends, with back-off and a line in the log, because nothing would call Start again: a manager ends with its error. Any other
+// error is returned: NoProgress of a cache that does not tell how far it is, a read that is refused, of the tracker, or of
+// ctx. It may be called again then.
 func (c *Client) Start(ctx context.Context) error {
 	if err := c.poll(ctx, func() (bool, error) { return c.synced(), nil }); err != nil {
 		return fmt.Errorf("waiting for the first list of the caches: %w", err)
@@ -39,7 +47,7 @@ func (c *Client) Start(ctx context.Context) error {
 	}
 	for i := range c.sources {
 		s := &c.sources[i]
-		version, err := c.quorumVersion(ctx, s)
+		version, err := c.patientVersion(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -56,7 +64,9 @@ func (c *Client) Start(ctx context.Context) error {
 		}
 		compare = c.clock.Now().Add(compareInterval)
 		for i := range pending.Awaited {
-			if err := c.compare(ctx, pending.Awaited[i].Store); err != nil {
+			if err := c.compare(ctx, pending.Awaited[i].Store); passes(err) {
+				logr.FromContextOrDiscard(ctx).Error(err, "comparing again", "after", compareInterval)
+			} else if err != nil {
 				return false, err
 			}
 		}
@@ -93,6 +103,25 @@ func (c *Client) poll(ctx context.Context, done func() (bool, error)) error {
 		}
 	}
 }
+
+// patientVersion is quorumVersion, repeated while its error is one that passes.
+func (c *Client) patientVersion(ctx context.Context, s *Source) (string, error) {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		version, err := c.quorumVersion(ctx, s)
+		if !passes(err) {
+			return version, err
+		}
+		logr.FromContextOrDiscard(ctx).Error(err, "reading again", "after", wait)
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(context.Cause(ctx), err)
+		case <-c.clock.After(wait):
+		}
+	}
+}
+
+// passes reports whether the same read may succeed a moment later.
+func passes(err error) bool { return Unanswered(err) || apierrors.IsTooManyRequests(err) }
 
 // quorumVersion returns the version of a list that no write that was answered before is missing from.
 func (c *Client) quorumVersion(ctx context.Context, s *Source) (string, error) {
