@@ -104,6 +104,28 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	return obj, false
 }
 
+// Add adds an index of the caller's, for By. keys returns the keys under which an object is found, and must depend on the
+// object alone. It must be called before the informers start; an index of that name that is there already stays.
+func (x *Index[T]) Add(name string, keys func(T) []string) error {
+	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok {
+		return nil
+	}
+	err := x.informer.AddIndexers(toolscache.Indexers{name: func(obj any) ([]string, error) {
+		typed, ok := obj.(T)
+		if !ok {
+			return nil, fmt.Errorf("index %s got an object of type %T", name, obj)
+		}
+		return keys(typed), nil
+	}})
+	if err != nil {
+		return fmt.Errorf("adding the index %s: %w", name, err)
+	}
+	return nil
+}
+
+// By returns the objects that an index has under a key, in no particular order. It panics if Add was not called for the index.
+func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
+
 // IsLive reports whether the object with the UID is in the store and not terminating.
 func (x *Index[T]) IsLive(uid types.UID) bool {
 	obj, ok := x.ByUID(uid)

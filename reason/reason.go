@@ -144,6 +144,17 @@ func (l List) Summary(limit int) string {
 	return fmt.Sprintf("%s; and %d more", l[:limit], len(l)-limit)
 }
 
+// With returns an error that reads as the reason and wraps the cause too, so that errors.Is and errors.As find either.
+func With(r Reason, cause error) error { return &withCause{r, cause} }
+
+type withCause struct {
+	Reason
+
+	cause error
+}
+
+func (w *withCause) Unwrap() []error { return []error{w.Reason, w.cause} }
+
 // From returns the reasons that err carries, nil when it carries none.
 func From(err error) List {
 	if list, ok := errors.AsType[List](err); ok {

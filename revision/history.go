@@ -51,6 +51,8 @@ type Decision struct {
 	Revision *appsv1.ControllerRevision
 	// Number is the revision number that Revision has or gets.
 	Number int64
+	// Annotations are written together with the number of a Bump; the caller may add what depends on more than the template.
+	Annotations map[string]string
 }
 
 // Decide finds the revision for a template among the owner's existing ones, in any order. collisions is the owner's

@@ -114,8 +114,13 @@ type Step struct {
 	DeleteReady int
 	// Update is how many Pods are to be taken to the new revision, negative to the old one (C-19).
 	Update int
-	// UpdateUnavailable is the number of unavailable Pods beyond which no update starts (C-19).
+	// Keep is how many of the Pods that Update chooses from stay where they are: the last in update order.
+	Keep int
+	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
 	UpdateUnavailable int
+	// UpdateAtTarget is how many Pods at the revision that Pods are taken to may be unavailable for any Pod to be updated.
+	// Missing Pods do not count: the update of a Pod that is unavailable already may be what lets them be created.
+	UpdateAtTarget int
 	// Surge is how many of MaxSurge are in use, SurgeOld of them at the old revision.
 	Surge, SurgeOld int
 	// Limits says what keeps the step from being larger.
@@ -124,8 +129,8 @@ type Step struct {
 
 // Plan returns the next step. It allocates only to explain a limit.
 func Plan(s Spec, c Counts) Step {
-	oldDiff, newDiff := diffs(s, c)
 	step := Step{}
+	oldDiff, newDiff := diffs(s, c.Old.staying(), c.New.staying())
 	step.Surge, step.SurgeOld = surge(s, c, oldDiff, newDiff)
 
 	count, old := c.Total(), c.Old.Total
@@ -135,7 +140,8 @@ func Plan(s Spec, c Counts) Step {
 	want := s.Replicas + step.Surge
 	wantOld := s.Partition + step.SurgeOld
 	specified := c.Old.Specified + c.New.Specified
-	if missing := want - count; missing > 0 {
+	missing := max(want-count, 0)
+	if missing > 0 {
 		step.Create = scaleUp(s, c, missing, &step)
 		if !s.OneRevision {
 			step.CreateOld = min(max(wantOld-old, 0), step.Create)
@@ -149,14 +155,14 @@ func Plan(s Spec, c Counts) Step {
 	// to be deleted itself.
 	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable()-c.specifiedUnavailable(), 0)
 	explainDelete(c, &step)
-	planUpdate(s, c, oldDiff, newDiff, &step)
+	planUpdate(s, c, missing, &step)
 	return step
 }
 
 // diffs says how many Pods too many (positive) or too few each revision has (C-12).
-func diffs(s Spec, c Counts) (oldDiff, newDiff int) {
-	oldDiff = c.Old.staying() - s.Partition
-	newDiff = c.New.staying() - (s.Replicas - s.Partition)
+func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
+	oldDiff = old - s.Partition
+	newDiff = updated - (s.Replicas - s.Partition)
 	if !s.Rollback || s.OneRevision {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
@@ -233,9 +239,18 @@ func explainDelete(c Counts, step *Step) {
 	})
 }
 
-func planUpdate(s Spec, c Counts, oldDiff, newDiff int, step *Step) {
-	step.Update = exchange(oldDiff, newDiff)
+// planUpdate counts Specified Pods as gone: they are not updated, and what stands in for them must not be either, or it would
+// be created at one revision and taken to the other for ever.
+func planUpdate(s Spec, c Counts, missing int, step *Step) {
+	step.Update = exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
+	if step.Keep = s.Partition; step.Update < 0 {
+		step.Keep = s.Replicas - s.Partition
+	}
 	step.UpdateUnavailable = max(s.MaxUnavailable+c.Total()-s.Replicas, 0)
+	step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)
+	if missing > 0 {
+		step.UpdateAtTarget = max(step.UpdateAtTarget, 1)
+	}
 	switch {
 	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
 		step.Limits = append(step.Limits, reason.Reason{

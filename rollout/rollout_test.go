@@ -50,12 +50,11 @@ func Example() {
 	)
 	fmt.Println("update", step.Update, "with a budget of", step.UpdateUnavailable)
 
-	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, 0, 1)
-	for i, available := range pods[:step.Update] {
-		if !budget.Admit(available) {
-			break
+	budget := rollout.NewUpdateBudget(step, 0, 1)
+	for i, available := range rollout.Candidates(step, pods) {
+		if budget.Admit(available) {
+			fmt.Println("update Pod", i)
 		}
-		fmt.Println("update Pod", i)
 	}
 	// Output:
 	// update 6 with a budget of 2
@@ -148,30 +147,34 @@ func TestDelete(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
-	type answer struct{ Update, UpdateUnavailable int }
+	type answer struct{ Update, UpdateUnavailable, UpdateAtTarget int }
 	for _, tc := range []struct {
 		name string
 		spec rollout.Spec
 		have rollout.Counts
 		want answer
 	}{
-		{"C-19 all old", spec(10, 4, 2), counts(all(10), all(0)), answer{6, 2}},
-		{"C-19 partition reached", spec(10, 4, 2), counts(all(4), all(6)), answer{0, 2}},
-		{"C-19 Pods beyond replicas widen the budget", surge(1).of(spec(5, 3, 1)), counts(all(5), all(1)), answer{1, 2}},
-		{"C-19 missing Pods narrow it", spec(5, 0, 2), counts(all(4), all(0)), answer{4, 1}},
-		{"C-19 many missing Pods leave none", spec(5, 0, 2), counts(all(1), all(0)), answer{1, 0}},
-		{"C-12 the partition grew: nothing without the gate", spec(5, 4, 1), counts(all(1), all(4)), answer{0, 1}},
-		{"C-48 the partition grew: back with the gate", with(rollback).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{-3, 1}},
-		{"C-48 one revision is never taken back", both(rollback, oneRevision).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{0, 1}},
-		{"C-19 both revisions lack Pods: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(3), all(4)), answer{0, 0}},
-		{"C-19 both have too many: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(7), all(6)), answer{0, 4}},
-		{"C-12 dying old Pods need no update", spec(5, 0, 1), counts(dying(3, 1), all(2)), answer{2, 1}},
-		{"C-19 too many Pods in all: the smaller difference counts", spec(5, 2, 1), counts(all(5), all(2)), answer{1, 3}},
-		{"C-60 no Pods", spec(5, 0, 1), counts(all(0), all(0)), answer{0, 0}},
+		{"C-19 all old", spec(10, 4, 2), counts(all(10), all(0)), answer{6, 2, 2}},
+		{"C-19 partition reached", spec(10, 4, 2), counts(all(4), all(6)), answer{0, 2, 2}},
+		{"C-19 Pods beyond replicas widen the budget", surge(1).of(spec(5, 3, 1)), counts(all(5), all(1)), answer{1, 2, 2}},
+		{"C-19 missing Pods narrow it", spec(5, 0, 2), counts(all(4), all(0)), answer{4, 1, 2}},
+		{"C-19 many missing Pods leave none", spec(5, 0, 2), counts(all(1), all(0)), answer{1, 0, 2}},
+		{"C-12 the partition grew: nothing without the gate", spec(5, 4, 1), counts(all(1), all(4)), answer{0, 1, 1}},
+		{"C-48 the partition grew: back with the gate", with(rollback).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{-3, 1, 1}},
+		{"C-48 one revision is never taken back", both(rollback, oneRevision).of(spec(5, 4, 1)), counts(all(1), all(4)), answer{0, 1, 1}},
+		{"C-19 both revisions lack Pods: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(3), all(4)), answer{0, 0, 1}},
+		{"C-19 both have too many: nothing to exchange", with(rollback).of(spec(10, 5, 1)), counts(all(7), all(6)), answer{0, 4, 4}},
+		{"C-12 dying old Pods need no update", spec(5, 0, 1), counts(dying(3, 1), all(2)), answer{2, 1, 1}},
+		{"C-19 too many Pods in all: the smaller difference counts", spec(5, 2, 1), counts(all(5), all(2)), answer{1, 3, 3}},
+		{"C-60 no Pods", spec(5, 0, 1), counts(all(0), all(0)), answer{0, 0, 1}},
+		{"C-63 a scale limit and a broken first image", scaleLimit(2).of(spec(10, 0, 2)), counts(unavailable(2, 2), all(0)), answer{2, 0, 2}},
+		{"C-63 missing Pods and nothing that may be unavailable", both(surge(1), scaleLimit(1)).of(spec(3, 0, 0)), counts(unavailable(3, 3), all(0)), answer{3, 0, 1}},
+		{"specified Pods are as good as gone", surge(1).of(spec(5, 4, 1)), counts(rollout.Group{Total: 5, Specified: 1, Unavailable: 3}, all(0)), answer{0, 1, 1}},
+		{"specified Pods above the partition: the others are enough", spec(5, 2, 1), counts(specified(5, 2), all(0)), answer{1, 1, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := rollout.Plan(tc.spec, tc.have)
-			if diff := cmp.Diff(tc.want, answer{got.Update, got.UpdateUnavailable}); diff != "" {
+			if diff := cmp.Diff(tc.want, answer{got.Update, got.UpdateUnavailable, got.UpdateAtTarget}); diff != "" {
 				t.Errorf("Plan (-want +got):\n%s", diff)
 			}
 		})
@@ -223,11 +226,11 @@ func TestWorkedSequence(t *testing.T) {
 		have rollout.Counts
 		want rollout.Step
 	}{
-		{"C-19 row 1: 5 old ready", counts(all(5), all(0)), rollout.Step{Create: 1, Surge: 1, Update: 2, UpdateUnavailable: 1, DeleteReady: 1}},
-		{"C-19 row 2: 5 old ready, 1 new not ready", counts(all(5), unavailable(1, 1)), rollout.Step{Surge: 1, Update: 1, UpdateUnavailable: 2, DeleteReady: 1}},
-		{"C-19 row 3: 4 old ready, 2 new not ready", counts(all(4), unavailable(2, 2)), rollout.Step{Delete: 1, DeleteOld: 1, UpdateUnavailable: 2}},
-		{"C-19 row 4: 4 old ready, 1 new ready, 1 not", counts(all(4), unavailable(2, 1)), rollout.Step{Delete: 1, DeleteOld: 1, UpdateUnavailable: 2, DeleteReady: 1}},
-		{"C-19 row 5: 3 old, 2 new", counts(all(3), all(2)), rollout.Step{UpdateUnavailable: 1, DeleteReady: 1}},
+		{"C-19 row 1: 5 old ready", counts(all(5), all(0)), rollout.Step{Create: 1, Surge: 1, Update: 2, Keep: 3, UpdateUnavailable: 1, UpdateAtTarget: 1, DeleteReady: 1}},
+		{"C-19 row 2: 5 old ready, 1 new not ready", counts(all(5), unavailable(1, 1)), rollout.Step{Surge: 1, Update: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2, DeleteReady: 1}},
+		{"C-19 row 3: 4 old ready, 2 new not ready", counts(all(4), unavailable(2, 2)), rollout.Step{Delete: 1, DeleteOld: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2}},
+		{"C-19 row 4: 4 old ready, 1 new ready, 1 not", counts(all(4), unavailable(2, 1)), rollout.Step{Delete: 1, DeleteOld: 1, Keep: 3, UpdateUnavailable: 2, UpdateAtTarget: 2, DeleteReady: 1}},
+		{"C-19 row 5: 3 old, 2 new", counts(all(3), all(2)), rollout.Step{Keep: 3, UpdateUnavailable: 1, UpdateAtTarget: 1, DeleteReady: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := rollout.Plan(s, tc.have)
@@ -242,27 +245,31 @@ func TestWorkedSequence(t *testing.T) {
 func TestUpdateBudget(t *testing.T) {
 	const up, down = true, false
 	for _, tc := range []struct {
-		name                       string
-		limit, target, unavailable int
-		candidates                 []bool
-		want                       int
+		name                                 string
+		limit, target, unavailable, atTarget int
+		candidates                           []bool
+		want                                 []bool
 	}{
-		{"C-43 replicas 10, maxUnavailable 2, 3 old crashed", 2, 0, 3, []bool{down, down, down, up, up}, 2},
-		{"C-43 one of the new ones is not there yet", 2, 1, 4, []bool{down, down, down, up}, 1},
-		{"C-43 all available", 3, 0, 0, []bool{up, up, up, up}, 3},
-		{"C-43 an available one stops at the total", 3, 0, 2, []bool{up, up, up}, 1},
-		{"C-43 crashed ones do not add to the total", 3, 0, 1, []bool{down, up, up, up}, 3},
-		{"C-43 new ones fill the limit", 2, 2, 2, []bool{down, up}, 0},
-		{"C-43 no room for an available one ends the round", 2, 0, 2, []bool{up, down}, 0},
-		{"fewer candidates than budget", 5, 0, 0, []bool{up, up}, 2},
-		{"C-19 no budget", 0, 0, 0, []bool{down, up}, 0},
-		{"C-19 missing Pods leave less than none", -3, 0, 0, []bool{down, up}, 0},
+		{"C-43 replicas 10, maxUnavailable 2, 3 old crashed", 2, 0, 3, 0, []bool{down, down, down, up, up}, []bool{down, down}},
+		{"C-43 one of the new ones is not there yet", 2, 1, 4, 0, []bool{down, down, down, up}, []bool{down}},
+		{"C-43 all available", 3, 0, 0, 0, []bool{up, up, up, up}, []bool{up, up, up}},
+		{"C-43 an available one stops at the total", 3, 0, 2, 0, []bool{up, up, up}, []bool{up}},
+		{"C-43 crashed ones do not add to the total", 3, 0, 1, 0, []bool{down, up, up, up}, []bool{down, up, up}},
+		{"C-43 new ones fill the limit", 2, 2, 2, 0, []bool{down, up}, nil},
+		{"C-63 no room for an available one does not hold up one that is down", 2, 0, 2, 0, []bool{up, down}, []bool{down}},
+		{"C-63 missing Pods do not hold up one that is down", 0, 0, 2, 1, []bool{up, down, down}, []bool{down}},
+		{"C-63 the new revision does not come up: no more than that", 0, 1, 2, 1, []bool{down, down}, nil},
+		{"C-19 no more than the step's number", 9, 0, 0, 0, []bool{up, up, up, up}, []bool{up, up, up}},
+		{"fewer candidates than budget", 5, 0, 0, 0, []bool{up, up}, []bool{up, up}},
+		{"C-19 no budget", 0, 0, 0, 0, []bool{down, up}, nil},
+		{"C-19 missing Pods leave less than none", -3, 0, 0, 0, []bool{down, up}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			budget := rollout.NewUpdateBudget(tc.limit, tc.target, tc.unavailable)
+			step := rollout.Step{Update: 3, UpdateUnavailable: tc.limit, UpdateAtTarget: max(tc.limit, tc.atTarget)}
+			budget := rollout.NewUpdateBudget(step, tc.target, tc.unavailable)
 			serves := func(available bool) bool { return available }
-			if got := len(rollout.Admitted(budget, tc.candidates, serves)); got != tc.want {
-				t.Errorf("admitted %d, want %d", got, tc.want)
+			if diff := cmp.Diff(tc.want, rollout.Admitted(budget, tc.candidates, serves)); diff != "" {
+				t.Errorf("admitted (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -363,7 +370,7 @@ func TestPlanAllocatesNothingUnlessLimited(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		step := rollout.Plan(s, c)
-		budget := rollout.NewUpdateBudget(step.UpdateUnavailable, 0, c.Unavailable())
+		budget := rollout.NewUpdateBudget(step, 0, c.Unavailable())
 		budget.Admit(true)
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
@@ -425,7 +432,8 @@ func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step)
 		"deletes old Pods that exist":               got.DeleteOld <= c.Old.Total-c.Old.Specified,
 		"scale-in keeps Replicas":                   got.Delete == 0 || counted-got.Delete >= s.Replicas,
 		"budgets are not negative":                  got.DeleteReady >= 0 && got.UpdateUnavailable >= 0,
-		"updates Pods that stay":                    max(got.Update, -got.Update) <= from.Total-from.PreDeleting,
+		"updates Pods that stay":                    max(got.Update, -got.Update) <= from.Total-from.PreDeleting-from.Specified,
+		"missing Pods hold up available ones only":  got.UpdateAtTarget >= got.UpdateUnavailable,
 		"goes back only with the gate":              got.Update >= 0 || (s.Rollback && !s.OneRevision),
 		"creates old Pods only for the partition":   got.CreateOld == 0 || c.Old.Total-c.Old.PreDeleting < s.Partition+got.SurgeOld,
 	} {

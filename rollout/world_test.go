@@ -3,6 +3,7 @@ package rollout_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -45,6 +46,8 @@ type world struct {
 	hooks  bool
 	pods   []*simPod
 	nextID int
+	// quota refuses what would be more Pods than that.
+	quota int
 	// shuffled is set when update order ignores availability, as a priority strategy may.
 	shuffled bool
 	// exact is set as long as the partition never asked for more old Pods than there were, so that the number of old ones
@@ -89,8 +92,12 @@ func (w *world) changeSpec() {
 	if w.rng.IntN(3) == 0 {
 		s.ScaleMaxUnavailable = w.rng.IntN(4)
 	}
+	w.quota = math.MaxInt
+	if w.rng.IntN(4) == 0 {
+		w.quota = w.rng.IntN(s.Replicas + s.MaxSurge + 1)
+	}
 	w.noteSpec()
-	w.trace("wanted: %+v, method %d, hooks %v", *s, w.method, w.hooks)
+	w.trace("wanted: %+v, method %d, hooks %v, quota %d", *s, w.method, w.hooks, w.quota)
 }
 
 func (w *world) noteSpec() {
@@ -175,17 +182,16 @@ func (w *world) disturb() {
 // calm ends what would keep a rollout from its end by itself, or by the rules of the reference.
 func (w *world) calm() {
 	s := &w.spec
+	w.quota = math.MaxInt
 	if s.MaxUnavailable+s.MaxSurge == 0 {
 		s.MaxUnavailable = 1
 	}
 	if s.ScaleMaxUnavailable == 0 {
 		s.ScaleMaxUnavailable = 1
 	}
-	// Crashed Pods may stay as they are where each of them is going to be replaced, and nothing else waits for them: not
-	// the order (a round ends with the first refusal), not creation (C-15), and no deletion that somebody asked for, which
-	// they may keep out of the budget (C-17) while it counts as present (C-12).
-	keep := s.Partition == 0 && !w.shuffled && s.ScaleMaxUnavailable == rollout.Unlimited &&
-		w.count(func(p *simPod) bool { return p.specified }) == 0
+	// Crashed Pods stay as they are where each of them is going to be replaced, and no deletion that somebody asked for
+	// waits for them, which they may keep out of the budget (C-17).
+	keep := s.Partition == 0 && w.count(func(p *simPod) bool { return p.specified }) == 0
 	for _, p := range w.pods {
 		p.crashed = p.crashed && keep && p.old
 	}
@@ -217,7 +223,7 @@ func (w *world) pass() (bool, error) {
 	}
 	step := rollout.Plan(w.spec, w.counts())
 	w.trace("%+v -> %+v", w.counts(), step)
-	if step.Create > 0 {
+	if step.Create > 0 && len(w.pods) < w.quota { // what is refused holds nothing else up
 		return true, w.create(step)
 	}
 	if acted, err := w.delete(step); acted || err != nil {
@@ -241,11 +247,12 @@ func (w *world) cancel() bool {
 }
 
 func (w *world) create(step rollout.Step) error {
-	for i := range step.Create {
+	created := min(step.Create, w.quota-len(w.pods))
+	for i := range created {
 		w.start(w.add(i < step.CreateOld))
 	}
 	w.made[index(true)] = w.made[index(true)] || step.CreateOld > 0
-	w.made[index(false)] = w.made[index(false)] || step.Create > step.CreateOld
+	w.made[index(false)] = w.made[index(false)] || created > step.CreateOld
 	has := len(w.pods)
 	if w.spec.ExcludePreDeleting {
 		has -= w.count(func(p *simPod) bool { return p.dying })
@@ -354,16 +361,13 @@ func (w *world) update(step rollout.Step) (bool, error) {
 	if w.shuffled {
 		w.rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
-	candidates = candidates[:min(len(candidates), max(step.Update, -step.Update))]
+	candidates = rollout.Candidates(step, candidates)
 	down := w.count(func(p *simPod) bool { return !p.available() })
 	atTarget := w.count(func(p *simPod) bool { return !p.available() && p.old == back })
-	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, down)
+	budget := rollout.NewUpdateBudget(step, atTarget, down)
 	before, acted := w.count((*simPod).available), false
 	for _, p := range candidates {
-		if !budget.Admit(p.available()) {
-			break
-		}
-		if !p.specified {
+		if budget.Admit(p.available()) && !p.specified {
 			w.replace(p, back)
 			acted = true
 		}

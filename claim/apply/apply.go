@@ -77,10 +77,10 @@ func Adopt(
 		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsInvalid(err):
-			return lost{cause: err, Reason: reason.Reason{
+			return reason.With(reason.Reason{
 				Code: LostClaim, Object: about(kind, object), Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
-			}}
+			}, err)
 		}
 		return fmt.Errorf("adopting %s: %w", about(kind, object), err)
 	})
@@ -173,12 +173,3 @@ func body(uid types.UID, reference any) any {
 func about(kind schema.GroupVersionKind, object metav1.Object) reason.Object {
 	return reason.Object{Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }
-
-// lost keeps the API server's answer beside the reason.
-type lost struct {
-	reason.Reason
-
-	cause error
-}
-
-func (l lost) Unwrap() []error { return []error{l.Reason, l.cause} }

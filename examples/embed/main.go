@@ -122,8 +122,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		extra := slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]
 		return ctrl.Result{}, r.remove(ctx, rollout.Affordable(step, extra, podstate.IsReady)...)
 	}
-	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, counts.New.Unavailable, counts.Unavailable())
-	for _, pod := range rollout.Admitted(budget, byUpdated[false][:min(len(byUpdated[false]), step.Update)], podstate.IsReady) {
+	budget := rollout.NewUpdateBudget(step, counts.New.Unavailable, counts.Unavailable())
+	for _, pod := range rollout.Admitted(budget, byUpdated[false], podstate.IsReady) {
 		err = errors.Join(err, r.update(ctx, pod, target, history))
 	}
 	return ctrl.Result{}, err

@@ -81,17 +81,6 @@ func Apply(ctx context.Context, c Client, patches podpatch.Patches) (Result, err
 	return result, nil
 }
 
-// classified keeps the API server's answer and adds the reason to it.
-type classified struct {
-	reason.Reason
-
-	cause error
-}
-
-func (c *classified) Unwrap() []error { return []error{c.Reason, c.cause} }
-
-func (c *classified) Error() string { return c.Reason.Error() }
-
 func classify(err error, patches podpatch.Patches, subresource string) error {
 	path := "pods"
 	if subresource != "" {
@@ -111,7 +100,7 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 	default:
 		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
 	}
-	return &classified{Reason: why, cause: err}
+	return reason.With(why, err)
 }
 
 // isUnknownPath recognises an API server that does not have the subresource: what is not found then is not the Pod.

@@ -242,32 +242,81 @@ func TestPodThatIsGone(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	var refusals apply.Refusals
+	refusals := apply.NewRefusals(time.Minute, 3*time.Minute)
 	begin := now.Time
 	full := errors.New("the node is full")
-	if err := refusals.Of("u1", "web-2", begin, time.Minute); err != nil {
-		t.Errorf("nothing was refused, and yet: %v", err)
+	update := apply.Attempt{Object: "u1", Action: "update", Target: "web-2"}
+	if wait, err := refusals.Of(update, begin); wait != 0 || err != nil || refusals.Recent("u1", "update") {
+		t.Errorf("nothing was refused, and yet: %v, %v", wait, err)
 	}
-	refusals.Add("u1", "web-2", begin, full)
+	if wait := refusals.Add(update, begin, full); wait != time.Minute {
+		t.Errorf("first wait = %v, want a minute", wait)
+	}
+	type answer struct {
+		Wait    time.Duration
+		Refused bool
+	}
 	for _, tc := range []struct {
-		name   string
-		pod    types.UID
-		target string
-		after  time.Duration
-		want   error
+		name    string
+		attempt apply.Attempt
+		after   time.Duration
+		want    answer
 	}{
-		{"at once", "u1", "web-2", 0, full},
-		{"just before it is tried again", "u1", "web-2", time.Minute - 1, full},
-		{"tried again", "u1", "web-2", time.Minute, nil},
-		{"another target", "u1", "web-3", 0, nil},
-		{"another Pod", "u2", "web-2", 0, nil},
+		{"at once", update, 0, answer{time.Minute, true}},
+		{"just before it is tried again", update, time.Minute - 1, answer{1, true}},
+		{"tried again", update, time.Minute, answer{}},
+		{"another target", apply.Attempt{Object: "u1", Action: "update", Target: "web-3"}, 0, answer{}},
+		{"another action", apply.Attempt{Object: "u1", Action: "delete", Target: "web-2"}, 0, answer{}},
+		{"another Pod", apply.Attempt{Object: "u2", Action: "update", Target: "web-2"}, 0, answer{}},
 	} {
-		if err := refusals.Of(tc.pod, tc.target, begin.Add(tc.after), time.Minute); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
-			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		wait, err := refusals.Of(tc.attempt, begin.Add(tc.after))
+		if diff := cmp.Diff(tc.want, answer{wait, errors.Is(err, full)}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
+	var waits []time.Duration
+	for range 3 {
+		waits = append(waits, refusals.Add(update, begin, full))
+	}
+	update.Target = "web-3"
+	waits = append(waits, refusals.Add(update, begin, full))
+	if diff := cmp.Diff([]time.Duration{2 * time.Minute, 3 * time.Minute, 3 * time.Minute, time.Minute}, waits); diff != "" {
+		t.Errorf("waits of further refusals, the last with another target (-want +got):\n%s", diff)
+	}
+	if !refusals.Recent("u1", "update") {
+		t.Error("what was refused last is not known")
+	}
+	if refusals.Succeeded("u1", "update"); refusals.Recent("u1", "update") || refusals.Add(update, begin, full) != time.Minute {
+		t.Error("a success does not start anew")
+	}
 	refusals.Forget("u1")
-	if err := refusals.Of("u1", "web-2", begin, time.Minute); err != nil {
-		t.Errorf("forgotten, and yet: %v", err)
+	if wait, err := refusals.Of(update, begin); wait != 0 || err != nil || refusals.Len() != 0 {
+		t.Errorf("forgotten, and yet: %v, %v, %d", wait, err, refusals.Len())
+	}
+}
+
+func TestIsLasting(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"a quota", apierrors.NewForbidden(pods, "a", errors.New("exceeded quota")), true},
+		{"an invalid object", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
+		{"a bad request", apierrors.NewBadRequest("no"), true},
+		{"wrapped", fmt.Errorf("creating: %w", apierrors.NewBadRequest("no")), true},
+		{"beside a reason", reason.With(reason.Reason{Code: apply.Refused}, apierrors.NewBadRequest("no")), true},
+		{"a conflict", apierrors.NewConflict(pods, "a", errors.New("newer")), false},
+		{"a name that is taken", apierrors.NewAlreadyExists(pods, "a"), false},
+		{"gone", apierrors.NewNotFound(pods, "a"), false},
+		{"throttling", apierrors.NewTooManyRequests("later", 1), false},
+		{"an error of the server", apierrors.NewInternalError(errors.New("oops")), false},
+		{"a timeout", apierrors.NewTimeoutError("slow", 1), false},
+		{"no answer", context.DeadlineExceeded, false},
+		{"none", nil, false},
+	} {
+		if got := apply.IsLasting(tc.err); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
 	}
 }

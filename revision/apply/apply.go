@@ -82,10 +82,11 @@ func create(ctx context.Context, c client.Writer, live client.Reader, owner revi
 }
 
 func bump(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion},
-		"revision": decision.Number,
-	})
+	metadata := map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion}
+	if len(decision.Annotations) > 0 {
+		metadata["annotations"] = decision.Annotations
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "revision": decision.Number})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the new number of ControllerRevision %s/%s: %w", decision.Revision.Namespace, decision.Revision.Name, err)
 	}

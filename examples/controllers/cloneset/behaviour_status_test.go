@@ -174,6 +174,31 @@ func TestBadInput(t *testing.T) {
 	behave(t, "", nil, cases)
 }
 
+// TestOddInput: what OpenKruise took without a word goes on working as it did there, with a warning.
+func TestOddInput(t *testing.T) {
+	behave(t, "", nil, []behaviour{{"a number in quotes does not stop the replacement of lost Pods", oddInput}})
+}
+
+func oddInput(c *cluster) {
+	c.create(c.cloneSet("odd", 2))
+	lost := c.pods("odd")[0]
+	c.change("odd", func(cs *v1beta1.CloneSet) {
+		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5"))
+		cs.Spec.MinReadySeconds = -1
+	})
+	c.until("odd", hasCondition(cloneset.ConditionOdd, corev1.ConditionTrue, string(cloneset.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
+	if err := c.Delete(c.t.Context(), &lost); err != nil {
+		c.t.Fatal(err)
+	}
+	c.untilGone(lost.Name)
+	c.until("odd", settled)
+	c.change("odd", func(cs *v1beta1.CloneSet) {
+		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5%"))
+		cs.Spec.MinReadySeconds = 0
+	})
+	c.until("odd", withoutCondition(cloneset.ConditionOdd))
+}
+
 // badValue is one change that makes a spec unusable, and the path and value that the controller must name.
 type badValue struct {
 	name, path, value string
@@ -183,14 +208,8 @@ type badValue struct {
 func badCounts() []badValue {
 	ru := rolling
 	return []badValue{
-		{"negative minReadySeconds", "spec.minReadySeconds", "-1", func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = -1 }},
-		{"negative revisionHistoryLimit", "spec.revisionHistoryLimit", "-2", func(cs *v1beta1.CloneSet) { cs.Spec.RevisionHistoryLimit = new(int32(-2)) }},
-		{"negative progressDeadlineSeconds", "spec.progressDeadlineSeconds", "-7", func(cs *v1beta1.CloneSet) { cs.Spec.ProgressDeadlineSeconds = new(int32(-7)) }},
-		{"scale maxUnavailable without percent sign", "spec.scaleStrategy.maxUnavailable", `"5"`, func(cs *v1beta1.CloneSet) {
-			cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5"))
-		}},
-		{"negative scale maxUnavailable", "spec.scaleStrategy.maxUnavailable", "-3", func(cs *v1beta1.CloneSet) {
-			cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromInt32(-3))
+		{"scale maxUnavailable in words", "spec.scaleStrategy.maxUnavailable", `"few"`, func(cs *v1beta1.CloneSet) {
+			cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("few"))
 		}},
 		{"partition in words", "spec.updateStrategy.rollingUpdate.partition", `"half"`, ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.Partition = new(intstr.FromString("half"))
@@ -212,9 +231,6 @@ func badCounts() []badValue {
 		})},
 		{"unknown policy", "spec.updateStrategy.rollingUpdate.podUpdatePolicy", "Sometimes", policy("Sometimes")},
 		{"unknown type", "spec.updateStrategy.type", "Never", func(cs *v1beta1.CloneSet) { cs.Spec.UpdateStrategy.Type = "Never" }},
-		{"negative gracePeriodSeconds", "spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.gracePeriodSeconds", "-1", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
-			ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: -1}
-		})},
 	}
 }
 

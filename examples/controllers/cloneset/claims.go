@@ -3,25 +3,89 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not (C-31). The claim's own
-// protection keeps it until the Pod is gone.
+// usersIndex is the name of the index of Pods by the claims that they use.
+const usersIndex = "workloadkit.io/claim"
+
+// claimsUsedBy returns the keys of the index: every claim that a Pod names, whoever owns the Pod.
+func claimsUsedBy(pod *corev1.Pod) (keys []string) {
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			keys = append(keys, pod.Namespace+"/"+source.ClaimName)
+		}
+	}
+	return keys
+}
+
+// isUsed reports whether a Pod other than the given one exists that uses the claim.
+func (r *Reconciler) isUsed(claim *corev1.PersistentVolumeClaim, except types.UID) bool {
+	return slices.ContainsFunc(r.pods.By(usersIndex, claim.Namespace+"/"+claim.Name), func(pod *corev1.Pod) bool { return pod.UID != except })
+}
+
+// unborn remembers, by CloneSet, the instance ids whose Pods could not be created, although their claims may have been. They
+// are tried first the next time, so that a quota does not have claims made and deleted for ever. It is memory of one process:
+// after a restart such claims are those of lost Pods. The zero value is ready for use, by several goroutines.
+type unborn struct {
+	mu  sync.Mutex
+	ids map[types.UID]sets.Set[string]
+}
+
+func (u *unborn) add(owner types.UID, id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ids == nil {
+		u.ids = map[types.UID]sets.Set[string]{}
+	}
+	if u.ids[owner] == nil {
+		u.ids[owner] = sets.New[string]()
+	}
+	u.ids[owner].Insert(id)
+}
+
+func (u *unborn) remove(owner types.UID, id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ids[owner].Delete(id); len(u.ids[owner]) == 0 {
+		delete(u.ids, owner)
+	}
+}
+
+func (u *unborn) has(owner types.UID, id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ids[owner].Has(id)
+}
+
+// forget drops what is known about an owner. It reports whether there was anything.
+func (u *unborn) forget(owner types.UID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.ids[owner]
+	delete(u.ids, owner)
+	return ok
+}
+
+// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not (C-31), but for those that
+// somebody else's Pod uses as well. The claim's own protection keeps it until the Pod is gone.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
 	id := pod.Labels[apps.LabelInstanceID]
 	if id == "" {
 		return nil
 	}
 	for _, claim := range v.claims {
-		if claim.Labels[apps.LabelInstanceID] != id || claim.DeletionTimestamp != nil {
+		if claim.Labels[apps.LabelInstanceID] != id || claim.DeletionTimestamp != nil || r.isUsed(claim, pod.UID) {
 			continue
 		}
 		if err := r.deleteClaim(ctx, v, claim); err != nil {
@@ -41,7 +105,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, claim *corev1.Per
 }
 
 // tendClaims handles claims whose Pod was lost, when they are not to be reused (C-36): a claim whose Pod still exists but
-// is inactive goes to that Pod, which takes it along; a claim without any Pod is deleted.
+// is inactive goes to that Pod, which takes it along; a claim that no Pod uses is deleted.
 func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err error) {
 	if v.cs.Spec.ScaleStrategy.EnablePVCReuse || len(v.claims) == 0 {
 		return false, nil
@@ -54,22 +118,45 @@ func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err e
 	for _, pod := range v.inactive {
 		inactive[pod.Labels[apps.LabelInstanceID]] = pod
 	}
+	err = r.attempt(ctx, v, tryClaims, func() error {
+		for _, claim := range v.claims {
+			id := claim.Labels[apps.LabelInstanceID]
+			if id == "" || active[id] || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {
+				continue
+			}
+			switch pod := inactive[id]; {
+			case pod != nil:
+				err = r.handOver(ctx, v, claim, pod)
+			case r.isUsed(claim, ""):
+				continue
+			default:
+				err = r.deleteClaim(ctx, v, claim)
+			}
+			acted = true
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return acted && err == nil, err
+}
+
+// handOverAll hands all claims that a Pod uses over to it.
+func (r *Reconciler) handOverAll(ctx context.Context, v *view, pod *corev1.Pod) error {
+	used := claimsUsedBy(pod)
 	for _, claim := range v.claims {
-		id := claim.Labels[apps.LabelInstanceID]
-		if id == "" || active[id] || claim.DeletionTimestamp != nil {
+		if claim.DeletionTimestamp != nil || !slices.Contains(used, claim.Namespace+"/"+claim.Name) {
 			continue
 		}
-		if pod := inactive[id]; pod != nil {
-			err = r.handOver(ctx, v, claim, pod)
-		} else {
-			err = r.deleteClaim(ctx, v, claim)
-		}
-		acted = true
-		if err != nil {
-			return acted, err
+		if err := r.handOver(ctx, v, claim, pod); err != nil {
+			return err
 		}
 	}
-	return acted, nil
+	v.claims = slices.DeleteFunc(v.claims, func(claim *corev1.PersistentVolumeClaim) bool {
+		return slices.Contains(used, claim.Namespace+"/"+claim.Name)
+	})
+	return nil
 }
 
 // handOver replaces the claim's owner by its Pod.

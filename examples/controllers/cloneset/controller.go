@@ -91,8 +91,13 @@ type Reconciler struct {
 	// starting has just closed.
 	busy sync.Map
 	// writers is how many CloneSets have Pods written to at the moment.
-	writers  atomic.Int32
-	refusals podapply.Refusals
+	writers atomic.Int32
+
+	// refusals are updates of Pods that were refused, kept are Pods whose deletion was, and backOff is what was refused for
+	// a CloneSet as a whole.
+	refusals, kept, backOff *podapply.Refusals
+	// unborn are the instance ids whose claims wait for a Pod that could not be created.
+	unborn unborn
 }
 
 // Reconcile brings one CloneSet a step closer to its spec.
@@ -112,7 +117,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if owner, ok = r.owners.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
-	return r.reconcile(expectationsapply.For(ctx, owner.UID), owner.DeepCopy())
+	result, err := r.reconcile(expectationsapply.For(ctx, owner.UID), owner.DeepCopy())
+	if now, ok := r.owners.Get(req.Namespace, req.Name); !ok || now.UID != owner.UID {
+		r.forget(owner.UID) // it was deleted meanwhile, and nobody will say so again
+	}
+	return result, err
 }
 
 // reconcile decides and acts on a view that holds all own writes.
@@ -124,22 +133,25 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 	}
 	owned := r.pods.Of(cs.UID)
 	known := r.factsOf(v, owned)
+	v.claims = r.claims.Of(cs.UID)
+	out := outcome{}
 	if cs.DeletionTimestamp == nil && slices.ContainsFunc(known, func(f facts) bool { return !f.selected }) {
-		if owned, err = r.release(ctx, v, owned); err != nil {
-			return ctrl.Result{}, err
+		if owned, out.releaseErr = r.release(ctx, v, owned); worthTrying(out.releaseErr) {
+			return ctrl.Result{}, out.releaseErr
 		}
 		known = r.factsOf(v, owned)
 	}
 	v.setPods(owned, known)
-	v.claims = r.claims.Of(cs.UID)
-	collisions, err := r.ensureRevision(ctx, v)
+	err = r.attempt(ctx, v, tryRevision, func() (err error) {
+		out.collisions, err = r.ensureRevision(ctx, v)
+		return err
+	})
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctrl.Result{}, nil // everything here is about to go; trying again would only make noise
 	}
 	if err != nil {
-		return ctrl.Result{}, err
+		return r.stop(ctx, v, err)
 	}
-	out := outcome{collisions: collisions}
 	if cs.DeletionTimestamp == nil {
 		out.acted, out.scaleErr = r.scale(ctx, v)
 		if !out.acted && !r.client.InDoubt(cs.UID) {
@@ -152,21 +164,16 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 	return r.report(ctx, v, out)
 }
 
-// factsOf returns the facts of each Pod. Those of a CloneSet that has gone meanwhile are not kept: its deletion has been told
-// already, or will be.
+// factsOf returns the facts of each Pod.
 func (r *Reconciler) factsOf(v *view, pods []*corev1.Pod) []facts {
-	known := r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector))
-	if owner, ok := r.owners.Get(v.cs.Namespace, v.cs.Name); !ok || owner.UID != v.cs.UID {
-		r.facts.Forget(v.cs.UID)
-	}
-	return known
+	return r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector))
 }
 
 // outcome is what a pass has done, for the report.
 type outcome struct {
-	acted               bool
-	scaleErr, updateErr error
-	collisions          *int32
+	acted                           bool
+	releaseErr, scaleErr, updateErr error
+	collisions                      *int32
 }
 
 // take reserves a Pod for one of the loops, until done is called. ok is false while the other has it.
@@ -175,6 +182,27 @@ func (r *Reconciler) take(pod types.UID) (done func(), ok bool) {
 		return nil, false
 	}
 	return func() { r.busy.Delete(pod) }, true
+}
+
+// takeUnchanged is take for a Pod of a view. ok is also false when the Pod is not the one any more that was decided on, or when
+// the cache lacks what its own loop has written: where the update stands is kept in the Pod, and would be undone.
+func (r *Reconciler) takeUnchanged(ctx context.Context, pod *corev1.Pod) (done func(), ok bool) {
+	if done, ok = r.take(pod.UID); !ok {
+		return nil, false
+	}
+	pending, err := r.client.Check(ctx, pod)
+	if newest, _ := r.pods.Get(pod.Namespace, pod.Name); pending == nil && err == nil && newest == pod {
+		return done, true
+	}
+	done()
+	return nil, false
+}
+
+// forgetIfGone drops what a write has left behind about a Pod that was deleted while it was under way.
+func (r *Reconciler) forgetIfGone(pod types.UID) {
+	if _, ok := r.pods.ByUID(pod); !ok {
+		r.forgetPod(pod)
+	}
 }
 
 // await lets the cache catch up.
@@ -187,7 +215,8 @@ func (r *Reconciler) await(ctx context.Context, owner types.UID, pending *expect
 	return ctrl.Result{RequeueAfter: pending.RequeueAfter}
 }
 
-// release lets go of Pods that the selector no longer matches (C-4) and returns the others.
+// release lets go of Pods that the selector no longer matches (C-4) and returns the others. A Pod takes its claims along:
+// whoever has relabelled it, to look into what is wrong with it, needs them.
 func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) ([]*corev1.Pod, error) {
 	owner := claim.Owner{UID: v.cs.UID, Namespace: v.cs.Namespace, Selector: v.selector}
 	decision, err := claim.Split(owner, "Pod", owned, claim.Options{})
@@ -197,17 +226,23 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 	if len(decision.Release) == 0 {
 		return decision.Owned, nil
 	}
-	objects := make([]metav1.Object, len(decision.Release))
-	for i, pod := range decision.Release {
-		objects[i] = pod
-	}
-	_, err = claimapply.Release(ctx, r.client, claimapply.Owner{
-		Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
-	}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
+	err = r.attempt(ctx, v, tryRelease, func() error {
+		objects := make([]metav1.Object, len(decision.Release))
+		for i, pod := range decision.Release {
+			if err := r.handOverAll(ctx, v, pod); err != nil {
+				return err
+			}
+			objects[i] = pod
+		}
+		_, err := claimapply.Release(ctx, r.client, claimapply.Owner{
+			Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
+		}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)
+		err = fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)
 	}
-	return decision.Owned, nil
+	return decision.Owned, err
 }
 
 // ensureRevision finds or writes the revision of today's template and sets the view's revisions.
@@ -232,9 +267,7 @@ func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *i
 		v.setRevisions(r.currentRevision(v, decision.Revision), decision.Revision)
 		return collisions, nil
 	}
-	if decision.Action == revision.Create {
-		r.stampClaimTemplates(decision.Revision, cs)
-	}
+	stampClaimTemplates(&decision, cs)
 	update, collisions, err := revisionapply.Ensure(ctx, r.client, r.live, owner, r.revisionKeys(), decision, collisions)
 	if err != nil {
 		return nil, fmt.Errorf("CloneSet %s/%s: %w", cs.Namespace, cs.Name, err)

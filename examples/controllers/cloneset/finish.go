@@ -87,16 +87,21 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	attempt := finishOf(pod)
+	if wait, err := f.refusals.Of(attempt, f.options.Clock.Now()); err != nil && !patches.IsEmpty() {
+		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
+	}
 	_, err = podapply.Apply(expectationsapply.For(ctx, pod.UID), f.client, patches)
+	f.forgetIfGone(pod.UID)
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	if errors.Is(err, podapply.Refused) {
-		f.refusals.Add(pod.UID, podstate.ShortRevision(pod.Labels[apps.LabelRevision]), f.options.Clock.Now(), err)
+		wait := f.refusals.Add(attempt, f.options.Clock.Now(), err)
 		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
-		return ctrl.Result{RequeueAfter: refusalRetry}, nil // not an error: it is reported, and trying at once would only make noise
+		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,7 +52,7 @@ func (r *Reconciler) revisionLabels(name string) map[string]string {
 // newPod builds the Pod with an instance id from a template (C-7, C-9, L-8, U-29). The template is not modified.
 func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	pod := podstate.FromTemplate(template, v.cs.Namespace, ownerReference(v.cs), apps.ConditionInPlaceUpdateReady)
-	pod.Name, pod.GenerateName = v.cs.Name+"-"+id, v.cs.Name+"-"
+	pod.Name, pod.GenerateName = podName(v.cs, id), podName(v.cs, "")
 	maps.Copy(pod.Labels, r.revisionLabels(rev.Name))
 	pod.Labels[apps.LabelInstanceID] = id
 	v.machine.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(v.now))
@@ -100,8 +101,9 @@ func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.Persiste
 	return claims
 }
 
-// instanceIDs returns n ids for new Pods: with reuse first those of claims that lost their Pod (C-36), then new ones that
-// neither a Pod nor a claim has.
+// instanceIDs returns ids for up to n new Pods: first those of claims whose Pod could not be created and, with reuse, of
+// claims that lost their Pod (C-36), then new ones that neither a Pod nor a claim has. There are fewer than n where the Pod
+// that a surviving claim belongs to is still on its way out: it has the name that its successor is to have.
 func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	taken := sets.New[string]()
 	for i := range v.members {
@@ -111,22 +113,25 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 		taken.Insert(pod.Labels[apps.LabelInstanceID])
 	}
 	var ids []string
-	known := sets.New[string]()
-	for _, claim := range v.claims {
-		id := claim.Labels[apps.LabelInstanceID]
-		if id == "" || taken.Has(id) || known.Has(id) {
-			continue
-		}
-		known.Insert(id)
-		if v.cs.Spec.ScaleStrategy.EnablePVCReuse && claim.DeletionTimestamp == nil {
+	awaited := 0
+	for _, id := range r.survivingIDs(v) {
+		pod, exists := r.pods.Get(v.cs.Namespace, podName(v.cs, id))
+		switch {
+		case !exists && !taken.Has(id):
 			ids = append(ids, id)
+		case exists && pod.DeletionTimestamp != nil && metav1.IsControlledBy(pod, v.cs):
+			awaited++
 		}
+		taken.Insert(id)
 	}
-	sortStrings(ids)
+	n = max(n-awaited, min(n, len(ids)))
 	ids = ids[:min(len(ids), n)]
-	taken = taken.Union(known)
+	for _, claim := range v.claims {
+		taken.Insert(claim.Labels[apps.LabelInstanceID])
+	}
 	for len(ids) < n {
-		if id := r.options.NewID(); !taken.Has(id) {
+		id := r.options.NewID()
+		if _, exists := r.pods.Get(v.cs.Namespace, podName(v.cs, id)); !exists && !taken.Has(id) {
 			taken.Insert(id)
 			ids = append(ids, id)
 		}
@@ -134,9 +139,36 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	return ids
 }
 
-// stampClaimTemplates writes the hash of the claim templates on a revision that is about to be created (C-64, U-6).
-func (r *Reconciler) stampClaimTemplates(rev *appsv1.ControllerRevision, cs *v1beta1.CloneSet) {
-	rev.Annotations[apps.AnnotationClaimTemplateHash] = claimTemplateHash(cs.Spec.VolumeClaimTemplates)
+// survivingIDs returns, sorted, the ids of claims that another Pod may have. An id of several claims that has lost one of them
+// is none.
+func (r *Reconciler) survivingIDs(v *view) []string {
+	usable := map[string]bool{}
+	for _, claim := range v.claims {
+		id := claim.Labels[apps.LabelInstanceID]
+		if id == "" || !v.cs.Spec.ScaleStrategy.EnablePVCReuse && !r.unborn.has(v.cs.UID, id) {
+			continue
+		}
+		known, ok := usable[id]
+		usable[id] = claim.DeletionTimestamp == nil && (known || !ok)
+	}
+	maps.DeleteFunc(usable, func(_ string, ok bool) bool { return !ok })
+	return slices.Sorted(maps.Keys(usable))
+}
+
+func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
+
+// stampClaimTemplates writes the hash of the claim templates on a revision that is about to be created, or taken up again with
+// other claim templates (C-64, U-6).
+func stampClaimTemplates(decision *revision.Decision, cs *v1beta1.CloneSet) {
+	hash := claimTemplateHash(cs.Spec.VolumeClaimTemplates)
+	switch rev := decision.Revision; decision.Action {
+	case revision.Create:
+		rev.Annotations[apps.AnnotationClaimTemplateHash] = hash
+	case revision.Bump:
+		if rev.Annotations[kruise.AnnotationHashVersion] != "" && rev.Annotations[apps.AnnotationClaimTemplateHash] != hash {
+			decision.Annotations = map[string]string{apps.AnnotationClaimTemplateHash: hash}
+		}
+	}
 }
 
 func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {

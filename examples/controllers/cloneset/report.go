@@ -31,35 +31,46 @@ import (
 // names paths and values. No Pod is touched meanwhile.
 const ConditionInvalid v1beta1.CloneSetConditionType = "InvalidSpec"
 
+// ConditionOdd is True while the spec holds values that are read in a way that their writer may not have meant; its reason is
+// the first code and its message names paths, values and how they are read.
+const ConditionOdd v1beta1.CloneSetConditionType = "OddSpec"
+
 // conflictRetry is when to look again after somebody else has changed the CloneSet.
 const conflictRetry = 100 * time.Millisecond
 
 // report writes status and history and says when to look again.
 func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Result, error) {
-	status, wake := nextStatus(v, out)
-	truncateErr := r.truncate(ctx, v, status)
+	out.scaleErr = errors.Join(out.releaseErr, out.scaleErr)
+	status := nextStatus(v, out)
+	truncateErr := r.attempt(ctx, v, tryTruncate, func() error { return r.truncate(ctx, v, status) })
 	version, err := r.writeStatus(ctx, v.cs, status)
 	if err == nil && !out.acted {
-		err = r.dropNames(ctx, v, version)
+		err = r.attempt(ctx, v, tryNames, func() error { return r.dropNames(ctx, v, version) })
 		if apierrors.IsConflict(err) { // the cache is behind, and the event that brings it forward need not wake anybody
-			err, wake = nil, conflictRetry
+			v.wake.in(conflictRetry)
+			err = nil
 		}
 	}
-	if v.wake > 0 && (wake == 0 || v.wake < wake) {
-		wake = v.wake
+	if errors.Is(out.updateErr, podapply.Refused) {
+		v.wake.in(refusalRetry) // whoever lifts the refusal does not wake the controller
 	}
-	if v.again.Load() && (wake == 0 || conflictRetry < wake) {
-		wake = conflictRetry
-	}
-	if errors.Is(out.updateErr, podapply.Refused) && (wake == 0 || refusalRetry < wake) {
-		wake = refusalRetry // whoever lifts the refusal does not wake the controller
-	}
-	return ctrl.Result{RequeueAfter: wake}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
+	return ctrl.Result{RequeueAfter: v.wake.get()}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
 }
 
-// nextStatus computes the status (C-49 to C-53). wake is when the progress deadline ends.
-func nextStatus(v *view, out outcome) (status v1beta1.CloneSetStatus, wake time.Duration) {
-	status = v1beta1.CloneSetStatus{
+// stop reports that a pass could not even begin.
+func (r *Reconciler) stop(ctx context.Context, v *view, err error) (ctrl.Result, error) {
+	if worthTrying(err) {
+		return ctrl.Result{}, err
+	}
+	status := *v.cs.Status.DeepCopy()
+	setFailure(&status, apps.ConditionFailedUpdate, err, metav1.NewTime(v.now))
+	_, err = r.writeStatus(ctx, v.cs, status)
+	return ctrl.Result{RequeueAfter: v.wake.get()}, err
+}
+
+// nextStatus computes the status (C-49 to C-53), and wakes the view when the progress deadline ends.
+func nextStatus(v *view, out outcome) v1beta1.CloneSetStatus {
+	status := v1beta1.CloneSetStatus{
 		ObservedGeneration:      v.cs.Generation,
 		Replicas:                int32(len(v.members)),
 		UpdateRevision:          v.update.Name,
@@ -84,8 +95,9 @@ func nextStatus(v *view, out outcome) (status v1beta1.CloneSetStatus, wake time.
 	setFailure(&status, apps.ConditionFailedScale, out.scaleErr, now)
 	setFailure(&status, apps.ConditionFailedUpdate, out.updateErr, now)
 	dropCondition(&status, ConditionInvalid)
-	wake = setProgress(v, &status, now)
-	return status, wake
+	setFailure(&status, ConditionOdd, v.warnings.Err(), now)
+	v.wake.in(setProgress(v, &status, now))
+	return status
 }
 
 func count(n *int32, yes bool) {
@@ -150,6 +162,7 @@ func setProgress(v *view, status *v1beta1.CloneSetStatus, now metav1.Time) (wake
 		dropCondition(status, apps.ConditionProgressing)
 		return 0
 	}
+	seconds := max(*deadline, 0)
 	c := v1beta1.CloneSetCondition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue}
 	old := condition(&v.cs.Status, apps.ConditionProgressing)
 	progressed := status.UpdateRevision != v.cs.Status.UpdateRevision || status.UpdatedAvailableReplicas > v.cs.Status.UpdatedAvailableReplicas
@@ -159,11 +172,11 @@ func setProgress(v *view, status *v1beta1.CloneSetStatus, now metav1.Time) (wake
 		c.Reason, c.Message = apps.ReasonProgressAvailable, "all Pods are at revision "+status.UpdateRevision+" and available"
 	case v.paused:
 		c.Reason, c.Message = apps.ReasonProgressPaused, "the rollout is paused"
-	case status.ExpectedUpdatedReplicas < status.Replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+	case v.rollout.Partition > 0 && status.ExpectedUpdatedReplicas < status.Replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
 		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
 	default:
 		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
-		wake = deadlineWake(v, &c, old, time.Duration(*deadline)*time.Second, progressed, now)
+		wake = deadlineWake(v, &c, old, time.Duration(seconds)*time.Second, progressed, now)
 	}
 	setCondition(status, c, now)
 	if set := condition(status, apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {

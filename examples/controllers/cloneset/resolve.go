@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,9 +38,16 @@ type settings struct {
 	minReady     time.Duration
 	historyLimit int
 	excludeDying bool
+
+	// warnings are values that OpenKruise took without a word. They are read as it read them.
+	warnings reason.List
 }
 
 const defaultMaxUnavailable = "20%"
+
+// OddValue means that a value of the spec is not what its field is for. It came past admission, and is read as OpenKruise reads
+// it, so that a take-over does not stop what has worked so far.
+const OddValue reason.Code = "OddValue"
 
 // resolve reads the spec. It returns every value that cannot be used, as a reason.List.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
@@ -48,7 +56,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 		policy:       v1beta1.ReCreate,
 		onDelete:     cs.Spec.UpdateStrategy.Type == v1beta1.OnDelete,
 		minReady:     time.Duration(max(cs.Spec.MinReadySeconds, 0)) * time.Second,
-		historyLimit: int(ptr.Deref(cs.Spec.RevisionHistoryLimit, 10)),
+		historyLimit: int(max(ptr.Deref(cs.Spec.RevisionHistoryLimit, 10), 0)),
 		excludeDying: cs.Spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
 	}
 	var problems reason.List
@@ -74,9 +82,9 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 	s.selector = selector
 	replicas := ptr.Deref(cs.Spec.Replicas, 1)
 	failed(negative("spec.replicas", replicas))
-	failed(negative("spec.minReadySeconds", cs.Spec.MinReadySeconds))
-	failed(negative("spec.revisionHistoryLimit", ptr.Deref(cs.Spec.RevisionHistoryLimit, 0)))
-	failed(negative("spec.progressDeadlineSeconds", ptr.Deref(cs.Spec.ProgressDeadlineSeconds, 0)))
+	s.oddIfNegative("spec.minReadySeconds", cs.Spec.MinReadySeconds)
+	s.oddIfNegative("spec.revisionHistoryLimit", ptr.Deref(cs.Spec.RevisionHistoryLimit, 0))
+	s.oddIfNegative("spec.progressDeadlineSeconds", ptr.Deref(cs.Spec.ProgressDeadlineSeconds, 0))
 	switch cs.Spec.UpdateStrategy.Type {
 	case "", v1beta1.RollingUpdate, v1beta1.OnDelete:
 	default:
@@ -89,7 +97,8 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 		Rollback: options.Gates[apps.GateCloneSetPartitionRollback], ExcludePreDeleting: s.excludeDying,
 	}
 	if limit := cs.Spec.ScaleStrategy.MaxUnavailable; limit != nil {
-		n, err := partition.Resolve("spec.scaleStrategy.maxUnavailable", limit, int(replicas), partition.Up|partition.Over100)
+		const path = "spec.scaleStrategy.maxUnavailable"
+		n, err := partition.Resolve(path, s.asUpstream(path, limit), int(replicas), partition.Up|partition.Over100)
 		failed(err)
 		s.rollout.ScaleMaxUnavailable = n
 	}
@@ -99,6 +108,43 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 	}
 	s.updates = !s.paused && !s.onDelete
 	return s, nil
+}
+
+// asUpstream reads a number in a string as a percentage and what is negative as zero, as OpenKruise does where it validates
+// nothing, and warns of it. Anything else is returned as it is.
+func (s *settings) asUpstream(path string, value *intstr.IntOrString) *intstr.IntOrString {
+	read := *value
+	if value.Type == intstr.String {
+		n, err := strconv.ParseInt(strings.TrimSuffix(value.StrVal, "%"), 10, 32)
+		if err != nil {
+			return value
+		}
+		read = intstr.FromString(strconv.FormatInt(max(n, 0), 10) + "%")
+	} else if value.IntVal < 0 {
+		read = intstr.FromInt32(0)
+	}
+	if read != *value {
+		s.warnings = append(s.warnings, reason.Reason{
+			Code: OddValue, Path: path, New: quoted(value), Detail: "read as " + quoted(&read), Remedy: "write what is meant",
+		})
+	}
+	return &read
+}
+
+func quoted(value *intstr.IntOrString) string {
+	if value.Type == intstr.String {
+		return strconv.Quote(value.StrVal)
+	}
+	return value.String()
+}
+
+// oddIfNegative warns of a negative number, which counts as zero.
+func (s *settings) oddIfNegative(path string, n int32) {
+	if n < 0 {
+		s.warnings = append(s.warnings, reason.Reason{
+			Code: OddValue, Path: path, New: strconv.Itoa(int(n)), Detail: "read as 0", Remedy: "use 0 or more",
+		})
+	}
 }
 
 // negative refuses what cannot be a number of anything.
@@ -132,8 +178,8 @@ func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
 	}
 	s.paused = ru.Paused
 	if in := ru.InPlaceUpdateStrategy; in != nil {
-		s.graceSeconds = in.GracePeriodSeconds
-		failed(negative(path+".inPlaceUpdateStrategy.gracePeriodSeconds", in.GracePeriodSeconds))
+		s.graceSeconds = max(in.GracePeriodSeconds, 0)
+		s.oddIfNegative(path+".inPlaceUpdateStrategy.gracePeriodSeconds", in.GracePeriodSeconds)
 	}
 	var err error
 	s.rollout.Partition, err = partition.Kept(path+".partition", ru.Partition, replicas)
@@ -147,7 +193,7 @@ func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
 				Code: partition.InvalidValue, Path: path + ".maxSurge", New: ru.MaxSurge.String(), Detail: "policy InPlaceOnly never replaces a Pod", Remedy: "use 0",
 			})
 		}
-		if !s.paused {
+		if !s.paused && !s.onDelete {
 			s.rollout.MaxSurge = surge
 		}
 	}

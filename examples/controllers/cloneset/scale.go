@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,18 +17,28 @@ import (
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/podpatch"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
 	"github.com/workloadkit/workloadkit/slowstart"
 )
 
-func sortStrings(s []string) { slices.Sort(s) }
+// PodNotCreated means that a Pod or one of its claims could not be created. The generated part of names is left out, so that
+// the same trouble has the same message each time.
+const PodNotCreated reason.Code = "PodNotCreated"
 
 // scale creates and deletes, in the order of C-18. It reports whether it changed anything; only when it has not are Pods
 // updated in the same pass (C-2).
 func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error) {
-	if acted, err = r.tendClaims(ctx, v); acted || err != nil {
-		return acted, err
+	acted, claimsErr := r.tendClaims(ctx, v)
+	if acted || worthTrying(claimsErr) {
+		return acted, claimsErr
 	}
+	acted, err = r.scalePods(ctx, v)
+	return acted, errors.Join(claimsErr, err)
+}
+
+func (r *Reconciler) scalePods(ctx context.Context, v *view) (acted bool, err error) {
 	if acted, err = r.cancelDeletions(ctx, v); acted || err != nil {
 		return acted, err
 	}
@@ -37,16 +48,20 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 			r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
 		}
 	}
-	if step.Create > 0 {
-		acted, err = r.create(ctx, v, step)
-		if acted || err == nil || r.client.InDoubt(v.cs.UID) {
-			return true, err
+	if step.Create == 0 {
+		limited := slices.ContainsFunc(step.Limits, func(l reason.Reason) bool { return l.Code == rollout.ScaleUpLimited })
+		if !limited && r.unborn.forget(v.cs.UID) {
+			v.wake.in(conflictRetry) // what was kept for Pods that are not wanted any more is lost
 		}
-		// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).
-		deleted, deleteErr := r.delete(ctx, v, step)
-		return deleted, errors.Join(err, deleteErr)
+		return r.delete(ctx, v, step)
 	}
-	return r.delete(ctx, v, step)
+	acted, err = r.create(ctx, v, step)
+	if acted || r.client.InDoubt(v.cs.UID) {
+		return true, err
+	}
+	// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).
+	deleted, deleteErr := r.delete(ctx, v, step)
+	return deleted, errors.Join(err, deleteErr)
 }
 
 // maxCreations bounds the Pods created in one pass, so that a mistyped number of replicas costs a quota and not the
@@ -55,12 +70,46 @@ const maxCreations = slowstart.MaxBatch
 
 // create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any.
 func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
-	old := v.update
-	template := &v.cs.Spec.Template
+	ids := r.instanceIDs(v, min(step.Create, maxCreations))
+	if len(ids) == 0 {
+		return false, nil // those that are missing wait for their predecessors to be gone
+	}
+	made := 0
+	err = r.attempt(ctx, v, tryCreate, func() (err error) {
+		made, err = r.createPods(ctx, v, step, ids)
+		if err != nil {
+			r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventFailedCreate, err.Error())
+		}
+		return err
+	})
+	if made > 0 {
+		r.events.Event(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, createdText(v, made, min(step.CreateOld, made)))
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true, nil // everything here is about to go; trying again would only make noise
+	}
+	return made > 0, err
+}
+
+// createdText says how many Pods of which revision were made.
+func createdText(v *view, made, old int) string {
+	switch {
+	case old == 0:
+		return fmt.Sprintf("created %d Pods at revision %s", made, v.update.Name)
+	case old == made:
+		return fmt.Sprintf("created %d Pods at revision %s", made, v.current.Name)
+	default:
+		return fmt.Sprintf("created %d Pods, %d at revision %s and %d at revision %s", made, old, v.current.Name, made-old, v.update.Name)
+	}
+}
+
+// createPods makes a Pod for each id, with slow start, and returns how many it made.
+func (r *Reconciler) createPods(ctx context.Context, v *view, step rollout.Step, ids []string) (made int, err error) {
+	old, template := v.update, &v.cs.Spec.Template
 	if step.CreateOld > 0 {
 		content, err := r.decoder.Content(v.current)
 		if err != nil {
-			return false, fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
+			return 0, fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
 		}
 		old, template = v.current, content.Template
 	}
@@ -68,34 +117,33 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (ac
 	for _, claim := range v.claims {
 		existing.Insert(claim.Name)
 	}
-	ids := r.instanceIDs(v, min(step.Create, maxCreations))
-	made, err := slowstart.Run(ctx, len(ids), 1, func(ctx context.Context, i int) error {
-		if err := r.createClaims(ctx, newClaims(v, ids[i], existing)); err != nil {
-			return err
-		}
+	made, err = slowstart.Run(ctx, len(ids), 1, func(ctx context.Context, i int) error {
+		pod := r.newPod(v, &v.cs.Spec.Template, v.update, ids[i])
 		if i < step.CreateOld {
-			return r.createPod(ctx, r.newPod(v, template, old, ids[i]))
+			pod = r.newPod(v, template, old, ids[i])
 		}
-		return r.createPod(ctx, r.newPod(v, &v.cs.Spec.Template, v.update, ids[i]))
+		err := r.createClaims(ctx, newClaims(v, ids[i], existing))
+		if err == nil {
+			err = notCreated("Pod", pod.Name, pod.GenerateName+"*", r.client.Create(ctx, pod))
+		}
+		if podapply.IsLasting(err) {
+			r.unborn.add(v.cs.UID, ids[i])
+		} else if err == nil {
+			r.unborn.remove(v.cs.UID, ids[i])
+		}
+		return err
 	})
-	if made > 0 {
-		r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods, %d at revision %s", made, min(step.CreateOld, made), old.Name)
-	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true, nil // everything here is about to go; trying again would only make noise
-	}
-	if err != nil {
-		r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventFailedCreate, firstError(err))
-		return made > 0, fmt.Errorf("CloneSet %s/%s: %d of %d Pods created: %w", v.cs.Namespace, v.cs.Name, made, len(ids), err)
-	}
-	return true, nil
+	return made, firstError(err)
 }
 
-func (r *Reconciler) createPod(ctx context.Context, pod *corev1.Pod) error {
-	if err := r.client.Create(ctx, pod); err != nil {
-		return fmt.Errorf("creating Pod %s: %w", pod.Name, err)
+// notCreated says why without the generated part of the name, which is another each time.
+func notCreated(kind, name, pattern string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return reason.With(reason.Reason{
+		Code: PodNotCreated, Object: reason.Object{Kind: kind, Name: pattern}, Detail: strings.ReplaceAll(err.Error(), name, pattern),
+	}, err)
 }
 
 func (r *Reconciler) createClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {
@@ -105,7 +153,8 @@ func (r *Reconciler) createClaims(ctx context.Context, claims []*corev1.Persiste
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("creating PersistentVolumeClaim %s: %w", claim.Name, err)
+			id := claim.Labels[apps.LabelInstanceID]
+			return notCreated("PersistentVolumeClaim", claim.Name, strings.TrimSuffix(claim.Name, id)+"*", err)
 		}
 	}
 	return nil
@@ -121,7 +170,7 @@ func (r *Reconciler) cancelDeletions(ctx context.Context, v *view) (acted bool, 
 		}
 	}
 	n := lifecycle.CancelDeletions(v.rollout.Replicas, len(v.members), condemned, len(cancellable), v.machine.Hooks)
-	return r.each(ctx, v, cancellable[:n], func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	return r.each(ctx, v, tryCancel, cancellable[:n], func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		facts := v.machine.Facts(pod)
 		facts.Intent = lifecycle.Cancel
 		return r.transit(ctx, v, pod, lifecycle.Next(facts))
@@ -139,20 +188,22 @@ func (v *view) isNamed(pod *corev1.Pod) bool {
 
 // delete finishes deletions that waited for a hook, then deletes what was asked for, then what is too many (C-16 to C-18).
 func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
+	remove := func(pods []*corev1.Pod) (bool, error) {
+		return r.each(ctx, v, tryDelete, pods, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			return r.deletePod(ctx, v, pod, nil)
+		})
+	}
 	dying := v.pods(func(m *member) bool { return m.dying })
-	acted, err = r.each(ctx, v, dying, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		return r.deletePod(ctx, v, pod, nil)
-	})
-	if acted || err != nil {
-		return acted, err
+	acted, dyingErr := remove(dying)
+	if acted || worthTrying(dyingErr) {
+		return acted, dyingErr
 	}
 	serves := func(pod *corev1.Pod) bool { m := v.member(pod); return m.ready && m.state.Available() }
 	specified := v.pods(func(m *member) bool { return m.specified })
 	r.deletionOrder(ctx, v).Sort(specified)
 	if len(dying)+len(specified) > 0 {
-		return r.each(ctx, v, rollout.Affordable(step, specified, serves), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			return r.deletePod(ctx, v, pod, nil)
-		})
+		acted, err = remove(rollout.Affordable(step, specified, serves))
+		return acted, errors.Join(dyingErr, err)
 	}
 	if step.Delete == 0 {
 		return false, nil
@@ -161,9 +212,7 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 		r.rank(ctx, v, v.pods(func(m *member) bool { return !m.updated }), step.DeleteOld),
 		r.rank(ctx, v, v.pods(func(m *member) bool { return m.updated }), step.Delete-step.DeleteOld),
 	)
-	return r.each(ctx, v, rollout.Affordable(step, chosen, serves), func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		return r.deletePod(ctx, v, pod, nil)
-	})
+	return remove(rollout.Affordable(step, chosen, serves))
 }
 
 // rank returns the n Pods to delete first (C-23).
@@ -200,19 +249,30 @@ func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, ex
 		}
 		return r.transit(ctx, v, pod, t)
 	}
+	kept := podapply.Attempt{Object: pod.UID, Action: tryDelete}
+	if wait, err := r.kept.Of(kept, v.now); err != nil {
+		v.wake.in(wait)
+		return false, verdict{err}
+	}
 	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete Pod %s: %v", pod.Name, err)
-		return false, fmt.Errorf("deleting Pod %s: %w", pod.Name, err)
+		err = fmt.Errorf("deleting Pod %s: %w", pod.Name, err)
+		if !podapply.IsLasting(err) {
+			return false, err
+		}
+		v.wake.in(r.kept.Add(kept, v.now, err))
+		v.refused.Add(1)
+		return false, verdict{err}
 	}
 	r.events.Eventf(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulDelete, "deleted Pod %s", pod.Name)
 	return true, r.deleteClaimsOf(ctx, v, pod)
 }
 
 // firstError shortens a joined error to its first part: what made the batch stop.
-func firstError(err error) string {
+func firstError(err error) error {
 	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) && len(joined.Unwrap()) > 0 {
-		return joined.Unwrap()[0].Error()
+	if joined, _ = err.(interface{ Unwrap() []error }); joined != nil && len(joined.Unwrap()) > 0 { //nolint:errorlint // The error itself.
+		return joined.Unwrap()[0]
 	}
-	return err.Error()
+	return err
 }

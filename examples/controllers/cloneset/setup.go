@@ -3,14 +3,18 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -25,7 +29,9 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ownerindex"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -45,9 +51,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	gk := kind().GroupKind()
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset").
-		For(&v1beta1.CloneSet{}, builder.WithPredicates(predicate.Funcs{
-			DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
-		})).
+		For(&v1beta1.CloneSet{}, builder.WithPredicates(r.ownerEvents())).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
 		WithOptions(r.queueOptions(r.options.Workers)).
@@ -58,12 +62,43 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.podEvents())).
+		Watches(&v1beta1.CloneSet{}, handler.Funcs{UpdateFunc: r.hooksChanged}).
 		WithOptions(r.queueOptions(r.options.PodWorkers)).
 		Complete(&Finisher{r})
 	if err != nil {
 		return fmt.Errorf("adding controller cloneset-pods: %w", err)
 	}
 	return nil
+}
+
+// ownerEvents lets through what a pass depends on. The status is none of that, or the report of each failure would wake the
+// controller past its back-off.
+func (r *Reconciler) ownerEvents() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+				!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
+	}
+}
+
+// hooksChanged has the Finisher look at the Pods that a changed hook may hold: no event of their own will.
+func (r *Reconciler) hooksChanged(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+	before, ok := e.ObjectOld.(*v1beta1.CloneSet)
+	after, alsoOK := e.ObjectNew.(*v1beta1.CloneSet)
+	if !ok || !alsoOK || equality.Semantic.DeepEqual(before.Spec.Lifecycle, after.Spec.Lifecycle) {
+		return
+	}
+	for _, pod := range r.pods.Of(after.UID) {
+		switch lifecycle.State(pod.Labels[apps.LabelLifecycleState]) {
+		case "", lifecycle.Normal:
+		default:
+			q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
+		}
+	}
 }
 
 func (r *Reconciler) queueOptions(workers int) controller.Options {
@@ -91,6 +126,8 @@ func (r *Reconciler) podEvents() predicate.Predicate {
 func (r *Reconciler) forget(owner types.UID) {
 	r.client.Forget(owner)
 	r.facts.Forget(owner)
+	r.backOff.Forget(owner)
+	r.unborn.forget(owner)
 }
 
 // dropFacts lets go of a Pod as it was, which would stay in memory until the next pass over its CloneSet otherwise.
@@ -105,6 +142,7 @@ func (r *Reconciler) dropFacts(obj client.Object) {
 func (r *Reconciler) forgetPod(pod types.UID) {
 	r.client.Forget(pod)
 	r.refusals.Forget(pod)
+	r.kept.Forget(pod)
 }
 
 func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, options Options) (*Reconciler, error) {
@@ -115,6 +153,10 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
 		inPlace: kruise.InPlace(options.Gates, options.ResizeInSpec),
 		decoder: revision.NewDecoder(decodedRevisions, nil),
+
+		refusals: podapply.NewRefusals(refusalRetry, refusalRetry),
+		kept:     podapply.NewRefusals(firstPodBackOff, lastPodBackOff),
+		backOff:  podapply.NewRefusals(firstBackOff, lastBackOff),
 	}
 	if err := r.inPlace.Validate(); err != nil {
 		return nil, err
@@ -129,6 +171,9 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		return nil, err
 	}
 	if r.pods, err = ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
+		return nil, err
+	}
+	if err = r.pods.Add(usersIndex, claimsUsedBy); err != nil {
 		return nil, err
 	}
 	if r.revisions, err = ownerindex.New(ctx, mgr.GetCache(), &appsv1.ControllerRevision{}); err != nil {

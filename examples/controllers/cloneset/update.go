@@ -1,10 +1,11 @@
 package cloneset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -50,7 +51,7 @@ func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err e
 		target = v.current
 	}
 	chosen := r.chooseUpdates(v, step)
-	return r.each(ctx, v, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	return r.each(ctx, v, tryUpdate, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.updatePod(ctx, v, pod, target)
 	})
 }
@@ -66,13 +67,13 @@ func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (ac
 	settled := v.pods(func(m *member) bool { return preparing(m) && m.updated != back })
 	if v.updates {
 		waiting := r.updateOrder(v, back)
-		for _, pod := range waiting[min(len(waiting), max(step.Update, -step.Update)):] {
+		for _, pod := range waiting[len(rollout.Candidates(step, waiting)):] {
 			if preparing(v.member(pod)) {
 				settled = append(settled, pod)
 			}
 		}
 	}
-	return r.each(ctx, v, settled, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	return r.each(ctx, v, trySettle, settled, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		facts := v.machine.Facts(pod)
 		facts.Settled, facts.Complete = true, true
 		return r.transit(ctx, v, pod, lifecycle.Next(facts))
@@ -91,7 +92,7 @@ func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 	return waiting
 }
 
-// chooseUpdates cuts the candidates to the step's number and walks them within the budget (C-43).
+// chooseUpdates walks the candidates within the budget (C-43).
 func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	back := step.Update < 0
 	unavailable, atTarget := 0, 0
@@ -104,11 +105,8 @@ func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 			}
 		}
 	}
-	waiting := r.updateOrder(v, back)
-	waiting = waiting[:min(len(waiting), max(step.Update, -step.Update))]
-
-	budget := rollout.NewUpdateBudget(step.UpdateUnavailable, atTarget, unavailable)
-	return rollout.Admitted(budget, waiting, func(pod *corev1.Pod) bool { return v.member(pod).available })
+	budget := rollout.NewUpdateBudget(step, atTarget, unavailable)
+	return rollout.Admitted(budget, r.updateOrder(v, back), func(pod *corev1.Pod) bool { return v.member(pod).available })
 }
 
 // updatePod takes one Pod to the target in place, or recreates it where the policy allows and the change demands it.
@@ -118,7 +116,9 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	}
 	plan := r.planner.Plan(v.revisionOf(pod), target)
 	if plan.Possible() {
-		if err := r.refusals.Of(pod.UID, podstate.ShortRevision(target.Name), v.now, refusalRetry); err != nil && v.policy == v1beta1.InPlaceOnly {
+		refused := updateOf(pod, podstate.ShortRevision(target.Name))
+		if wait, err := r.refusals.Of(refused, v.now); err != nil && v.policy == v1beta1.InPlaceOnly {
+			v.wake.in(wait)
 			return false, verdict{err}
 		}
 		acted, err = r.startInPlace(ctx, v, pod, plan, target)
@@ -127,8 +127,8 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 		}
 		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
 		if v.policy == v1beta1.InPlaceOnly {
-			r.refusals.Add(pod.UID, podstate.ShortRevision(target.Name), v.now, err)
-			return acted, verdict{err}
+			v.wake.in(r.refusals.Add(refused, v.now, err))
+			return acted, err
 		}
 		return r.recreate(ctx, v, pod, reason.From(err))
 	}
@@ -141,6 +141,18 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	return r.recreate(ctx, v, pod, plan.Blocking)
 }
 
+func updateOf(pod *corev1.Pod, revision string) podapply.Attempt {
+	return podapply.Attempt{Object: pod.UID, Action: tryUpdate, Target: revision}
+}
+
+// finishOf is what the Pod's own loop tries. Where the Pod has moved on it is another attempt.
+func finishOf(pod *corev1.Pod) podapply.Attempt {
+	return podapply.Attempt{
+		Object: pod.UID, Action: tryFinish,
+		Target: podstate.ShortRevision(pod.Labels[apps.LabelRevision]) + "/" + pod.Labels[apps.LabelLifecycleState],
+	}
+}
+
 // refused says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
 // grace period, or in the last of several writes. The Pods' own loop tries again.
 func (r *Reconciler) refused(v *view) error {
@@ -150,9 +162,12 @@ func (r *Reconciler) refused(v *view) error {
 		if m.state != lifecycle.Updating {
 			continue
 		}
-		target := podstate.ShortRevision(m.pod.Labels[apps.LabelRevision])
-		if err := r.refusals.Of(m.pod.UID, target, v.now, refusalRetry); err != nil {
-			errs = append(errs, verdict{err})
+		started := updateOf(m.pod, podstate.ShortRevision(m.pod.Labels[apps.LabelRevision]))
+		for _, attempt := range []podapply.Attempt{started, finishOf(m.pod)} {
+			if _, err := r.refusals.Of(attempt, v.now); err != nil {
+				errs = append(errs, verdict{err})
+				break
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -202,9 +217,9 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 	if !plan.Immediate() || v.machine.Hooks.InPlaceUpdate != nil {
 		changes = append(changes, v.machine.Change(pod, t, now))
 	}
-	done, ok := r.take(pod.UID)
+	done, ok := r.takeUnchanged(ctx, pod)
 	if !ok {
-		v.again.Store(true) // its own loop is writing to it, and what that changes is not known here
+		v.wake.in(conflictRetry)
 		return false, nil
 	}
 	defer done()
@@ -254,6 +269,11 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 	}
 	// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
 	result, err := podapply.Apply(expectationsapply.For(ctx, v.cs.UID, pod.UID), r.client, patches)
+	r.forgetIfGone(pod.UID)
+	if podapply.IsLasting(err) {
+		v.refused.Add(1)
+		err = verdict{err}
+	}
 	return result.Sent > 0, err
 }
 
@@ -261,31 +281,49 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 // behind for as long as a whole budget takes. The next pass goes on.
 const podsPerPass = slowstart.MaxBatch
 
-// each works on several Pods side by side. One Pod's failure does not keep the others from being worked on; a Pod that is
-// gone by now is no failure.
-func (r *Reconciler) each(ctx context.Context, v *view, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) (acted bool, err error) {
+// each works on several Pods side by side. One Pod's failure does not keep the others from being worked on, unless it is a
+// refusal before anything has succeeded: where a policy refuses all of them, a few requests find out, and one at a time
+// afterwards. A Pod that is gone by now is no failure.
+func (r *Reconciler) each(ctx context.Context, v *view, action string, pods []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) (acted bool, err error) {
 	if len(pods) == 0 {
 		return false, nil
 	}
+	if wait, err := r.backOff.Of(attemptOf(v, action), v.now); err != nil {
+		v.wake.in(wait)
+		return false, verdict{err}
+	}
 	if len(pods) > podsPerPass {
 		pods = pods[:podsPerPass]
-		v.again.Store(true)
+		v.wake.in(conflictRetry)
 	}
 	calls := max(r.options.Calls/int(r.writers.Add(1)), min(r.options.Calls, 2))
 	defer r.writers.Add(-1)
-	var mu sync.Mutex
-	var errs []error
+	if r.backOff.Recent(v.cs.UID, action) {
+		calls = 1
+	}
+	before := v.refused.Load()
+	var changed atomic.Bool
+	errs := make([]error, len(pods))
 	workqueue.ParallelizeUntil(ctx, min(calls, len(pods)), len(pods), func(i int) {
+		if v.refused.Load() > before && !changed.Load() {
+			return
+		}
 		did, err := do(ctx, pods[i])
-		mu.Lock()
-		defer mu.Unlock()
-		acted = acted || did
-		if err != nil && !errors.Is(err, podapply.Replaced) {
-			errs = append(errs, err)
+		if did {
+			changed.Store(true)
+		}
+		if !errors.Is(err, podapply.Replaced) {
+			errs[i] = err
 		}
 	})
-	if len(errs) == 0 {
-		return acted, ctx.Err()
+	if err = errors.Join(errs...); err != nil {
+		err = fmt.Errorf("CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, err)
 	}
-	return acted, fmt.Errorf("CloneSet %s/%s: %w", v.cs.Namespace, v.cs.Name, errors.Join(errs...))
+	switch {
+	case changed.Load():
+		r.backOff.Succeeded(v.cs.UID, action)
+	case v.refused.Load() > before:
+		r.backOffFrom(ctx, v, action, err)
+	}
+	return changed.Load(), cmp.Or(err, ctx.Err())
 }

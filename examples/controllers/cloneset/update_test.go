@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 )
 
 // TestCallsAreShared holds how many Pods are out of service at the same time because CloneSets are worked on side by side:
@@ -32,7 +33,7 @@ func TestCallsAreShared(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := &Reconciler{options: withDefaults(Options{Calls: tc.calls})}
+				r := &Reconciler{options: withDefaults(Options{Calls: tc.calls}), backOff: podapply.NewRefusals(firstBackOff, lastBackOff)}
 				widest := func(pods int) int {
 					var mu sync.Mutex
 					var now, most int
@@ -48,7 +49,7 @@ func TestCallsAreShared(t *testing.T) {
 						count(-1)
 						return true, nil
 					}
-					if _, err := r.each(t.Context(), &view{cs: &v1beta1.CloneSet{}}, make([]*corev1.Pod, pods), work); err != nil {
+					if _, err := r.each(t.Context(), &view{cs: &v1beta1.CloneSet{}}, tryUpdate, make([]*corev1.Pod, pods), work); err != nil {
 						t.Error(err)
 					}
 					return most

@@ -66,10 +66,10 @@ type view struct {
 	revisions       []*appsv1.ControllerRevision
 	current, update *appsv1.ControllerRevision
 
-	// wake is when the earliest Pod becomes available by the passing of time; zero for never.
-	wake time.Duration
-	// again is set when not every Pod that was chosen could be worked on in this pass.
-	again atomic.Bool
+	// wake is when something has to be done again that no event will tell of.
+	wake wake
+	// refused counts requests of this pass that the API server did not accept.
+	refused atomic.Int32
 }
 
 // setPods takes Pods with the facts of each. O(n), one allocation per slice. No Pod is looked at that need not be.
@@ -99,9 +99,7 @@ func (v *view) read(pod *corev1.Pod, f facts, named sets.Set[string]) member {
 	default:
 		ok, wait := podstate.Available(pod, v.minReady, v.now)
 		m.available = ok
-		if wait > 0 && (v.wake == 0 || wait < v.wake) {
-			v.wake = wait
-		}
+		v.wake.in(wait)
 	}
 	return m
 }

@@ -1,0 +1,86 @@
+package cloneset
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/workloadkit/workloadkit/podpatch/apply"
+)
+
+// What is tried for a CloneSet as a whole, and tried again with back-off where the API server refuses it.
+const (
+	tryRelease  = "release Pods"
+	tryRevision = "write the revision"
+	tryClaims   = "tend claims"
+	tryCreate   = "create Pods"
+	tryCancel   = "cancel deletions"
+	tryDelete   = "delete Pods"
+	trySettle   = "settle Pods"
+	tryUpdate   = "update Pods"
+	tryNames    = "remove names from podsToDelete"
+	tryTruncate = "truncate the history"
+)
+
+// tryFinish is what is tried for a single Pod.
+const tryFinish = "finish the update"
+
+const (
+	// firstBackOff and lastBackOff bound how long a CloneSet waits before it tries again what was refused. Nobody tells it
+	// when a quota or a policy has changed.
+	firstBackOff, lastBackOff = 2 * time.Second, time.Minute
+	// firstPodBackOff and lastPodBackOff are the same for the deletion of one Pod: another Pod's may be accepted meanwhile.
+	firstPodBackOff, lastPodBackOff = 10 * time.Second, 5 * time.Minute
+)
+
+// wake is the earliest time at which somebody has to look again. The zero value is never. It is safe for concurrent use.
+type wake struct {
+	mu    sync.Mutex
+	after time.Duration
+}
+
+// in asks for a look after d, unless an earlier one is due. Zero asks for none.
+func (w *wake) in(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d > 0 && (w.after == 0 || d < w.after) {
+		w.after = d
+	}
+}
+
+func (w *wake) get() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.after
+}
+
+// attemptOf names what is tried for the CloneSet. A change of its spec is a reason to try again at once.
+func attemptOf(v *view, action string) apply.Attempt {
+	return apply.Attempt{Object: v.cs.UID, Action: action, Target: strconv.FormatInt(v.cs.Generation, 10)}
+}
+
+// attempt does something for the CloneSet unless it was refused a moment ago. The error is a verdict where trying again at
+// once would not help; the view is woken when it is time.
+func (r *Reconciler) attempt(ctx context.Context, v *view, action string, do func() error) error {
+	if wait, err := r.backOff.Of(attemptOf(v, action), v.now); err != nil {
+		v.wake.in(wait)
+		return verdict{err}
+	}
+	err := do()
+	switch {
+	case err == nil:
+		r.backOff.Succeeded(v.cs.UID, action)
+		return nil
+	case apply.IsLasting(err):
+		r.backOffFrom(ctx, v, action, err)
+		return verdict{err}
+	}
+	return err
+}
+
+func (r *Reconciler) backOffFrom(ctx context.Context, v *view, action string, err error) {
+	wait := r.backOff.Add(attemptOf(v, action), v.now, err)
+	v.wake.in(wait)
+	r.log(ctx).Info("refused, will be tried again", "action", action, "after", wait, "why", err.Error())
+}
