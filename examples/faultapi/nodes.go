@@ -3,7 +3,6 @@ package faultapi
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -21,7 +20,13 @@ import (
 //
 // It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers, native
 // sidecars among them, are never started nor reported, and a Pod that terminates does not change its phase.
+//
+// A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
+// pulled ends the container that ran before and starts none.
 type Nodes struct {
+	// Images is what containers are started from. Change it in place.
+	Images *Images
+
 	server *Server
 	pods   map[types.UID]*node
 }
@@ -32,17 +37,24 @@ type node struct {
 	containers map[string]*container
 	failed     bool
 	unreported bool // since it was seen or has changed
+	images     int  // Images.changes when it was reported last
 }
 
+// container is the one that was started last. None was while its id is empty.
 type container struct {
-	image, id string
+	image     string // as the spec asked for it
+	digest    string
+	id        string
 	restarts  int32
+	runs      bool // otherwise its successor's image cannot be pulled
 	ready     bool
 	resources corev1.ResourceRequirements
 }
 
 // Nodes returns the nodes of the server.
-func (s *Server) Nodes() *Nodes { return &Nodes{server: s, pods: map[types.UID]*node{}} }
+func (s *Server) Nodes() *Nodes {
+	return &Nodes{Images: newImages(), server: s, pods: map[types.UID]*node{}}
+}
 
 // Pod returns a Pod as the server has it, nil when it is gone or replaced. It is read only.
 func (n *Nodes) Pod(key types.NamespacedName, uid types.UID) *corev1.Pod {
@@ -137,47 +149,72 @@ func (n *Nodes) Run(uid types.UID) bool {
 	for i := range p.view.Spec.Containers {
 		spec := &p.view.Spec.Containers[i]
 		c := p.containers[spec.Name]
-		switch {
-		case c == nil:
-			c = &container{id: fmt.Sprintf("%s/%s/0", uid, spec.Name)}
+		if c == nil {
+			c = &container{}
 			p.containers[spec.Name] = c
-		case c.image != spec.Image:
-			c.restart(uid, spec.Name)
-		case equality.Semantic.DeepEqual(c.resources, spec.Resources):
-			continue
 		}
-		c.image, c.resources = spec.Image, spec.Resources
-		changed = true
+		changed = n.run(c, uid, spec) || changed
 	}
 	p.unreported = p.unreported || changed
 	return changed
 }
 
-func (c *container) restart(uid types.UID, name string) {
+// run brings one container to what its spec says.
+func (n *Nodes) run(c *container, uid types.UID, spec *corev1.Container) bool {
+	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
+	c.resources = spec.Resources
+	if c.runs && c.image == spec.Image {
+		return changed
+	}
+	if n.Images.broken[fullImage(spec.Image)] {
+		changed = changed || c.runs
+		c.runs, c.ready = false, false
+		return changed
+	}
+	if c.id == "" {
+		c.restarts--
+	}
+	n.Images.Pull(spec.Image)
+	c.image, c.digest = spec.Image, n.Images.Digest(spec.Image)
+	c.start(uid, spec.Name)
+	return true
+}
+
+// start starts the next container.
+func (c *container) start(uid types.UID, name string) {
 	c.restarts++
 	c.id = fmt.Sprintf("%s/%s/%d", uid, name, c.restarts)
-	c.ready = false
+	c.runs, c.ready = true, false
 }
 
 // SetReady makes a container pass or fail its readiness probe. It reports whether that is new.
 func (n *Nodes) SetReady(uid types.UID, name string, ready bool) bool {
-	p := n.pods[uid]
-	if p == nil || p.failed || p.containers[name] == nil || p.containers[name].ready == ready {
+	c := n.running(uid, name)
+	if c == nil || c.ready == ready || (ready && n.Images.sick[fullImage(c.image)]) {
 		return false
 	}
-	p.containers[name].ready, p.unreported = ready, true
+	c.ready, n.pods[uid].unreported = ready, true
 	return true
 }
 
 // Crash restarts a container that runs. It reports whether there was one.
 func (n *Nodes) Crash(uid types.UID, name string) bool {
-	p := n.pods[uid]
-	if p == nil || p.failed || p.containers[name] == nil {
+	c := n.running(uid, name)
+	if c == nil {
 		return false
 	}
-	p.containers[name].restart(uid, name)
-	p.unreported = true
+	c.start(uid, name)
+	n.pods[uid].unreported = true
 	return true
+}
+
+// running returns a container that runs, nil if it does not.
+func (n *Nodes) running(uid types.UID, name string) *container {
+	p := n.pods[uid]
+	if p == nil || p.failed || p.containers[name] == nil || !p.containers[name].runs {
+		return nil
+	}
+	return p.containers[name]
 }
 
 // Evict ends the Pod for good; it will be reported as failed.
@@ -193,10 +230,11 @@ func (n *Nodes) Evict(uid types.UID) bool {
 	return true
 }
 
-// Image returns the image that a container of a Pod runs in truth, reported or not; empty when it does not run.
+// Image returns the image that a container of a Pod runs in truth, reported or not, by the name that its spec had for it;
+// empty when it does not run.
 func (n *Nodes) Image(uid types.UID, name string) string {
-	if p := n.pods[uid]; p != nil && p.containers[name] != nil {
-		return p.containers[name].image
+	if c := n.running(uid, name); c != nil {
+		return c.image
 	}
 	return ""
 }
@@ -208,26 +246,25 @@ func (n *Nodes) Report(uid types.UID) bool {
 	if p == nil {
 		return false
 	}
-	p.unreported = false
+	p.unreported, p.images = false, n.Images.changes
 	before := n.server.Version()
 	now := n.server.time()
 	// A Pod that is gone is noticed by Observe.
-	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, now) })
+	_ = n.write(p.view, statusSubresource, func(pod *corev1.Pod) { p.report(pod, n.Images, now) })
 	return n.server.Version() != before
 }
 
-func (p *node) report(pod *corev1.Pod, now metav1.Time) {
+func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	s := &pod.Status
 	s.ObservedGeneration = p.view.Generation
 	s.ContainerStatuses = nil
-	ready := true
+	ready, begun := true, len(p.containers) > 0
 	for i := range p.view.Spec.Containers {
-		name := p.view.Spec.Containers[i].Name
-		status := corev1.ContainerStatus{Name: name, Image: p.view.Spec.Containers[i].Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
-		if c := p.containers[name]; c != nil {
-			status = c.status(name, p.failed)
-		}
+		spec := &p.view.Spec.Containers[i]
+		c := p.containers[spec.Name]
+		status := c.status(spec, images, p.failed)
 		ready = ready && status.Ready
+		begun = begun && c.id != ""
 		s.ContainerStatuses = append(s.ContainerStatuses, status)
 	}
 	slices.SortFunc(s.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
@@ -239,7 +276,7 @@ func (p *node) report(pod *corev1.Pod, now metav1.Time) {
 	case p.failed:
 		s.Phase, s.Reason = corev1.PodFailed, "Evicted"
 		containersReady.Reason = "PodFailed"
-	case len(p.containers) > 0:
+	case begun:
 		s.Phase = corev1.PodRunning
 		if s.StartTime == nil {
 			s.StartTime = &now
@@ -250,19 +287,34 @@ func (p *node) report(pod *corev1.Pod, now metav1.Time) {
 	setCondition(pod, p.ready(containersReady), now)
 }
 
-func (c *container) status(name string, failed bool) corev1.ContainerStatus {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(c.image))
-	started := true
-	status := corev1.ContainerStatus{
-		Name: name, Image: c.image, ImageID: fmt.Sprintf("example.test/image@sha256:%016x", h.Sum64()),
-		ContainerID: "containerd://" + c.id, RestartCount: c.restarts, Ready: c.ready, Started: &started,
-		Resources: c.resources.DeepCopy(),
-		State:     corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+// status is what a kubelet on containerd reports of a container. Of one that has ended because its successor cannot be
+// started it keeps everything but the state.
+func (c *container) status(spec *corev1.Container, images *Images, failed bool) corev1.ContainerStatus {
+	status := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image}
+	if c == nil {
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		return status
 	}
-	if failed {
-		status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}
+	if c.id != "" {
+		status.Image, status.ImageID = images.reported(c.digest)
+		status.ContainerID, status.RestartCount, status.Resources = "containerd://"+c.id, c.restarts, c.resources.DeepCopy()
 	}
+	switch ended := (&corev1.ContainerStateTerminated{ContainerID: status.ContainerID}); {
+	case failed:
+		ended.ExitCode, ended.Reason = 137, "Error"
+		status.State.Terminated = ended
+	case c.runs:
+		status.State.Running = &corev1.ContainerStateRunning{}
+		status.Ready = c.ready
+	default:
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
+		if c.id != "" {
+			ended.Reason = "Completed"
+			status.LastTerminationState.Terminated = ended
+		}
+	}
+	started := c.runs && !failed
+	status.Started = &started
 	return status
 }
 
@@ -339,7 +391,7 @@ func (n *Nodes) Settle() bool {
 		for name := range p.containers {
 			news = n.SetReady(uid, name, true) || news
 		}
-		if news || p.unreported {
+		if news || p.unreported || p.images != n.Images.changes {
 			n.Report(uid)
 		}
 		n.Terminate(uid)

@@ -126,7 +126,7 @@ func describe(c *cluster) string {
 
 const (
 	scheduled = "PodScheduled=True"
-	up        = "Running, node-0, generation 1 of 1, app:v1 ready=true restarts=0 cpu=1, ContainersReady=True, Initialized=True, PodScheduled=True, Ready=True"
+	up        = "Running, node-0, generation 1 of 1, docker.io/library/app:v1 ready=true restarts=0 cpu=1, ContainersReady=True, Initialized=True, PodScheduled=True, Ready=True"
 	notReady  = "ContainersReady=False ContainersNotReady, Initialized=True, PodScheduled=True, Ready=False ContainersNotReady"
 	shut      = ", Ready=False ReadinessGatesNotReady"
 )
@@ -178,7 +178,7 @@ func starts() []life {
 		{"a successor is not scheduled in its place", nil, []act{replace, schedule}, false, "gone"},
 		{"seen, and not run", nil, []act{schedule, observe, report}, true, "Pending, node-0, generation 1 of 1, app:v1 ready=false restarts=0 ContainerCreating, " + notReady},
 		{"not seen, not run", nil, []act{schedule, run}, false, "Pending, node-0, generation 0 of 1, " + scheduled},
-		{"run, and not ready", nil, []act{schedule, observe, run, report}, true, "Running, node-0, generation 1 of 1, app:v1 ready=false restarts=0 cpu=1, " + notReady},
+		{"run, and not ready", nil, []act{schedule, observe, run, report}, true, "Running, node-0, generation 1 of 1, docker.io/library/app:v1 ready=false restarts=0 cpu=1, " + notReady},
 		{"ready", nil, started, true, up},
 		{"run and not reported", nil, []act{schedule, observe, run, ready}, true, "Pending, node-0, generation 0 of 1, " + scheduled},
 		{"observed again, nothing new but its own report", nil, after(observe, observe), false, up},
@@ -196,11 +196,11 @@ func starts() []life {
 		},
 		{
 			"a new image that runs", nil, after(newImage, observe, run, report), true,
-			"Running, node-0, generation 2 of 2, app:v2 ready=false restarts=1 cpu=1, " + notReady,
+			"Running, node-0, generation 2 of 2, docker.io/library/app:v2 ready=false restarts=1 cpu=1, " + notReady,
 		},
 		{"a resize restarts nothing", nil, after(resize, observe, run, report), true, strings.NewReplacer("1 of 1", "2 of 2", "cpu=1", "cpu=2").Replace(up)},
 		{"a resize that the node has not seen", nil, after(resize, run), false, strings.Replace(up, "of 1", "of 2", 1)},
-		{"a crash", nil, after(crash, report), true, "Running, node-0, generation 1 of 1, app:v1 ready=false restarts=1 cpu=1, " + notReady},
+		{"a crash", nil, after(crash, report), true, "Running, node-0, generation 1 of 1, docker.io/library/app:v1 ready=false restarts=1 cpu=1, " + notReady},
 		{"no crash of what does not run", nil, []act{schedule, observe, crash}, false, "Pending, node-0, generation 0 of 1, " + scheduled},
 	}
 }
@@ -209,7 +209,7 @@ func ends() []life {
 	return []life{
 		{
 			"evicted", nil, after(evict, report), true,
-			"Failed, node-0, generation 1 of 1, app:v1 ready=false restarts=0 cpu=1 exit=137, ContainersReady=False PodFailed, Initialized=True, PodScheduled=True, Ready=False PodFailed",
+			"Failed, node-0, generation 1 of 1, docker.io/library/app:v1 ready=false restarts=0 cpu=1 exit=137, ContainersReady=False PodFailed, Initialized=True, PodScheduled=True, Ready=False PodFailed",
 		},
 		{"evicted and not reported", nil, after(evict), true, up},
 		{"evicted once", nil, after(evict, evict), false, up},
@@ -267,28 +267,98 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageIDs: an image has one ID on all nodes, another image another one, and each start of a container is told apart.
-func TestImageIDs(t *testing.T) {
-	c := newCluster(t)
-	seen := map[string]string{}
-	status := func(what string) {
-		c.nodes.Settle()
-		s := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID).Status.ContainerStatuses[0]
-		seen[what] = s.ImageID
-		seen[what+" instance"] = s.ContainerID
+// use has the Pod's container run another image.
+func use(image string) act {
+	return patch("", `{"spec":{"containers":[{"name":"app","image":"`+image+`"}]}}`)
+}
+
+// world changes what can be pulled, or what nodes know.
+func world(change func(images *faultapi.Images)) act {
+	return func(c *cluster) bool { change(c.nodes.Images); return true }
+}
+
+func publish(tag, digest string) act {
+	return world(func(images *faultapi.Images) { images.Publish(tag, digest) })
+}
+
+func pull(image string) act { return world(func(images *faultapi.Images) { images.Pull(image) }) }
+
+func broken(image string, yes bool) act {
+	return world(func(images *faultapi.Images) { images.SetBroken(image, yes) })
+}
+
+func sick(image string) act {
+	return world(func(images *faultapi.Images) { images.SetSick(image, true) })
+}
+
+// describeContainer says what is reported of the container, with its instance counted from 0, and what runs in truth.
+func describeContainer(c *cluster) string {
+	pod := c.nodes.Pod(client.ObjectKeyFromObject(c.pod), c.pod.UID)
+	s := pod.Status.ContainerStatuses[0]
+	_, instance, _ := strings.Cut(s.ContainerID, "/app/")
+	state := "running"
+	switch {
+	case s.State.Waiting != nil:
+		state = s.State.Waiting.Reason
+	case s.State.Terminated != nil:
+		state = "ended"
 	}
-	status("v1")
-	crash(c)
-	report(c)
-	status("v1 again")
-	newImage(c)
-	status("v2")
-	if seen["v1"] == "" || seen["v1"] != seen["v1 again"] || seen["v1"] == seen["v2"] {
-		t.Errorf("image IDs %v", seen)
+	text := fmt.Sprintf("%s: %s is %s, instance %q, restarts %d, %s", pod.Status.Phase, s.Image, s.ImageID, instance, s.RestartCount, state)
+	if s.Ready {
+		text += ", ready"
 	}
-	instances := map[string]bool{seen["v1 instance"]: true, seen["v1 again instance"]: true, seen["v2 instance"]: true}
-	if len(instances) != 3 {
-		t.Errorf("instances %v", seen)
+	if s.LastTerminationState.Terminated != nil {
+		text += ", after " + s.LastTerminationState.Terminated.ContainerID[len("containerd://uid-000001/app/"):]
+	}
+	return text + ", in truth " + c.nodes.Image(c.pod.UID, "app")
+}
+
+// TestReportedImages: nodes report as containerd does. What a container was asked to run can be told neither from its image,
+// which is the first tag of the digest, nor from its image ID, which several tags share.
+func TestReportedImages(t *testing.T) {
+	const one = "sha256:1111"
+	for _, tc := range []struct {
+		name string
+		do   []act
+		want string
+	}{
+		{"by tag", []act{use("x.test/app:v1"), publish("x.test/app:v1", one)}, `Running: x.test/app:v1 is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app:v1`},
+		{"without tag and registry", []act{use("app"), publish("app:latest", one)}, `Running: docker.io/library/app:latest is docker.io/library/app@sha256:1111, instance "0", restarts 0, running, ready, in truth app`},
+		{"of a user at the registry that is left out", []act{use("me/app:v1"), publish("me/app:v1", one)}, `Running: docker.io/me/app:v1 is docker.io/me/app@sha256:1111, instance "0", restarts 0, running, ready, in truth me/app:v1`},
+		{"a registry with a port", []act{use("localhost:5000/app"), publish("localhost:5000/app:latest", one)}, `Running: localhost:5000/app:latest is localhost:5000/app@sha256:1111, instance "0", restarts 0, running, ready, in truth localhost:5000/app`},
+		{"by digest", []act{use("x.test/app@" + one)}, `Running: sha256:f623dd5f7a3828dc is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"by tag and digest, of which the digest counts", []act{use("x.test/app:v1@" + one)}, `Running: sha256:f623dd5f7a3828dc is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app:v1@sha256:1111`},
+		{"by a digest that a tag names", []act{use("x.test/app@" + one), publish("x.test/app:v9", one), pull("x.test/app:v9")}, `Running: x.test/app:v9 is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"a tag that comes after another one of its digest", []act{use("x.test/app:v1"), publish("x.test/app:v1", one), publish("x.test/app:a", one), pull("x.test/app:a")}, `Running: x.test/app:a is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app:v1`},
+		{"a tag that nobody has pulled", []act{use("x.test/app:v1"), publish("x.test/app:v1", one), publish("x.test/app:a", one)}, `Running: x.test/app:v1 is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app:v1`},
+		{"another tag is pulled while the container runs", []act{publish("app:v1", one), settle, publish("app:a", one), pull("app:a")}, `Running: docker.io/library/app:a is docker.io/library/app@sha256:1111, instance "0", restarts 0, running, ready, in truth app:v1`},
+		{"another tag of the digest restarts", []act{publish("app:v1", one), publish("app:v2", one), settle, use("app:v2")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:1111, instance "1", restarts 1, running, ready, in truth app:v2`},
+		{"a tag that moves restarts nothing", []act{publish("app:v1", one), settle, publish("app:v1", "sha256:2222")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:1111, instance "0", restarts 0, running, ready, in truth app:v1`},
+		{"the same digest from another registry", []act{use("x.test/app@" + one), pull("a.test/app@" + one)}, `Running: sha256:f623dd5f7a3828dc is a.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"never ready", []act{sick("app:v1")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "0", restarts 0, running, in truth app:v1`},
+		{"never ready, then another one", []act{sick("app:v1"), settle, use("app:v2")}, `Running: docker.io/library/app:v2 is docker.io/library/app@sha256:56a058463f98af65, instance "1", restarts 1, running, ready, in truth app:v2`},
+		{"cannot be pulled from the start", []act{broken("app:v1", true)}, `Pending: app:v1 is , instance "", restarts 0, ImagePullBackOff, in truth `},
+		{"cannot be pulled, then another one", []act{broken("app:v1", true), settle, use("app:v2")}, `Running: docker.io/library/app:v2 is docker.io/library/app@sha256:56a058463f98af65, instance "0", restarts 0, running, ready, in truth app:v2`},
+		{"cannot be pulled later", []act{broken("app:v2", true), settle, use("app:v2")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "0", restarts 0, ImagePullBackOff, after 0, in truth `},
+		{"cannot be pulled later, and back", []act{broken("app:v2", true), settle, use("app:v2"), settle, use("app:v1")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "1", restarts 1, running, ready, in truth app:v1`},
+		{"back before the node has noticed", []act{broken("app:v2", true), settle, use("app:v2"), use("app:v1")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "0", restarts 0, running, ready, in truth app:v1`},
+		{"cannot be pulled for a while", []act{broken("app:v2", true), settle, use("app:v2"), settle, broken("app:v2", false)}, `Running: docker.io/library/app:v2 is docker.io/library/app@sha256:56a058463f98af65, instance "1", restarts 1, running, ready, in truth app:v2`},
+		{"what runs already need not be pulled", []act{settle, broken("app:v1", true), crash, ready}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "1", restarts 1, running, ready, in truth app:v1`},
+		{"nothing crashes that does not run", []act{broken("app:v1", true), settle, crash}, `Pending: app:v1 is , instance "", restarts 0, ImagePullBackOff, in truth `},
+		{"evicted", []act{settle, evict}, `Failed: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "0", restarts 0, ended, in truth `},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := newCluster(t)
+			for _, do := range append(tc.do, settle) {
+				do(c)
+			}
+			if diff := cmp.Diff(tc.want, describeContainer(c)); diff != "" {
+				t.Errorf("container (-want +got):\n%s", diff)
+			}
+			if c.nodes.Settle() {
+				t.Error("settled, there was more to do")
+			}
+		})
 	}
 }
 
