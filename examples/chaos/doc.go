@@ -6,18 +6,24 @@
 // Everything that happens is a step, and the seed decides which comes next:
 //
 //   - A reconcile that is due begins, or one API call of a running one is made. The call may be refused with a server error,
-//     throttling or a conflict, or be carried out with its answer lost.
+//     throttling, a conflict or, if it writes, as forbidden or invalid, or be carried out with its answer lost.
 //   - A cache, or a watch that a runnable has opened itself, shows the next events of one resource, each on its own; or a watch
 //     breaks, and a new list shows what is left of what happened meanwhile.
 //   - The process dies, also in the middle of a call, and its successor starts with caches that may be older.
 //   - Scheduler and kubelet do something for one Pod: start, restart, report, crash, evict or terminate.
 //   - Users, and whoever else is outside, do something: [Subject.Users].
+//   - Everything settles for a while, without faults and without much time passing: what comes next meets budgets at their edge.
 //   - Time passes. It moves in no other way, so nothing depends on how fast the machine is.
+//
+// Policies that last, such as quotas and webhooks, are the subject's: [Subject.Denies] is asked about each write, also when faults
+// have stopped, and Users and Settle may lift what it refuses.
 //
 // Invariants are judged as things happen: [Subject.Wrote] sees every write of the controllers with the state before and
 // after it, [Subject.Check] the state after every step. In the end faults stop, [Subject.Settle] makes the last wish one
 // that can be fulfilled, everything comes to rest, and [Subject.Converged] says what must hold then. Being busy for ever,
-// writing without need, and changing an object of the cache are violations without anybody asking.
+// writing without need, changing an object of the cache, and trying a write that a policy refuses more than 11 times within 10
+// seconds, while users do nothing, are violations without anybody asking. Schedules are short: a queue's back-off must be that of the real
+// program at its beginning, which controller-runtime's default is, and [Plan.Quiet] longer than at its end.
 //
 // # Failures
 //

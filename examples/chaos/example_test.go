@@ -81,3 +81,12 @@ func TestExample(t *testing.T) {
 	chaos.Run(t, plan())
 	chaos.Replay(t, plan(), 3)
 }
+
+// The package that a failure names is the one that these tests are of, not the one that they are in.
+func TestReportFromOutside(t *testing.T) {
+	t.Parallel()
+	const want = "github.com/workloadkit/workloadkit/examples/chaos"
+	if got := chaos.TestPackage(plan().New); got != want {
+		t.Errorf("package %s, want %s", got, want)
+	}
+}

@@ -109,6 +109,7 @@ func (p *Process) label() string {
 // boot starts a process, with caches that may be behind.
 func (w *World) boot(index int) {
 	w.starts++
+	w.forgive()
 	lag := func(_ string, events int) int {
 		if w.calm || w.Chance(50) {
 			return 0

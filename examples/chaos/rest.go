@@ -13,10 +13,19 @@ const (
 	callsPerRound = 2000
 )
 
+// A lull is this many rounds with one of these pauses between them: whatever waits for longer is still waiting afterwards. The
+// long one shows who tries again and again without haste.
+const (
+	lullRounds = 20
+	lullPause  = 20 * time.Millisecond
+	longPause  = 500 * time.Millisecond
+)
+
 // rest stops all faults and lets everything come to rest.
 func (w *World) rest() {
 	w.over, w.calm = true, true
 	w.Logf("faults stop")
+	w.forgive()
 	if w.subject.Settle != nil {
 		w.subject.Settle()
 	}
@@ -53,6 +62,34 @@ func (w *World) settleOutside() {
 		}
 	}
 	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
+}
+
+// lull lets everything settle in the middle of a schedule, as far as it does without much time passing: what happens next
+// meets budgets at their edge.
+func (w *World) lull() {
+	calm, outside := w.calm, w.subject.Outside != nil && w.Chance(50)
+	w.calm = true
+	defer func() { w.calm = calm }()
+	pause := lullPause
+	if w.Chance(25) {
+		pause = longPause
+	}
+	w.Logf("a lull with pauses of %v, others at work: %v", pause, outside)
+	for range lullRounds {
+		version, writes := w.Server.Version(), w.writes
+		w.Nodes.Settle()
+		if outside {
+			w.subject.Outside()
+		}
+		w.Server.CollectGarbage()
+		w.settleCaches()
+		w.settleControllers()
+		if w.Server.Version() == version && w.writes == writes {
+			w.Logf("the lull is over")
+			return
+		}
+		w.Sleep(pause)
+	}
 }
 
 func (w *World) settleCaches() {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path"
 	"reflect"
@@ -121,21 +122,32 @@ func report(t *testing.T, plan *Plan, seed uint64, full Script, broken *Violatio
 	fmt.Fprintf(&b, "seed %d: %v\n", seed, broken)
 	fmt.Fprintf(&b, "%d of its %d steps are enough: %v\n", len(short), len(full), o.violation)
 	fmt.Fprintf(&b, "play it again: CHAOS_FIRST_SEED=%d CHAOS_SCRIPT=%s go test -v -run '^%s$' %s\n",
-		seed, short, strings.SplitN(t.Name(), "/", 2)[0], testPackage(plan))
+		seed, short, strings.SplitN(t.Name(), "/", 2)[0], testPackage(plan.New))
 	for _, line := range o.trace {
 		b.WriteString("  " + line + "\n")
 	}
 	return b.String()
 }
 
-// testPackage returns a pattern for the package that made the plan.
-func testPackage(plan *Plan) string {
-	f := runtime.FuncForPC(reflect.ValueOf(plan.New).Pointer())
+// testPackage returns the import path of the package whose tests have made a plan with this function. It can be named from
+// everywhere in the module, and from wherever the module is required.
+func testPackage(maker func(*World) Subject) string {
+	f := runtime.FuncForPC(reflect.ValueOf(maker).Pointer())
 	if f == nil {
 		return "."
 	}
-	file, _ := f.FileLine(f.Entry())
-	return "./.../" + path.Base(path.Dir(file))
+	return importPath(f.Name())
+}
+
+// importPath cuts the package out of a function's name, such as "example.com/a/b_test.Plan.func1". The linker escapes dots in
+// the last part of a path; tests in a package of their own lie beside the one that they are named for.
+func importPath(function string) string {
+	dir, name := path.Split(function)
+	name, _, _ = strings.Cut(name, ".")
+	if unescaped, err := url.PathUnescape(name); err == nil {
+		name = unescaped
+	}
+	return dir + strings.TrimSuffix(name, "_test")
 }
 
 // Replay plays the first schedules twice each and fails the test if the second time differs: something in the controllers or
@@ -173,7 +185,7 @@ func play(t *testing.T, plan *Plan, seed uint64, script Script, verbose bool) (o
 		}
 		w := &World{
 			Server: server, Nodes: server.Nodes(), User: server.Client(nil, nil),
-			plan: plan, seed: seed, began: time.Now(), processes: make([]*Process, plan.Replicas),
+			plan: plan, seed: seed, began: time.Now(), processes: make([]*Process, plan.Replicas), refused: map[refusedWrite][]time.Time{},
 		}
 		if verbose {
 			w.trace = &o.trace

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +30,7 @@ type one struct {
 
 	fixedName bool // the right way: a second Pod of the name cannot be
 	extra     func(ctx context.Context, o *one, pods []corev1.Pod) error
+	retry     time.Duration // after a refusal; 0 leaves it to the queue
 }
 
 func (o *one) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -43,7 +47,11 @@ func (o *one) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, err
 		return ctrl.Result{}, client.IgnoreAlreadyExists(o.Create(ctx, pod))
 	}
 	if o.extra != nil {
-		return ctrl.Result{}, o.extra(ctx, o, pods.Items)
+		err := o.extra(ctx, o, pods.Items)
+		if o.retry > 0 && apierrors.IsForbidden(err) {
+			return ctrl.Result{RequeueAfter: o.retry}, nil
+		}
+		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, nil
 }
@@ -144,10 +152,192 @@ func TestReport(t *testing.T) {
 	if again := play(t, plan, seed, script, false).violation; again == nil || again.Rule != v.Rule {
 		t.Errorf("steps %s lead to %v", script, again)
 	}
-	if len(script) > 20 || !strings.Contains(text, "-run '^TestReport$' ./.../chaos") || !strings.Contains(text, "BROKEN one Pod") {
+	if len(script) > 20 || !strings.Contains(text, "-run '^TestReport$' github.com/workloadkit/workloadkit/examples/chaos\n") || !strings.Contains(text, "BROKEN one Pod") {
 		t.Errorf("the story is:\n%s", text)
 	}
 	t.Log(text)
+}
+
+// TestImportPath: the package of a failing test is named so that go test finds it, wherever it lies.
+func TestImportPath(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ function, want string }{
+		{"example.com/kit/controllers/cloneset.newStory", "example.com/kit/controllers/cloneset"},
+		{"example.com/kit.newStory", "example.com/kit"}, // the root of a module
+		{"example.com/kit/web_test.plan.func1", "example.com/kit/web"},
+		{"example.com/kit/web.TestFaults.func2.3", "example.com/kit/web"},
+		{"example.com/kit/web.(*story).begin-fm", "example.com/kit/web"},
+		{"gopkg.in/kit%2ev2.newStory", "gopkg.in/kit.v2"},
+		{"example.com/kit/web.plan[...].func1", "example.com/kit/web"},
+		{"main.plan.func1", "main"},
+	} {
+		if diff := cmp.Diff(tt.want, importPath(tt.function)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.function, diff)
+		}
+	}
+}
+
+// refusing is a controller that relabels its Pod, which a policy refuses.
+func refusing(retry time.Duration) one {
+	return one{fixedName: true, retry: retry, extra: func(ctx context.Context, o *one, pods []corev1.Pod) error {
+		if pods[0].Labels["done"] != "" {
+			return nil
+		}
+		pod := pods[0].DeepCopy()
+		pod.Labels = map[string]string{"done": "true"}
+		return o.Update(ctx, pod)
+	}}
+}
+
+// TestHotLoop: what a lasting policy refuses may be tried again, at first soon and then later and later.
+func TestHotLoop(t *testing.T) {
+	for _, tt := range []struct {
+		name, rule string
+		retry      time.Duration
+	}{
+		{name: "backs off as its queue does"},
+		{name: "tries later", retry: time.Minute / 4},
+		{name: "tries at once", rule: "hot loop", retry: time.Millisecond},
+		{name: "tries too soon", rule: "hot loop", retry: time.Second / 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := onePlan(refusing(tt.retry))
+			inner := plan.New
+			plan.New = func(w *World) Subject {
+				denies, s := true, inner(w)
+				s.Settle = func() { denies = false }
+				s.Denies = func(call faultapi.Call, before client.Object) error {
+					if denies && call.Verb == "update" && before.GetName() == call.Name && strings.Contains(string(call.Body), "done") {
+						return apierrors.NewForbidden(call.Resource, call.Name, errors.New("policy"))
+					}
+					return nil
+				}
+				return s
+			}
+			v, seed := worst(t, plan)
+			got := ""
+			if v != nil {
+				got = v.Rule
+			}
+			if diff := cmp.Diff(tt.rule, got); diff != "" {
+				t.Errorf("seed %d: %v; rule (-want +got):\n%s", seed, v, diff)
+			}
+		})
+	}
+}
+
+// TestDenies: what a policy refuses does not happen, is told as refused, also to a process that dies meanwhile, and is no
+// question where the server would not ask.
+func TestDenies(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		call   faultapi.Call
+		before client.Object
+		want   bool
+	}{
+		{"a read", faultapi.Call{Verb: "get", Name: "p"}, &corev1.Pod{}, false},
+		{"a creation", faultapi.Call{Verb: "create"}, nil, true},
+		{"a patch", faultapi.Call{Verb: "patch", Name: "p"}, &corev1.Pod{}, true},
+		{"a patch of what is gone", faultapi.Call{Verb: "patch", Name: "p"}, nil, false},
+		{"a deletion", faultapi.Call{Verb: "delete", Name: "p", UID: "u1"}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1"}}, true},
+		{"a deletion of a successor", faultapi.Call{Verb: "delete", Name: "p", UID: "u1"}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u2"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := &World{refused: map[refusedWrite][]time.Time{}}
+			w.subject.Denies = func(faultapi.Call, client.Object) error { return errors.New("policy") }
+			if got := w.admit(nil, nil, tt.call, tt.before) != nil; got != tt.want {
+				t.Errorf("denied: %v, want %v", got, tt.want)
+			}
+		})
+	}
+	plan := onePlan(one{fixedName: true})
+	inner := plan.New
+	plan.New = func(w *World) Subject {
+		s := inner(w)
+		s.Denies = func(call faultapi.Call, _ client.Object) error {
+			return apierrors.NewForbidden(call.Resource, call.Name, errors.New("policy"))
+		}
+		s.Settle = func() {
+			if n := len(faultapi.All[*corev1.Pod](w.Server)); n > 0 {
+				w.Failf("denied", "there are %d Pods", n)
+			}
+			w.Failf("done", "as it should be")
+		}
+		return s
+	}
+	told := 0
+	for seed := range uint64(50) {
+		o := play(t, plan, seed, Full(120), true)
+		if o.violation.Rule != "done" {
+			t.Errorf("seed %d: %v", seed, o.violation)
+		}
+		told += strings.Count(strings.Join(o.trace, "\n"), "REFUSED pods \"one\" is forbidden: policy")
+	}
+	if told == 0 {
+		t.Error("no story tells of a refusal")
+	}
+}
+
+// TestFates: reads are never forbidden or invalid, writes now and then, and what is invalid names a field.
+func TestFates(t *testing.T) {
+	w := &World{}
+	got := map[string]int{}
+	for step := range 20000 {
+		w.enter(step, false)
+		for _, verb := range []string{"get", "create", "patch"} {
+			err := w.fate(faultapi.Call{Verb: verb, Name: "p"}).Before
+			switch status := apierrors.APIStatus(nil); {
+			case apierrors.IsForbidden(err):
+				got[verb+" 403"]++
+			case errors.As(err, &status) && apierrors.IsInvalid(err):
+				got[verb+" 422 "+status.Status().Details.Causes[0].Field]++
+			}
+		}
+	}
+	for what, n := range got {
+		if n < 150 || n > 500 {
+			t.Errorf("%s: %d of 20,000", what, n)
+		}
+		got[what] = 1
+	}
+	want := map[string]int{"create 403": 1, "create 422 spec": 1, "patch 403": 1, "patch 422 spec": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+}
+
+// TestLull: in the middle of a schedule everything comes to rest, without much time passing.
+func TestLull(t *testing.T) {
+	plan := onePlan(one{fixedName: true})
+	inner, rested, began := plan.New, 0, time.Time{}
+	plan.New = func(w *World) Subject {
+		s := inner(w)
+		s.Check = func() {
+			if w.steps != 1 || w.over {
+				return
+			}
+			began = time.Now()
+			w.lull()
+			for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+				if pod.Status.Phase == corev1.PodRunning && w.Processes()[0].Cache.Behind("pods") == 0 {
+					rested++
+				}
+			}
+			if took := time.Since(began); took > lullRounds*longPause {
+				w.Failf("lull", "it took %v", took)
+			}
+			w.Failf("done", "as it should be")
+		}
+		return s
+	}
+	for seed := range uint64(20) {
+		if v := play(t, plan, seed, Full(1), false).violation; v.Rule != "done" {
+			t.Errorf("seed %d: %v", seed, v)
+		}
+	}
+	if rested != 20 {
+		t.Errorf("%d of 20 lulls end with a Pod that runs and a cache that knows", rested)
+	}
 }
 
 // TestReportOfChance: what does not depend on the seed alone is told as such.

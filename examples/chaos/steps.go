@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/faultapi"
@@ -21,7 +23,7 @@ func (w *World) step() {
 		weight int
 		do     func()
 	}{
-		{40, w.release}, {24, w.startWork}, {24, w.deliver}, {26, w.nodeStep}, {7, w.users}, {3, w.tick}, {2, w.collect}, {1, w.rare},
+		{40, w.release}, {24, w.startWork}, {24, w.deliver}, {26, w.nodeStep}, {7, w.users}, {3, w.tick}, {2, w.collect}, {1, w.rare}, {1, w.lull},
 	}
 	total := 0
 	for _, c := range choices {
@@ -97,7 +99,13 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 		return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
 	case n < 6 && !call.IsRead() && call.Verb != "create":
 		return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
-	case n < 9:
+	case n < 7 && !call.IsRead():
+		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
+	case n < 8 && !call.IsRead():
+		// A field is named, so that nobody takes it for the answer to a patch whose test has failed.
+		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
+		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
+	case n >= 8 && n < 11:
 		return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
 	}
 	return faultapi.Fate{}
@@ -109,7 +117,7 @@ func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 		call := waiting.Call
 		w.Logf("%scall %s (and the process dies)", p.label(), call)
 		t, before, version := p.Task(call.Task), w.Server.Target(call), w.Server.Version()
-		waiting.Release(faultapi.Fate{After: context.Canceled})
+		waiting.Release(faultapi.Fate{Before: w.admit(p, t, call, before), After: context.Canceled})
 		p.turnstile.Break(context.Canceled)
 		synctest.Wait()
 		w.judge(t, call, before, version)
@@ -120,7 +128,10 @@ func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 // let releases a call and looks at what it did.
 func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	call := waiting.Call
-	t := p.Task(call.Task)
+	t, before := p.Task(call.Task), w.Server.Target(call)
+	if fate.Before == nil {
+		fate.Before = w.admit(p, t, call, before)
+	}
 	switch {
 	case fate.Before != nil:
 		w.Logf("%scall %s REFUSED %v", p.label(), call, fate.Before)
@@ -139,7 +150,7 @@ func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
 	if !call.IsRead() {
 		w.writes++
 	}
-	before, version := w.Server.Target(call), w.Server.Version()
+	version := w.Server.Version()
 	waiting.Release(fate)
 	w.harvest()
 	if fate.Before == nil {
@@ -306,6 +317,7 @@ func (w *World) syncPod(pod *corev1.Pod) {
 }
 
 func (w *World) users() {
+	w.forgive()
 	if w.subject.Users != nil {
 		w.subject.Users()
 	}

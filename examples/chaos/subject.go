@@ -24,7 +24,8 @@ type Plan struct {
 	// Seeds and Steps are what the environment does not say; 0 means 300 schedules of 150 steps.
 	Seeds, Steps int
 	// Quiet is for how long nobody may write before everything counts as at rest; 0 means a minute. It must be longer than
-	// whatever the controllers wait for.
+	// whatever the controllers wait for, the longest back-off after an error or a refusal included: what they do after it would
+	// not be seen, nor what they never do.
 	Quiet time.Duration
 	// New makes the subject of one schedule.
 	New func(*World) Subject
@@ -45,6 +46,11 @@ type Subject struct {
 	Outside func() (changed bool)
 	// Settle makes the last wish one that can be fulfilled.
 	Settle func()
+	// Denies is asked about each write of the controllers that reaches the server, and refuses it by returning an error: a quota,
+	// a policy, a webhook. Call.Body is what is written; before is the object that it is about, nil for what is created; it
+	// is the server's: read only. It is asked without faults, too: what would stay refused for good is for Settle to lift. Writes
+	// of World.User pass.
+	Denies func(call faultapi.Call, before client.Object) error
 	// Looks is called before a reconcile begins, with no call, and before each call that it makes to the API server: the last
 	// moments at which it may still look at the cache. It is the time to keep, in Task.View, what the task will decide on.
 	Looks func(*Task, *faultapi.Call)

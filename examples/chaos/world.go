@@ -35,6 +35,7 @@ type World struct {
 	requests  int // of all tasks
 	writes    int // of all tasks
 	calls     int // of reconciles
+	refused   map[refusedWrite][]time.Time
 
 	trace     *[]string
 	violation *Violation

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -26,6 +28,15 @@ func TestFaults(t *testing.T) {
 			Setup: setup, Begin: s.create, Users: s.edit, Looks: s.look, Wrote: s.judge, Converged: s.converged,
 		}
 	}})
+}
+
+// TestReplayable: tests of a command are in a package that is named by its path, not "main": a failing schedule tells that
+// path, for go test to find it again.
+func TestReplayable(t *testing.T) {
+	name := runtime.FuncForPC(reflect.ValueOf(newScheme).Pointer()).Name()
+	if want := "github.com/workloadkit/workloadkit/examples/embed.newScheme"; name != want {
+		t.Errorf("a function is named %s, want %s", name, want)
+	}
 }
 
 // sailing is one schedule.
