@@ -12,6 +12,12 @@ const (
 	// Crash holds the named containers (separated by commas, "*" for all) in CrashLoopBackOff. Without the annotation they
 	// are restarted.
 	Crash = "sim.workloadkit.io/crash"
+	// ImageAlias names tags that share their digest with others and that a Node reports in place of these: pairs such as
+	// "app:2=app:stable", separated by commas, of an image as the spec has it and the tag.
+	ImageAlias = "sim.workloadkit.io/image-alias"
+	// BrokenImage names images (separated by commas, "*" for all) that cannot be pulled: a container that is to run one ends and
+	// waits in ImagePullBackOff until its spec names another.
+	BrokenImage = "sim.workloadkit.io/broken-image"
 	// StartDelay is the time that containers need to start, at first and after a change of their image: a Go duration, or
 	// a whole number of milliseconds. Without it they start at once, in a single write of the status.
 	StartDelay = "sim.workloadkit.io/start-delay"

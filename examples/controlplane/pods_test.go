@@ -3,6 +3,7 @@ package controlplane_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -429,6 +430,105 @@ func TestStartDelay(t *testing.T) {
 	f.expect("p", running(container(2, "app app:2 running restarts=1 ready last=Completed")))
 	if took := time.Since(begin); took < delay {
 		t.Errorf("ready again after %s, want no less than %s", took, delay)
+	}
+}
+
+// TestReportedImages: Nodes report as containerd does. What a container was asked to run can be told neither from its image nor,
+// where tags share a digest, from its image ID.
+func TestReportedImages(t *testing.T) {
+	t.Parallel()
+	const digest = "sha256:aaaa"
+	const alias, broken = controlplane.ImageAlias, controlplane.BrokenImage
+	use := func(image string) string {
+		return fmt.Sprintf(`{"spec":{"containers":[{"name":"app","image":%q}]}}`, image)
+	}
+	waits := conditions("Initialized=True", "ContainersReady=False ContainersNotReady containers with unready status: [app]",
+		"Ready=False ContainersNotReady containers with unready status: [app]")
+	config := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(digest)))
+	pending := func(s *status) { s.Phase = corev1.PodPending }
+	for _, tt := range []struct {
+		name     string
+		pod      func(*corev1.Pod)
+		start    status
+		patch    string
+		want     status
+		id       string // of the image in the end, a part of it
+		sameID   bool
+		notAgain bool // the container is the one of the start
+	}{
+		{
+			name: "by digest", start: running(), patch: use("x.test/app:2@" + digest), id: "x.test/app@" + digest,
+			want: running(container(2, "app "+config+" running restarts=1 ready last=Completed")),
+		},
+		{
+			name: "another tag of the same digest", pod: annotated(alias, "app:1=app:0, app:2=app:0"),
+			start: running(container(2, "app app:0 running restarts=0 ready")), patch: use("app:2"), sameID: true,
+			want: running(container(2, "app app:0 running restarts=1 ready last=Completed")),
+		},
+		{
+			name: "to the tag that was reported before", pod: annotated(alias, "app:1=app:0"),
+			start: running(container(2, "app app:0 running restarts=0 ready")), patch: use("app:0"), sameID: true,
+			want: running(container(2, "app app:0 running restarts=1 ready last=Completed")),
+		},
+		{
+			name: "nothing changes under an alias", pod: annotated(alias, "app:1=app:0"), sameID: true, notAgain: true,
+			start: running(container(2, "app app:0 running restarts=0 ready")), patch: `{"metadata":{"annotations":{"example.org/setting":"2"}}}`,
+			want: running(container(2, "app app:0 running restarts=0 ready")),
+		},
+		{
+			name: "cannot be pulled", pod: annotated(broken, "app:2"), start: running(), patch: use("app:2"), sameID: true, notAgain: true,
+			want: running(container(2, "app app:1 waiting:ImagePullBackOff restarts=0 last=Completed"), waits),
+		},
+		{
+			name: "cannot be pulled from the start", pod: annotated(broken, "app:1"), patch: use("app:2"),
+			start: running(pending, container(2, "app app:1 waiting:ImagePullBackOff restarts=0"), waits),
+			want:  running(container(2, "app app:2 running restarts=0 ready")),
+		},
+		{
+			name: "never seen broken", pod: annotated(broken, "app:9"), start: running(), patch: use("app:2"),
+			want: running(container(2, "app app:2 running restarts=1 ready last=Completed")),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.create(newPod("p", func(pod *corev1.Pod) {
+				if tt.pod != nil {
+					tt.pod(pod)
+				}
+			}))
+			f.expect("p", tt.start)
+			before := f.get("p").Status.ContainerStatuses[0]
+			f.patch("p", tt.patch)
+			f.create(newPod("next")) // events are taken in order: once it runs, the patch has been looked at
+			f.expect("next", running())
+			f.expect("p", tt.want)
+			after := f.get("p").Status.ContainerStatuses[0]
+			if same := before.ImageID == after.ImageID; same != tt.sameID || !strings.Contains(after.ImageID, tt.id) {
+				t.Errorf("imageID %s -> %s", before.ImageID, after.ImageID)
+			}
+			if same := before.ContainerID == after.ContainerID; same != tt.notAgain {
+				t.Errorf("containerID %s -> %s", before.ContainerID, after.ContainerID)
+			}
+		})
+	}
+}
+
+// TestBackFromBrokenImage: the container of an image that ran before is a new one, because the old one was ended for the other.
+func TestBackFromBrokenImage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create(newPod("p", annotated(controlplane.BrokenImage, "app:2")))
+	f.expect("p", running())
+	before := f.get("p").Status.ContainerStatuses[0]
+	f.patch("p", `{"spec":{"containers":[{"name":"app","image":"app:2"}]}}`)
+	f.expect("p", running(container(2, "app app:1 waiting:ImagePullBackOff restarts=0 last=Completed"),
+		conditions("Initialized=True", "ContainersReady=False ContainersNotReady containers with unready status: [app]",
+			"Ready=False ContainersNotReady containers with unready status: [app]")))
+	f.patch("p", `{"spec":{"containers":[{"name":"app","image":"app:1"}]}}`)
+	f.expect("p", running(container(2, "app app:1 running restarts=1 ready last=Completed")))
+	if after := f.get("p").Status.ContainerStatuses[0]; before.ContainerID == after.ContainerID {
+		t.Errorf("containerID %s is the same", after.ContainerID)
 	}
 }
 

@@ -6,10 +6,45 @@
 {{- $v := get (.pod.metadata.annotations | default dict) .key -}}
 {{- $_ := set . "yes" (or (eq $v "*") (has .name (splitList "," (nospace $v)))) -}}
 {{- end -}}
-{{- /* changed sets .yes if container .spec needs a restart: another image, or a resource whose resizePolicy asks for one. */ -}}
+{{- /* image sets .image and .imageID to what a runtime reports of container .spec: a tag, here the one that annotation image-alias
+       names in place of it, or the digest that was asked for and the ID of its configuration; and .broken if annotation
+       broken-image names it. */ -}}
+{{- define "image" -}}
+{{- $in := . -}}
+{{- $asked := .spec.image -}}
+{{- $steer := .pod.metadata.annotations | default dict -}}
+{{- $broken := get $steer "sim.workloadkit.io/broken-image" -}}
+{{- $_ := set $in "broken" (or (eq $broken "*") (has $asked (splitList "," (nospace $broken)))) -}}
+{{- if contains "@" $asked -}}
+{{- $_ := set $in "image" (print "sha256:" (sha256sum (last (splitList "@" $asked)))) -}}
+{{- $_ := set $in "imageID" (regexReplaceAll "(:[^:/@]*)?@" $asked "@") -}}
+{{- else -}}
+{{- $tag := $asked -}}
+{{- range splitList "," (nospace (get $steer "sim.workloadkit.io/image-alias")) -}}
+{{- if hasPrefix (print $asked "=") . }}{{ $tag = trimPrefix (print $asked "=") . }}{{ end -}}
+{{- end -}}
+{{- $_ := set $in "image" $tag -}}
+{{- $_ := set $in "imageID" (print "sim@sha256:" (sha256sum $tag)) -}}
+{{- end -}}
+{{- end -}}
+{{- /* id sets .id to the ID of the container that is start number .restarts of .spec: half of it says which container of which
+       Pod it is, and half what it was asked to run, which cannot be told from what is reported. */ -}}
+{{- define "id" -}}
+{{- $which := sha256sum (print .pod.metadata.uid "/" .spec.name "/" .restarts) | trunc 32 -}}
+{{- $_ := set . "id" (print "sim://" $which (sha256sum .spec.image | trunc 32)) -}}
+{{- end -}}
+{{- /* changed sets .yes if container .spec needs a restart: another image, or a resource whose resizePolicy asks for one. A
+       container that these stages have not started is known by what is reported. */ -}}
 {{- define "changed" -}}
 {{- $in := . -}}
+{{- $has := get .old "containerID" -}}
+{{- $want := dict "pod" .pod "spec" .spec "restarts" (int64 (get .old "restartCount" | default 0 | print)) -}}
+{{- template "id" $want -}}
+{{- if hasPrefix (trunc 38 $want.id) $has -}}
+{{- $_ := set $in "yes" (ne $has $want.id) -}}
+{{- else -}}
 {{- $_ := set $in "yes" (and (hasKey .old "image") (ne (get .old "image") .spec.image)) -}}
+{{- end -}}
 {{- $have := get .old "resources" | default dict -}}{{- $want := get .spec "resources" | default dict -}}
 {{- if get (get .old "state" | default dict) "running" -}}
 {{- range .spec.resizePolicy -}}
@@ -24,7 +59,7 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, or nothing. */ -}}
+{{- /* step sets .step to what happens to a container now: complete, wait, start, pause, restart, crash, pull (in vain), or nothing. */ -}}
 {{- define "step" -}}
 {{- $state := get .old "state" | default dict -}}
 {{- $waiting := get $state "waiting" | default dict -}}
@@ -34,6 +69,8 @@
 {{- if not $state }}{{ $step = "complete" }}{{ end -}}
 {{- else if not $state -}}
 {{- $step = ternary "wait" "start" (ne .delay "") -}}
+{{- else if eq (get $waiting "reason") "ImagePullBackOff" -}}
+{{- $step = ternary "start" "restart" (eq (get .old "containerID") "") -}}
 {{- else if hasPrefix "starts at " $pending -}}
 {{- if le (trimPrefix "starts at " $pending) .due }}{{ $step = ternary "restart" "start" (hasKey $state "terminated") }}{{ end -}}
 {{- else if eq (get $waiting "reason") "CrashLoopBackOff" -}}
@@ -43,6 +80,7 @@
 {{- else if .crash -}}
 {{- $step = "crash" -}}
 {{- end -}}
+{{- if and .broken (has $step (list "start" "wait" "restart" "pause")) }}{{ $step = "pull" }}{{ end -}}
 {{- $_ := set . "step" $step -}}
 {{- end -}}
 {{- /* container sets .status, the status of container .spec, from .old, the one reported last. */ -}}
@@ -66,8 +104,19 @@
 {{- $_ := set $s "ready" (eq $step "complete") -}}{{- $_ := set $s "started" false -}}
 {{- end -}}
 {{- if has $step (list "complete" "start" "restart") -}}
-{{- $_ := set $s "imageID" (print "sim@sha256:" (sha256sum $c.image)) -}}
-{{- $_ := set $s "containerID" (print "sim://" (sha256sum (print .pod.metadata.uid "/" $c.name "/" $restarts))) -}}
+{{- $is := dict "pod" .pod "spec" $c "restarts" $restarts -}}{{- template "id" $is -}}
+{{- $_ := set $s "image" .image -}}{{- $_ := set $s "imageID" .imageID -}}{{- $_ := set $s "containerID" $is.id -}}
+{{- end -}}
+{{- if eq $step "pull" -}}
+{{- $stopped := get (get $old "state" | default dict) "terminated" -}}
+{{- if $stopped }}{{ $_ := set $s "lastState" (dict "terminated" (omit $stopped "message")) -}}
+{{- else if $run }}{{ $_ := set $s "lastState" (dict "terminated" $ended) }}{{ end -}}
+{{- if not (get $s "containerID") -}}
+{{- $_ := set $s "name" $c.name -}}{{- $_ := set $s "image" $c.image -}}{{- $_ := set $s "imageID" "" -}}{{- $_ := set $s "restartCount" 0 -}}
+{{- end -}}
+{{- $run = dict -}}
+{{- $back := print "Back-off pulling image \"" $c.image "\"" -}}
+{{- $_ := set $s "state" (dict "waiting" (dict "reason" "ImagePullBackOff" "message" $back)) -}}
 {{- end -}}
 {{- if eq $step "wait" -}}
 {{- $_ := set $s "state" (dict "waiting" (dict "reason" "ContainerCreating" "message" $message)) -}}
@@ -114,11 +163,12 @@
 {{- range index $pod.status $list }}{{ if eq .name $c.name }}{{ $old = . }}{{ end }}{{ end -}}
 {{- $crash := dict "pod" $pod "key" "sim.workloadkit.io/crash" "name" $c.name -}}{{- template "named" $crash -}}
 {{- $sick := dict "pod" $pod "key" "sim.workloadkit.io/unready" "name" $c.name -}}{{- template "named" $sick -}}
-{{- $change := dict "spec" $c "old" $old -}}{{- template "changed" $change -}}
+{{- $change := dict "pod" $pod "spec" $c "old" $old -}}{{- template "changed" $change -}}
 {{- $plain := and (eq $kind "init") (ne (get $c "restartPolicy") "Always") -}}
 {{- $in := dict "pod" $pod "spec" $c "old" $old "now" $now "due" $due "delay" $delay "plain" $plain -}}
 {{- $_ := set $in "changed" $change.yes -}}{{- $_ := set $in "crash" $crash.yes -}}
 {{- $_ := set $in "unready" (or $sick.yes (eq $kind "ephemeral")) -}}
+{{- template "image" $in -}}
 {{- template "step" $in -}}
 {{- template "container" $in -}}
 {{- $s := $in.status -}}
