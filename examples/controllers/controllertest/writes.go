@@ -1,0 +1,58 @@
+package controllertest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+)
+
+// writesPoll is how often FewWrites looks into the audit log.
+const writesPoll = 100 * time.Millisecond
+
+// FewWrites watches a namespace for the length of a window and fails the test as soon as the clients whose user agent begins
+// with agent have made more than most requests in it that write, refused ones included. Events and leases do not count. It
+// is for a workload that cannot get on: trying again and again costs the API server as much as getting on would.
+func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
+	t.Helper()
+	// What was written before does not count. Only reading tells where the last whole line ends.
+	_, offset, err := audit.Select(auditLog, 0, func(Request) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writes []Request
+	over := time.NewTimer(window)
+	defer over.Stop()
+	tick := time.NewTicker(writesPoll)
+	defer tick.Stop()
+	for last := false; !last; {
+		select {
+		case <-over.C:
+			last = true
+		case <-tick.C:
+		}
+		requests, next, err := audit.Read(auditLog, offset, agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offset = next
+		writes = append(writes, writesIn(requests, namespace)...)
+		if len(writes) > most {
+			t.Errorf("%d writes within %v, at most %d are fine: %v", len(writes), window, most, Tally(writes, namespace))
+			return
+		}
+	}
+}
+
+// writesIn returns the requests that concern a namespace and could have changed something in it.
+func writesIn(requests []Request, namespace string) []Request {
+	var out []Request
+	for _, r := range requests {
+		resource, _, _ := strings.Cut(r.Resource, "/")
+		if r.Namespace == namespace && r.IsWrite() && resource != "events" && resource != "leases" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
