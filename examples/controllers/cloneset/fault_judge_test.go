@@ -77,8 +77,8 @@ func (w *story) judge(write *chaos.Write) {
 		pod, _ := write.After.(*corev1.Pod)
 		w.judgePod(write.Task, v, call, old, pod)
 	case "persistentvolumeclaims":
-		if call.Verb == "delete" {
-			w.judgeClaim(call)
+		if claim, ok := write.Before.(*corev1.PersistentVolumeClaim); ok && call.Verb == "delete" {
+			w.judgeClaim(claim)
 		}
 	}
 }
@@ -117,9 +117,17 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 			w.Failf("creation", "Pods %s and %s have one instance id", other.Name, pod.Name)
 		}
 	}
-	ru := v.owner.Spec.UpdateStrategy.RollingUpdate
-	if most := int(*v.owner.Spec.Replicas) + ru.MaxSurge.IntValue(); active > most {
-		w.Failf("creation", "creating %s makes %d active Pods, where replicas and surge allow %d", pod.Name, active, most)
+	strategy, most := &v.owner.Spec.UpdateStrategy, int(*v.owner.Spec.Replicas)
+	if strategy.Type != v1beta1.OnDelete {
+		most += strategy.RollingUpdate.MaxSurge.IntValue()
+	}
+	if active > most {
+		w.Failf("creation", "creating %s makes %d active Pods, where replicas and surge of %s allow %d", pod.Name, active, strategy.Type, most)
+	}
+	for claim := range claimsOf(pod) {
+		if other := w.userOf(claim, pod); other != nil {
+			w.Failf("claim", "new Pod %s gets claim %s, which Pod %s uses", pod.Name, claim, other.Name)
+		}
 	}
 	w.judgeFreshness(t, v, "creates "+pod.Name)
 }
@@ -239,18 +247,41 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaim: no claim is deleted while its instance has an active Pod.
-func (w *story) judgeClaim(call faultapi.Call) {
-	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
-		if claim.Name != call.Name || claim.DeletionTimestamp == nil {
-			continue
+// judgeClaim: no claim is deleted that an existing Pod uses, whosever it is, nor while its instance has an active Pod.
+func (w *story) judgeClaim(claim *corev1.PersistentVolumeClaim) {
+	if pod := w.userOf(claim.Name, nil); pod != nil {
+		owner := "nobody"
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+			owner = ref.Name
 		}
-		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-			if podstate.IsActive(pod) && pod.Labels[apps.LabelInstanceID] == claim.Labels[apps.LabelInstanceID] {
-				w.Failf("claim", "claim %s is deleted, which Pod %s needs", claim.Name, pod.Name)
-			}
+		w.Failf("claim", "claim %s is deleted, which Pod %s of %s uses", claim.Name, pod.Name, owner)
+	}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if podstate.IsActive(pod) && pod.Labels[apps.LabelInstanceID] == claim.Labels[apps.LabelInstanceID] {
+			w.Failf("claim", "claim %s is deleted, which Pod %s needs", claim.Name, pod.Name)
 		}
 	}
+}
+
+// userOf returns a Pod that uses a claim and is not being deleted, other than the given one.
+func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if pod.DeletionTimestamp == nil && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
+			return pod
+		}
+	}
+	return nil
+}
+
+// claimsOf returns the names of the claims that a Pod uses.
+func claimsOf(pod *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			names[source.ClaimName] = true
+		}
+	}
+	return names
 }
 
 // checkState holds what must be true of the server at any time.
@@ -280,6 +311,7 @@ func (w *story) checkConverged() {
 		w.checkOwner(w.cloneSet(name))
 	}
 	w.checkClaims()
+	w.checkImages()
 }
 
 func (w *story) checkOwner(cs *v1beta1.CloneSet) {
@@ -341,10 +373,25 @@ func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[st
 	}
 	for i := range content.Template.Spec.Containers {
 		want, got := &content.Template.Spec.Containers[i], &pod.Spec.Containers[i]
-		if got.Image != want.Image || !equality.Semantic.DeepEqual(got.Resources.Requests, want.Resources.Requests) || !equality.Semantic.DeepEqual(got.Env, want.Env) {
+		if got.Image != want.Image || !equality.Semantic.DeepEqual(got.Resources, defaulted(want.Resources)) || !equality.Semantic.DeepEqual(got.Env, want.Env) {
 			w.Failf("converged Pod", "container %s of Pod %s is not as in revision %s: %s", got.Name, pod.Name, rev.Name, asJSON(got))
 		}
 	}
+}
+
+// defaulted returns resources as the API server completes them: what is limited and not requested is requested.
+func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	out := *r.DeepCopy()
+	for name, quantity := range r.Limits {
+		if _, ok := out.Requests[name]; ok {
+			continue
+		}
+		if out.Requests == nil {
+			out.Requests = corev1.ResourceList{}
+		}
+		out.Requests[name] = quantity
+	}
+	return out
 }
 
 func asJSON(v any) string {
@@ -369,28 +416,50 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 	}
 }
 
-// checkClaims: every Pod has its claims, and none is left of Pods that are gone unless it may be reused.
+// mostWanted is how many Pods a CloneSet may want at most: replicas and surge of the largest edits.
+const mostWanted = 5 + 2
+
+// checkClaims: every Pod of a CloneSet has its claims, and none is left of Pods that are gone unless it may be reused. Claims of
+// instances that never had a Pod are few even then: those of creations that failed are used by the next.
 func (w *story) checkClaims() {
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
 		claims[claim.Name] = claim
 	}
-	needed := map[string]bool{}
+	needed, alive := map[string]bool{}, map[string]bool{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		for i := range pod.Spec.Volumes {
-			source := pod.Spec.Volumes[i].PersistentVolumeClaim
-			if source == nil {
-				continue
-			}
-			needed[source.ClaimName] = true
-			if claim := claims[source.ClaimName]; podstate.IsActive(pod) && (claim == nil || claim.DeletionTimestamp != nil) {
-				w.Failf("converged claims", "Pod %s lacks claim %s", pod.Name, source.ClaimName)
+		alive[pod.Labels[apps.LabelInstanceID]] = true
+		for name := range claimsOf(pod) {
+			needed[name] = true
+			claim := claims[name]
+			if podstate.IsActive(pod) && pod.Labels["app"] != released && (claim == nil || claim.DeletionTimestamp != nil) {
+				w.Failf("converged claims", "Pod %s lacks claim %s", pod.Name, name)
 			}
 		}
 	}
-	for name := range claims {
-		if !needed[name] && !w.reuses(claims[name]) {
+	had := map[string]bool{}
+	for _, e := range w.Server.Events(&corev1.Pod{}) {
+		had[e.Object.GetLabels()[apps.LabelInstanceID]] = true
+	}
+	vain := map[types.UID]map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		claim := claims[name]
+		id := claim.Labels[apps.LabelInstanceID]
+		if needed[name] || alive[id] { // what an instance has from other claim templates goes with it
+			continue
+		}
+		if !w.reuses(claim) {
 			w.Failf("converged claims", "claim %s is left of a Pod that is gone", name)
+		}
+		if had[id] {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(claim).UID
+		if vain[owner] == nil {
+			vain[owner] = map[string]bool{}
+		}
+		if vain[owner][id] = true; len(vain[owner]) > mostWanted {
+			w.Failf("converged claims", "claims of %d instances are left that never had a Pod", len(vain[owner]))
 		}
 	}
 }

@@ -35,14 +35,18 @@ func plan(t testing.TB) chaos.Plan {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 500, Steps: 300, New: newStory}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 500, Steps: 300, Quiet: quiet, New: newStory}
 }
+
+// quiet is longer than what the controller waits for after an update was refused.
+const quiet = refusalRetry + time.Minute
 
 // story is one schedule, with what the controller has done in it.
 type story struct {
 	*chaos.World
 
-	setup setup
+	setup    setup
+	policies policies
 	// taken holds, by Pod, the version of the write by which the controller last took it out of service or deleted it.
 	taken map[types.UID]int64
 }
@@ -51,11 +55,11 @@ func newStory(world *chaos.World) chaos.Subject {
 	w := &story{World: world, taken: map[types.UID]int64{}}
 	return chaos.Subject{
 		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.honourAll, Settle: w.settle,
-		Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
+		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
 	}
 }
 
-// start is what the manager does with the controllers, with short waits after errors.
+// start is what the manager does with the controllers, with waits after errors that begin as they do there and end sooner.
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
@@ -63,7 +67,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	return Setup(ctx, mgr, mgr.GetClient(), Options{
 		Gates: gates, NewID: w.NewID(),
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
-			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Second)
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
 	})
 }

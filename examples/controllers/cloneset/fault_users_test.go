@@ -3,6 +3,9 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +29,14 @@ const (
 	holdDelete    = "example.test/hold-delete"    // a label
 	holdUpdate    = "example.test/hold-update"    // a finalizer
 	templateLabel = "example.test/template-label" // what metadata-only updates change
+
+	otherHoldDelete = "example.test/other-hold-delete" // labels that edited hooks ask for
+	otherHoldUpdate = "example.test/other-hold-update"
+	released        = "nobody" // the label app of Pods that users take away
 )
+
+// muteEnv names ingredients of schedules that are left out, separated by commas: those of setup that only some schedules have.
+const muteEnv = "CLONESET_MUTE"
 
 // setup is what a schedule keeps throughout.
 type setup struct {
@@ -36,6 +46,19 @@ type setup struct {
 	markNotReady, onDelete, priority bool
 	minReady, grace, policy          int
 	termination                      int64
+
+	// What only some schedules have, and CLONESET_MUTE none.
+	images, badImages                          bool // digests and tags that share one; and what never becomes ready
+	scaleLimit                                 bool
+	quota, denyImages, denyResize, denyDeletes bool
+	relabel, force                             bool // of Pods
+	hookEdits, limits, toggleOnDelete          bool
+	twoClaims, templates                       bool // claim templates
+}
+
+// has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
+func (w *story) has(name string, percent int) bool {
+	return w.Chance(percent) && !slices.Contains(strings.Split(os.Getenv(muteEnv), ","), name)
 }
 
 func (w *story) begin() {
@@ -44,11 +67,20 @@ func (w *story) begin() {
 		owners:   []string{"web", "api"}[:1+r.IntN(4)/3],
 		rollback: w.Chance(20), claims: w.Chance(40), gate: w.Chance(40),
 		deleteHook: w.Chance(30), updateHook: w.Chance(30), markNotReady: w.Chance(30),
-		onDelete: w.Chance(10), priority: w.Chance(20),
+		onDelete: w.has("onDelete", 10), priority: w.Chance(20),
 		minReady: r.IntN(4) / 3 * 5, grace: r.IntN(4) / 3 * 2, policy: r.IntN(6),
 		termination: int64(r.IntN(3)),
 	}
-	w.Logf("%+v", w.setup)
+	s := &w.setup
+	s.images, s.badImages = w.has("images", 40), w.has("badImages", 50) && s.images
+	s.scaleLimit = w.has("scaleLimit", 30)
+	s.quota, s.denyImages, s.denyResize, s.denyDeletes = w.has("quota", 12), w.has("denyImages", 12), w.has("denyResize", 12), w.has("denyDeletes", 12)
+	s.relabel, s.force = w.has("relabel", 20), w.has("force", 20)
+	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
+	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 15)
+	w.policies = w.drawPolicies()
+	w.Logf("%+v, policies %+v", w.setup, w.policies)
+	w.publishImages()
 	for _, name := range w.setup.owners {
 		w.createOwner(name)
 	}
@@ -83,10 +115,10 @@ func (w *story) createOwner(name string) {
 		},
 	}
 	if w.setup.claims {
-		cs.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data"},
-			Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
-		}}
+		cs.Spec.VolumeClaimTemplates = claimTemplates([]string{"data", "logs"}[:1+ord(w.setup.twoClaims)]...)
+	}
+	if w.setup.scaleLimit && w.Chance(70) {
+		cs.Spec.ScaleStrategy.MaxUnavailable = w.scaleLimit()
 	}
 	if w.setup.onDelete {
 		cs.Spec.UpdateStrategy.Type = v1beta1.OnDelete
@@ -163,6 +195,9 @@ func (w *story) act() {
 	case n == 92:
 		w.deleteOwner(w.anyOwner())
 		return
+	case n > 87 && (w.setup.quota || w.setup.denyImages || w.setup.denyResize || w.setup.denyDeletes):
+		w.policyStep()
+		return
 	}
 	name := w.anyOwner()
 	cs := w.cloneSet(name)
@@ -182,15 +217,18 @@ func (w *story) edit(cs *v1beta1.CloneSet) string {
 	r := w.Rand()
 	t, ru := &cs.Spec.Template, cs.Spec.UpdateStrategy.RollingUpdate
 	container := &t.Spec.Containers[r.IntN(2)]
+	if rare := w.rareEdits(); len(rare) > 0 && w.Chance(10+5*len(rare)) {
+		return rare[r.IntN(len(rare))](cs)
+	}
 	switch n := r.IntN(100); {
 	case n < 30:
-		container.Image = fmt.Sprintf("example.test/%s:v%d", container.Name, 1+r.IntN(4))
+		container.Image = w.image(container.Name)
 		return "image " + container.Image
 	case n < 38:
 		t.Labels[templateLabel] = fmt.Sprint(1 + r.IntN(3))
 		return "label " + t.Labels[templateLabel]
 	case n < 48:
-		container.Resources.Requests[corev1.ResourceCPU] = resource.MustParse(fmt.Sprintf("%d00m", 1+r.IntN(3)))
+		container.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprintf("%d00m", 1+r.IntN(3)))}}
 		return "resources"
 	case n < 53:
 		container.Env = []corev1.EnvVar{{Name: "A", Value: fmt.Sprint(r.IntN(2))}}
@@ -238,7 +276,14 @@ func (w *story) userPodStep() {
 	if pod == nil {
 		return
 	}
-	if w.Chance(50) {
+	switch {
+	case w.setup.relabel && w.Chance(20):
+		w.relabelPod(pod)
+		return
+	case w.setup.force && w.Chance(30):
+		w.forceDelete(pod)
+		return
+	case w.Chance(50):
 		w.Logf("user: delete %s", pod.Name)
 		_ = w.User.Delete(context.Background(), pod.DeepCopy())
 		return
@@ -267,6 +312,7 @@ func (w *story) deleteOwner(name string) {
 
 // settle makes the last spec one that can be reached.
 func (w *story) settle() {
+	w.policies = policies{}
 	for _, name := range w.setup.owners {
 		if w.cloneSet(name) == nil {
 			w.createOwner(name)
@@ -276,6 +322,7 @@ func (w *story) settle() {
 		cs.Spec.UpdateStrategy.Type = v1beta1.RollingUpdate
 		ru.Paused = false
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		w.mendImages(cs)
 		if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
 			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
 		}
@@ -296,25 +343,74 @@ func (w *story) honourAll() (changed bool) {
 // honour releases or restores what a Pod's state asks for. It reports whether there was anything to do.
 func (w *story) honour(pod *corev1.Pod) bool {
 	state := lifecycle.State(pod.Labels[apps.LabelLifecycleState])
-	_, held := pod.Labels[holdDelete]
-	bound := controllerutil.ContainsFinalizer(pod, holdUpdate)
+	held := hasAny(pod, holdDelete, otherHoldDelete)
+	bound := controllerutil.ContainsFinalizer(pod, holdUpdate) || hasAny(pod, otherHoldUpdate)
+	alive := pod.DeletionTimestamp == nil
+	preDelete, inPlace := w.hooks(pod)
 	switch {
-	case pod.DeletionTimestamp != nil && bound, state == lifecycle.PreparingUpdate && bound:
+	case controllerutil.ContainsFinalizer(pod, holdUpdate) && !alive, state == lifecycle.PreparingUpdate && bound:
 		w.Logf("hook: let %s go (%s)", pod.Name, state)
-		w.change(pod, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, holdUpdate) })
+		w.change(pod, func(p *corev1.Pod) { controllerutil.RemoveFinalizer(p, holdUpdate); delete(p.Labels, otherHoldUpdate) })
 	case state == lifecycle.PreparingDelete && held:
 		w.Logf("hook: let %s be deleted", pod.Name)
-		w.change(pod, func(p *corev1.Pod) { delete(p.Labels, holdDelete) })
-	case pod.DeletionTimestamp == nil && w.setup.updateHook && !bound && (state == lifecycle.Updated || state == lifecycle.Normal):
+		w.change(pod, func(p *corev1.Pod) { delete(p.Labels, holdDelete); delete(p.Labels, otherHoldDelete) })
+	case alive && lacks(pod, inPlace) && (state == lifecycle.Updated || state == lifecycle.Normal):
 		w.Logf("hook: hold %s again", pod.Name)
-		w.change(pod, func(p *corev1.Pod) { controllerutil.AddFinalizer(p, holdUpdate) })
-	case pod.DeletionTimestamp == nil && w.setup.deleteHook && !held && (state == lifecycle.PreparingNormal || state == lifecycle.Normal):
+		w.change(pod, func(p *corev1.Pod) { hold(p, inPlace) })
+	case alive && lacks(pod, preDelete) && (state == lifecycle.PreparingNormal || state == lifecycle.Normal):
 		w.Logf("hook: hold %s against deletion again", pod.Name)
-		w.change(pod, func(p *corev1.Pod) { p.Labels[holdDelete] = "true" })
+		w.change(pod, func(p *corev1.Pod) { hold(p, preDelete) })
 	default:
 		return false
 	}
 	return true
+}
+
+// hooks returns what a Pod is to be held by: as its CloneSet says now or, without one that says anything, as in the beginning.
+func (w *story) hooks(pod *corev1.Pod) (preDelete, inPlace *pub.LifecycleHook) {
+	l := w.lifecycle()
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && w.setup.hookEdits {
+		if cs := w.cloneSet(ref.Name); cs != nil && cs.Spec.Lifecycle != nil {
+			l = cs.Spec.Lifecycle
+		}
+	}
+	if l == nil {
+		return nil, nil
+	}
+	return l.PreDelete, l.InPlaceUpdate
+}
+
+func hasAny(pod *corev1.Pod, labels ...string) bool {
+	return slices.ContainsFunc(labels, func(label string) bool { _, ok := pod.Labels[label]; return ok })
+}
+
+// lacks reports whether a Pod is not held as a hook asks for.
+func lacks(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
+	if hook == nil {
+		return false
+	}
+	for label := range hook.LabelsHandler {
+		if !hasAny(pod, label) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool { return !controllerutil.ContainsFinalizer(pod, f) })
+}
+
+func hold(pod *corev1.Pod, hook *pub.LifecycleHook) {
+	for label, value := range hook.LabelsHandler {
+		pod.Labels[label] = value
+	}
+	for _, f := range hook.FinalizersHandler {
+		controllerutil.AddFinalizer(pod, f)
+	}
+}
+
+func ord(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // isAvailable judges a Pod by the CloneSet's rules (C-49).

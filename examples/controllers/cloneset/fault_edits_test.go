@@ -1,0 +1,117 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// rareEdits are what only some schedules have, so that a mistake of one kind does not hide the others.
+func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
+	for _, e := range []struct {
+		has  bool
+		edit func(*v1beta1.CloneSet) string
+	}{
+		{w.setup.scaleLimit, w.editScaleLimit}, {w.setup.hookEdits, w.editHooks}, {w.setup.templates, w.editClaims},
+		{w.setup.limits, w.editLimits}, {w.setup.toggleOnDelete, w.toggleOnDelete},
+	} {
+		if e.has {
+			out = append(out, e.edit)
+		}
+	}
+	return out
+}
+
+func (w *story) editScaleLimit(cs *v1beta1.CloneSet) string {
+	cs.Spec.ScaleStrategy.MaxUnavailable = w.scaleLimit()
+	if w.Chance(30) {
+		cs.Spec.ScaleStrategy.MaxUnavailable = nil
+	}
+	return fmt.Sprintf("scaleStrategy.maxUnavailable %v", cs.Spec.ScaleStrategy.MaxUnavailable)
+}
+
+// scaleLimit draws one that lets something be created.
+func (w *story) scaleLimit() *intstr.IntOrString {
+	n := w.Rand().IntN(10)
+	if w.Chance(50) {
+		return ptr.To(intstr.FromString(fmt.Sprintf("%d%%", 10+10*n)))
+	}
+	return ptr.To(intstr.FromInt32(int32(1 + n%3)))
+}
+
+// editHooks removes a hook, or has it ask for another label. Pods that are held by what was asked for before stay so.
+func (w *story) editHooks(cs *v1beta1.CloneSet) string {
+	l := w.lifecycle()
+	if l == nil {
+		return "no hooks"
+	}
+	text := "hooks as before"
+	switch n := w.Rand().IntN(5); {
+	case n == 0:
+		l.PreDelete, text = nil, "no hook against deletion"
+	case n == 1:
+		l.InPlaceUpdate, text = nil, "no hook against updates"
+	case n == 2 && l.PreDelete != nil:
+		l.PreDelete.LabelsHandler, text = map[string]string{otherHoldDelete: "true"}, "another label against deletion"
+	case n == 3 && l.InPlaceUpdate != nil:
+		l.InPlaceUpdate = &pub.LifecycleHook{LabelsHandler: map[string]string{otherHoldUpdate: "true"}, MarkPodNotReady: w.setup.markNotReady}
+		text = "a label against updates"
+	}
+	cs.Spec.Lifecycle = l
+	return text
+}
+
+// claimTemplates returns those of the given names.
+func claimTemplates(names ...string) (out []corev1.PersistentVolumeClaim) {
+	for _, name := range names {
+		out = append(out, corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+		})
+	}
+	return out
+}
+
+func (w *story) editClaims(cs *v1beta1.CloneSet) string {
+	sets := [][]string{nil, {"data"}, {"data", "logs"}, {"logs"}}
+	names := sets[w.Rand().IntN(len(sets))]
+	cs.Spec.VolumeClaimTemplates = claimTemplates(names...)
+	return fmt.Sprintf("claim templates %v", names)
+}
+
+// editLimits asks for limits and leaves the requests to the API server.
+func (w *story) editLimits(cs *v1beta1.CloneSet) string {
+	c := &cs.Spec.Template.Spec.Containers[w.Rand().IntN(2)]
+	cpu := resource.MustParse(fmt.Sprintf("%d00m", 1+w.Rand().IntN(3)))
+	c.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: cpu}}
+	return "limits alone of " + c.Name + " " + cpu.String()
+}
+
+func (w *story) toggleOnDelete(cs *v1beta1.CloneSet) string {
+	s := &cs.Spec.UpdateStrategy
+	if s.Type = v1beta1.OnDelete; w.Chance(60) {
+		s.Type = v1beta1.RollingUpdate
+	}
+	return "strategy " + string(s.Type)
+}
+
+// relabelPod takes a Pod out of the selector of its CloneSet, as people do to look at it undisturbed.
+func (w *story) relabelPod(pod *corev1.Pod) {
+	w.Logf("user: relabel %s, to have it released", pod.Name)
+	w.change(pod, func(p *corev1.Pod) { p.Labels["app"] = released })
+}
+
+// forceDelete deletes a Pod whose node is not asked.
+func (w *story) forceDelete(pod *corev1.Pod) {
+	w.Logf("user: delete %s at once", pod.Name)
+	_ = w.User.Delete(context.Background(), pod.DeepCopy(), client.GracePeriodSeconds(0))
+}

@@ -1,0 +1,96 @@
+package cloneset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+)
+
+// Images by what is special to them, behind the name of their container. Nodes report the tag a-v2 of what is asked for as v2, or by
+// its digest.
+const (
+	sharedDigest = "sha256:2222"
+	otherTag     = ":a-v2"
+	brokenTag    = ":broken"
+	brokenDigest = "@sha256:bad0"
+	sickTag      = ":sick"
+)
+
+// goodImages are those that run and become ready.
+func goodImages(container string) []string {
+	name := "example.test/" + container
+	return []string{
+		name + ":v1", name + ":v2", name + ":v3", name + ":v4", name + otherTag,
+		name + "@sha256:d001", name + "@sha256:d002", name + "@" + sharedDigest,
+	}
+}
+
+// publishImages says which images there are.
+func (w *story) publishImages() {
+	for _, container := range []string{"app", "log"} {
+		name, images := "example.test/"+container, w.Nodes.Images
+		images.Publish(name+":v2", sharedDigest)
+		images.Publish(name+otherTag, sharedDigest)
+		if w.setup.images {
+			images.Pull(name + otherTag)
+		}
+		images.SetBroken(name+brokenTag, true)
+		images.SetBroken(name+brokenDigest, true)
+		images.SetSick(name+sickTag, true)
+	}
+}
+
+// image draws one that a user may ask for.
+func (w *story) image(container string) string {
+	r, name := w.Rand(), "example.test/"+container
+	n := r.IntN(100)
+	switch {
+	case !w.setup.images:
+		return fmt.Sprintf("%s:v%d", name, 1+n%4)
+	case n < 70 || !w.setup.badImages:
+		return w.goodImage(container)
+	default:
+		bad := []string{brokenTag, brokenDigest, sickTag}
+		return name + bad[n%len(bad)]
+	}
+}
+
+func (w *story) goodImage(container string) string {
+	good := goodImages(container)
+	return good[w.Rand().IntN(len(good))]
+}
+
+// isBad reports whether a container never becomes ready with its image.
+func isBad(c *corev1.Container) bool {
+	return !slices.Contains(goodImages(c.Name), c.Image)
+}
+
+// mendImages takes bad images out of a template. If a Pod has one, no Pod is kept at what may be the revision with it.
+func (w *story) mendImages(cs *v1beta1.CloneSet) {
+	for i := range cs.Spec.Template.Spec.Containers {
+		if c := &cs.Spec.Template.Spec.Containers[i]; isBad(c) {
+			c.Image = w.goodImage(c.Name)
+		}
+	}
+	if w.setup.badImages {
+		cs.Spec.UpdateStrategy.RollingUpdate.Partition = nil
+	}
+}
+
+// checkImages: once everything has come to rest, containers run in truth what their spec says.
+func (w *story) checkImages() {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			runs := w.Nodes.Image(pod.UID, c.Name)
+			if runs != c.Image && !strings.HasSuffix(c.Image, brokenTag) && !strings.HasSuffix(c.Image, brokenDigest) && pod.Status.Phase != corev1.PodFailed {
+				w.Failf("story", "container %s of Pod %s runs %q at rest, not %s", c.Name, pod.Name, runs, c.Image)
+			}
+		}
+	}
+}
