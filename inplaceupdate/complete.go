@@ -2,7 +2,6 @@ package inplaceupdate
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,62 +28,6 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress) reason.List 
 		check(pod.Spec.Containers)
 	}
 	return waiting
-}
-
-// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not (U-23.4).
-func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
-	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-	if spec == nil || status == nil {
-		return imageNotRunning(pod, name, "container "+name+" is not reported")
-	}
-	runs := isImage(status.Image, spec.Image)
-	if status.ImageID != state.LastContainerStatuses[name].ImageID && status.ImageID != "" {
-		runs = runs || !isSuperseded(status.Image, state.SupersededImages[name])
-	}
-	if runs {
-		return nil
-	}
-	return imageNotRunning(pod, name, "container "+name+" still runs "+status.Image+" ("+status.ImageID+"), not "+spec.Image)
-}
-
-func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
-	return &reason.Reason{
-		Code: ImageNotRunning, Object: podObject(pod), Path: "status.containerStatuses[" + container + "].imageID", Detail: detail,
-	}
-}
-
-// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for.
-func isSuperseded(running string, superseded []string) bool {
-	return slices.ContainsFunc(superseded, func(image string) bool { return isImage(running, image) })
-}
-
-// isImage reports whether the image that a runtime reports is the one that a spec asks for. Runtimes report names in full:
-// docker.io/library/app:v2 is app:v2.
-func isImage(running, asked string) bool {
-	asked = withTag(asked)
-	return running == asked || fullName(running) == fullName(asked)
-}
-
-// fullName expands what image names leave out: the registry where the first part names no host, and library before a name
-// of one part there. Names are opaque beyond that.
-func fullName(image string) string {
-	host, path, found := strings.Cut(image, "/")
-	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
-		host, path = "docker.io", image
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
-	return host + "/" + path
-}
-
-// withTag appends the tag that is meant by an image without tag and digest. A port before the first slash is no tag.
-func withTag(image string) string {
-	name := image[strings.LastIndexByte(image, '/')+1:]
-	if strings.ContainsAny(name, ":@") {
-		return image
-	}
-	return image + ":latest"
 }
 
 // unresized says which containers do not have their requests and limits yet (U-23.2). A native sidecar counts where its

@@ -55,17 +55,6 @@ func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
 
-// needsReport reports whether somebody must tell that a container was restarted for its env. A container whose image changes
-// in the same patch is restarted by its kubelet and reads the new metadata then, so its image says enough.
-func (p *Plan) needsReport() bool {
-	for name := range p.RefMetadata {
-		if _, restarts := p.Images[name]; !restarts {
-			return true
-		}
-	}
-	return false
-}
-
 // Plan compares two templates. Neither is modified. What was found is complete: a plan that is not possible names every
 // blocking field, up to a number that still fits a message.
 func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {

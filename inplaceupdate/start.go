@@ -49,12 +49,13 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 		Revision:        target.Revision,
 		UpdateTimestamp: now,
 		Progress: Progress{
-			UpdateEnvFromMetadata: plan.needsReport(),
-			UpdateResources:       len(plan.Resources) > 0,
-			UpdateImages:          len(plan.Images) > 0,
-			SupersededImages:      c.superseded(pod, old, plan),
+			UpdateResources:  len(plan.Resources) > 0,
+			UpdateImages:     len(plan.Images) > 0,
+			SupersededImages: c.superseded(pod, old.progress(), plan),
 		},
 	}
+	report := c.needsReport(pod, old.progress(), plan)
+	state.UpdateEnvFromMetadata = report
 	c.inherit(pod, old, plan, state)
 	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
 	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
@@ -63,7 +64,7 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 	}
 	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
 	if target.GraceSeconds > 0 && plan.TrafficOff() {
-		err = c.startGrace(&change, plan, target)
+		err = c.startGrace(&change, plan, target, report)
 	} else {
 		change.Labels = maps.Clone(plan.Labels)
 		maps.Copy(change.Annotations, plan.Annotations)
@@ -176,7 +177,7 @@ func united[M ~map[K]V, K comparable, V any](a, b M) M {
 	return out
 }
 
-func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) error {
+func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target, report bool) error {
 	var meta metadataPatch
 	meta.Metadata.Labels, meta.Metadata.Annotations = plan.Labels, plan.Annotations
 	meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers = plan.AddFinalizers, plan.RemoveFinalizers
@@ -186,7 +187,7 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) 
 	}
 	encoded, err := encode(&Grace{
 		Revision: target.Revision, ContainerImages: plan.Images, ContainerRefMetadata: plan.RefMetadata,
-		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: plan.needsReport(),
+		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: report,
 		GraceSeconds: target.GraceSeconds,
 	})
 	change.Annotations[c.Keys.GraceAnnotation] = encoded
@@ -196,6 +197,7 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target) 
 // inherit takes over what an earlier update still waits for in containers that the plan leaves alone, so that this one is
 // not complete before they are.
 func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) {
+	c.inheritImages(pod, old.progress(), plan, &state.Progress)
 	if old == nil {
 		return
 	}
@@ -219,30 +221,77 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) 
 	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (old.UpdateEnvFromMetadata && len(c.envUnreported(pod)) > 0)
 }
 
+// inheritImages takes over which images are known, and learns what the containers run whose image changes now. It also
+// notes which containers get new env by the restart for an image, this update's or an earlier one's.
+func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state *Progress) {
+	var env []string
+	if old != nil {
+		state.KnownImages = maps.Clone(old.KnownImages)
+		env = slices.DeleteFunc(slices.Clone(old.EnvByImage), func(name string) bool { return c.settled(pod, old, name) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(plan.Images)) {
+		c.learn(pod, old, name, state)
+		if _, ok := plan.RefMetadata[name]; ok && !slices.Contains(env, name) {
+			env = append(env, name)
+		}
+	}
+	state.EnvByImage = env
+}
+
+// needsReport reports whether somebody must tell that a container was restarted for its env. A container that its kubelet
+// restarts for another image in the same patch reads the new metadata then, so its image says enough.
+func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan) bool {
+	for name := range plan.RefMetadata {
+		if image, changes := plan.Images[name]; !changes || c.mayStay(pod, old, name, image) {
+			return true
+		}
+	}
+	if old == nil {
+		return false
+	}
+	for _, name := range old.EnvByImage {
+		if image, changes := plan.Images[name]; changes && !c.settled(pod, old, name) && c.mayStay(pod, old, name, image) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayStay reports whether the instance of a container that runs now may be one of the asked image already, so that its
+// kubelet would leave it alone: an image that is taken back before the kubelet has looked.
+func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string) bool {
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	switch {
+	case spec == nil || spec.Image == asked:
+		return true
+	case c.settled(pod, old, name):
+		return false
+	case old != nil && (slices.Contains(old.SupersededImages[name], asked) || knownDigest(old.KnownImages[name], asked) != ""):
+		return true
+	}
+	return status != nil && isImage(status.Image, asked)
+}
+
 // superseded collects, for the containers whose image the plan changes, the images of an update that is not complete yet,
 // and the present image of a container that is not reported: its node may be about to start that one, and the record of
 // what it runs is empty.
-func (c *Config) superseded(pod *corev1.Pod, old *State, plan *Plan) map[string][]string {
+func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan) map[string][]string {
 	var out map[string][]string
 	for name := range plan.Images {
+		spec := podstate.Container(pod, name)
+		if spec == nil || c.settled(pod, old, name) {
+			continue
+		}
 		var images []string
-		status := podstate.ContainerStatus(pod, name)
-		open := status == nil || status.ImageID == ""
 		if old != nil {
-			if _, ok := old.LastContainerStatuses[name]; ok && c.imageRuns(pod, &old.Progress, name) != nil {
-				images, open = slices.Clone(old.SupersededImages[name]), true
-			}
+			images = slices.Clone(old.SupersededImages[name])
 		}
-		if spec := podstate.Container(pod, name); open && spec != nil && !slices.Contains(images, spec.Image) {
-			images = append(images, spec.Image)
+		images = slices.DeleteFunc(images, func(image string) bool { return image == spec.Image || image == plan.Images[name] })
+		images = append(images, spec.Image)
+		if out == nil {
+			out = make(map[string][]string)
 		}
-		images = slices.DeleteFunc(images, func(image string) bool { return image == plan.Images[name] })
-		if len(images) > 0 {
-			if out == nil {
-				out = make(map[string][]string)
-			}
-			out[name] = images
-		}
+		out[name] = images
 	}
 	return out
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // State is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages and BatchResources are additions that OpenKruise ignores.
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, KnownImages and
+// EnvByImage are additions that OpenKruise ignores.
 type State struct {
 	// Revision the Pod is updated to.
 	Revision string `json:"revision"`
@@ -45,6 +46,21 @@ type Progress struct {
 	// BatchResources is what the current batch gives its containers through pods/resize, which is a request of its own: it
 	// may never have been sent, and is then sent again. Removed when the update is complete.
 	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
+	// KnownImages holds, by container, a few images of which it is known what they are on this node, the newest last. They
+	// outlive an update, because the next one may go back to them.
+	KnownImages map[string][]KnownImage `json:"knownImages,omitempty"`
+	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If that image is taken
+	// back there may be no restart, and somebody has to report one.
+	EnvByImage []string `json:"envByImage,omitempty"`
+}
+
+// KnownImage is an image that a container was seen to run.
+type KnownImage struct {
+	// Image as the spec names it.
+	Image string `json:"image"`
+	// ImageID and ContainerID as the node reported them. That very instance runs this image as long as it exists.
+	ImageID     string `json:"imageID"`
+	ContainerID string `json:"containerID,omitempty"`
 }
 
 // ContainerRecord is what a container ran before its image was changed.
@@ -95,6 +111,14 @@ func (g *Grace) metadata(pod *corev1.Pod, key string) (metadataPatch, error) {
 		return meta, unreadable(pod, key, string(g.MetaDataPatch), err)
 	}
 	return meta, nil
+}
+
+// progress returns the part of a state that completion depends on; nil where there is no state.
+func (s *State) progress() *Progress {
+	if s == nil {
+		return nil
+	}
+	return &s.Progress
 }
 
 // next reports whether batches are still to come.

@@ -1,0 +1,183 @@
+package inplaceupdate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// maxKnownImages bounds how many images of a container are remembered: what it runs, and what it may be rolled back to.
+const maxKnownImages = 3
+
+// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not (U-23.4).
+func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	if spec == nil || status == nil {
+		return imageNotRunning(pod, name, "container "+name+" is not reported")
+	}
+	if state.runs(name, spec.Image, status) {
+		return nil
+	}
+	why := imageNotRunning(pod, name, "container "+name+" still runs "+status.Image+" ("+status.ImageID+"), not "+spec.Image)
+	if state.undecidable(name, spec.Image, status) {
+		why.Remedy = "if it was restarted, both tags are of one image and its node reports another tag: name the image by digest, " +
+			"recreate the Pod, or run a node agent that reports runtime metadata"
+	}
+	return why
+}
+
+func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
+	return &reason.Reason{
+		Code: ImageNotRunning, Object: podObject(pod), Path: "status.containerStatuses[" + container + "].imageID", Detail: detail,
+	}
+}
+
+// runs reports whether the instance that a node reports for a container was started from the asked image. A node names an
+// image by any tag it knows, and by none if the image was pulled by digest, so its name comes last but one. What a node
+// does do is restart a container whose spec names another image than the instance was started from, and only then: an
+// instance whose image is known answers for itself.
+func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
+	known := p.KnownImages[name]
+	if at := slices.IndexFunc(known, func(k KnownImage) bool { return k.ContainerID != "" && k.ContainerID == status.ContainerID }); at >= 0 {
+		return known[at].Image == asked
+	}
+	id := digestOf(status.ImageID)
+	switch {
+	case neverStarted(status):
+		return false
+	case id != "" && (id == askedDigest(asked) || id == knownDigest(known, asked)):
+		return true
+	case isImage(status.Image, asked):
+		return true
+	}
+	return id != "" && id != digestOf(p.LastContainerStatuses[name].ImageID) && !isSuperseded(status, p.SupersededImages[name], known)
+}
+
+// undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
+// the image that it ran before looks the same on a node that reports a third tag.
+func (p *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
+	known := p.KnownImages[name]
+	return askedDigest(asked) == "" && status.ContainerID != "" && len(known) > 0 &&
+		!slices.ContainsFunc(known, func(k KnownImage) bool { return k.ContainerID == "" || k.ContainerID == status.ContainerID }) &&
+		digestOf(status.ImageID) != "" && digestOf(status.ImageID) == digestOf(p.LastContainerStatuses[name].ImageID)
+}
+
+// neverStarted recognises what the kubelet reports about a container of which it knows no instance: it waits, under the name
+// of the image in the spec.
+func neverStarted(status *corev1.ContainerStatus) bool {
+	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
+}
+
+// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for.
+func isSuperseded(status *corev1.ContainerStatus, superseded []string, known []KnownImage) bool {
+	id := digestOf(status.ImageID)
+	return slices.ContainsFunc(superseded, func(image string) bool {
+		return isImage(status.Image, image) || id == askedDigest(image) || id == knownDigest(known, image)
+	})
+}
+
+// learn notes the image of the container's spec as known where the container is known to run it.
+func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Progress) {
+	if !c.settled(pod, under, name) {
+		return
+	}
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	if into.KnownImages == nil {
+		into.KnownImages = make(map[string][]KnownImage)
+	}
+	// A new slice: the old one belongs to another state.
+	known := slices.DeleteFunc(slices.Clone(into.KnownImages[name]), func(k KnownImage) bool {
+		return k.Image == spec.Image || (k.ContainerID != "" && k.ContainerID == status.ContainerID)
+	})
+	known = append(known, KnownImage{Image: spec.Image, ImageID: status.ImageID, ContainerID: status.ContainerID})
+	into.KnownImages[name] = known[max(0, len(known)-maxKnownImages):]
+}
+
+// relearn notes what containers run when a change that was held back goes out: they may have been restarted meanwhile.
+func (c *Config) relearn(pod *corev1.Pod, state *State, images map[string]string) {
+	for name, image := range images {
+		if spec := podstate.Container(pod, name); spec != nil && spec.Image != image {
+			c.learn(pod, &state.Progress, name, &state.Progress)
+		}
+	}
+}
+
+// settled reports whether a container is known to run the image of its spec under the state, which may be nil.
+func (c *Config) settled(pod *corev1.Pod, state *Progress, name string) bool {
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	if spec == nil || status == nil || status.ImageID == "" {
+		return false
+	}
+	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation {
+		return false
+	}
+	if state == nil {
+		return true
+	}
+	if _, changed := state.LastContainerStatuses[name]; changed {
+		return c.imageRuns(pod, state, name) == nil
+	}
+	// An update that is still held back says here that the one before it was not complete.
+	return !slices.Contains(state.SupersededImages[name], spec.Image)
+}
+
+// digestOf returns the digest in an image ID as nodes report it, such as docker-pullable://app@sha256:1, or the ID itself
+// where it names no repository.
+func digestOf(imageID string) string {
+	if at := strings.LastIndex(imageID, "@"); at >= 0 {
+		return imageID[at+1:]
+	}
+	if at := strings.LastIndex(imageID, "://"); at >= 0 {
+		return imageID[at+len("://"):]
+	}
+	return imageID
+}
+
+// askedDigest returns the digest that an image names, nothing for one that names a tag.
+func askedDigest(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
+
+// knownDigest returns the digest of an image that is known, nothing for others.
+func knownDigest(known []KnownImage, image string) string {
+	for i := range known {
+		if withTag(known[i].Image) == withTag(image) {
+			return digestOf(known[i].ImageID)
+		}
+	}
+	return ""
+}
+
+// isImage reports whether the image that a runtime reports is the one that a spec asks for. Runtimes report names in full:
+// docker.io/library/app:v2 is app:v2.
+func isImage(running, asked string) bool {
+	asked = withTag(asked)
+	return running == asked || fullName(running) == fullName(asked)
+}
+
+// fullName expands what image names leave out: the registry where the first part names no host, and library before a name
+// of one part there. Names are opaque beyond that.
+func fullName(image string) string {
+	host, path, found := strings.Cut(image, "/")
+	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
+		host, path = "docker.io", image
+	}
+	if host == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path
+}
+
+// withTag appends the tag that is meant by an image without tag and digest. A port before the first slash is no tag.
+func withTag(image string) string {
+	name := image[strings.LastIndexByte(image, '/')+1:]
+	if strings.ContainsAny(name, ":@") {
+		return image
+	}
+	return image + ":latest"
+}

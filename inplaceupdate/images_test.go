@@ -1,0 +1,318 @@
+package inplaceupdate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+)
+
+// A story is one Pod whose app is asked for one image after the other, in words that are read in turn:
+//
+//	ask IMAGE               another template
+//	grace IMAGE             another template, with a grace period
+//	over                    the grace period ends
+//	node TAG DIGEST ID      what the node reports of app, having seen the newest spec; "-" for a TAG where it knows none
+//	pull                    the node cannot pull the image: the last instance is still what it reports, exited
+//	fresh                   the node reports a container that was never started
+//	runs, waits             the update is complete, or is not
+type story struct {
+	t        *testing.T
+	config   *inplaceupdate.Config
+	pod      *corev1.Pod
+	from     *template
+	revision int
+}
+
+func (s *story) ask(image string, grace int32) {
+	to := newTemplate(appImage(image))
+	s.revision++
+	target := inplaceupdate.Target{Revision: fmt.Sprint(s.revision), GraceSeconds: grace}
+	s.pod = write(s.t, s.pod, mustStart(s.t, s.config, s.pod, s.from, to, target, now))
+	s.from = to
+}
+
+func appImage(name string) func(*template) {
+	return func(t *template) { t.Spec.Containers[0].Image = name }
+}
+
+// node reports as containerd does: by any tag that it knows, otherwise by the digest of the image's configuration.
+func (s *story) node(tag, digest, id string) {
+	s.pod.Status.ObservedGeneration = s.pod.Generation
+	image := "docker.io/library/" + tag
+	if tag == "-" {
+		image = "sha256:configuration-of-" + digest
+	}
+	s.pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{
+		Name: "app", Image: image, ImageID: "docker.io/library/app@sha256:" + digest, ContainerID: "containerd://" + id, Ready: true,
+		Resources: s.pod.Status.ContainerStatuses[0].Resources,
+	}
+}
+
+func (s *story) waiting(fresh bool) {
+	s.pod.Status.ObservedGeneration = s.pod.Generation
+	status := &s.pod.Status.ContainerStatuses[0]
+	status.Ready, status.State = false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	if fresh {
+		status.Image, status.ImageID, status.ContainerID = s.pod.Spec.Containers[0].Image, "", ""
+	}
+}
+
+func (s *story) expect(at int, word string) {
+	step := mustNext(s.t, s.config, s.pod, now)
+	if got := map[bool]string{true: "runs", false: "waits"}[step.Complete]; got != word {
+		s.t.Errorf("word %d: %s, want %s: asked for %s, reported %s %s %s, state %s", at, got, word, s.pod.Spec.Containers[0].Image,
+			s.pod.Status.ContainerStatuses[0].Image, s.pod.Status.ContainerStatuses[0].ImageID, s.pod.Status.ContainerStatuses[0].ContainerID, s.pod.Annotations[stateKey])
+	}
+	s.pod = write(s.t, s.pod, step.Change)
+}
+
+func tell(t *testing.T, first, text string) *story {
+	t.Helper()
+	s := &story{t: t, config: newConfig(), from: newTemplate(appImage(first))}
+	s.pod = newPod(s.from)
+	words := strings.Fields(text)
+	for i := 0; i < len(words); i++ {
+		switch words[i] {
+		case "ask":
+			s.ask(words[i+1], 0)
+			i++
+		case "grace":
+			s.ask(words[i+1], 30)
+			i++
+		case "over":
+			s.pod = write(t, s.pod, mustNext(t, s.config, s.pod, after(time.Hour)).Change)
+		case "node":
+			s.node(words[i+1], words[i+2], words[i+3])
+			i += 3
+		case "pull":
+			s.waiting(false)
+		case "fresh":
+			s.waiting(true)
+		case "runs", "waits":
+			s.expect(i, words[i])
+		default:
+			t.Fatalf("word %d is %s", i, words[i])
+		}
+	}
+	return s
+}
+
+func TestImagesAsNodesReportThem(t *testing.T) {
+	const a, b, c, dead = "app@sha256:aaaa", "app@sha256:bbbb", "app@sha256:cccc", "app@sha256:dead"
+	for _, tc := range []struct{ name, first, story string }{
+		{"U-23 by digest", a, "node - aaaa 1 ask " + b + " waits node - aaaa 1 waits node - bbbb 2 runs"},
+		{"U-28 by digest, overtaken", a, "node - aaaa 1 ask " + b + " ask " + c + " node - bbbb 2 waits node - cccc 3 runs"},
+		{"U-28 by digest, overtaken twice", a, "node - aaaa 1 ask " + b + " ask " + c + " ask app@sha256:dddd node - bbbb 2 waits node - cccc 3 waits node - dddd 4 runs"},
+		{"U-23 by digest, an instance of the old image was restarted", a, "node - aaaa 1 ask " + b + " node - aaaa 2 waits node - bbbb 3 runs"},
+		{"U-23 by digest, rolled back before the node looked", a, "node - aaaa 1 ask " + b + " ask " + a + " waits node - aaaa 1 runs"},
+		{"U-23 by digest, rolled back from an image that cannot be pulled", a, "node - aaaa 1 ask " + dead + " pull waits ask " + a + " node - aaaa 2 runs"},
+		{"U-23 by digest, another one after an image that cannot be pulled", a, "node - aaaa 1 ask " + dead + " pull waits ask " + b + " pull waits node - aaaa 2 waits node - bbbb 3 runs"},
+		{"U-23 by digest, the image in between was started and is rolled back", a, "node - aaaa 1 ask " + b + " ask " + a + " node - bbbb 2 waits node - aaaa 3 runs"},
+		{"U-24 a tag is pinned to its digest", "app:v1", "node app:v1 aaaa 1 ask " + a + " node app:v1 aaaa 1 waits node app:v1 aaaa 2 runs"},
+		{"U-24 a tag with its digest", "app:v1", "node app:v1 aaaa 1 ask app:v1@sha256:aaaa node app:v1 aaaa 1 waits node app:v1 aaaa 2 runs"},
+		{"U-24 a tag with another digest", "app:v1", "node app:v1 aaaa 1 ask app:v1@sha256:bbbb node app:v1 aaaa 2 waits node app:v1 bbbb 3 runs"},
+		{"U-24 a digest gets its tag", a, "node - aaaa 1 ask app:v1 node app:v1 aaaa 1 waits node app:v1 aaaa 2 runs"},
+		{"U-25 latest is spelled out: the kubelet restarts", "app", "node app:latest aaaa 1 ask app:latest node app:latest aaaa 1 waits node app:latest aaaa 2 runs"},
+
+		{"U-24 another tag of the same image", "app:v1", "node app:v1 aaaa 1 ask app:v1-signed node app:v1 aaaa 1 waits node app:v1-signed aaaa 2 runs"},
+		{"U-24 the node knew that tag already", "app:v1", "node app:stable aaaa 1 ask app:stable node app:stable aaaa 1 waits node app:stable aaaa 2 runs"},
+		{"U-24 rolled back where the node reports another tag", "app:v1", "node app:stable aaaa 1 ask app:broken pull waits ask app:v1 node app:stable aaaa 2 runs"},
+		{"U-24 rolled back where another workload pulled another tag meanwhile", "app:v1", "node app:v1 aaaa 1 ask app:broken pull waits ask app:v1 node app:stable aaaa 2 runs"},
+		{"U-28 overtaken, and rolled back where the node reports another tag", "app:v1", "node app:stable aaaa 1 ask app:b1 ask app:b2 ask app:b3 ask app:v1 node app:b1 1111 2 waits node app:b3 3333 3 waits node app:stable aaaa 4 runs"},
+		{"U-28 back and forth", "app:v1", "node app:v1 aaaa 1 ask app:v2 ask app:v1 node app:v1 aaaa 1 runs ask app:v2 node app:v1 aaaa 1 waits node app:v2 bbbb 2 runs ask app:v1 node app:v2 bbbb 2 waits node app:v1 aaaa 3 runs"},
+		{"U-28 a known image was overtaken, the node reports another tag of it", "app:v2", "node app:v2 bbbb 1 ask app:v1 node app:v1 aaaa 2 runs ask app:v2 ask app:v3 node app:other bbbb 3 waits node app:v3 cccc 4 runs"},
+		{"U-28 a tag overtakes a digest", a, "node - aaaa 1 ask " + b + " ask app:v3 node app:x bbbb 2 waits node app:v3 cccc 3 runs"},
+
+		{"U-14 rolled back in the grace period", "app:v1", "node app:stable aaaa 1 grace app:v2 grace app:v1 over runs"},
+		{"U-14 restarted in the grace period", "app:v1", "node app:stable aaaa 1 grace app:v2 node app:stable aaaa 2 over waits node app:stable aaaa 2 waits ask app:v1 node app:stable aaaa 2 runs"},
+		{"U-28 a grace period between two overtaken updates", a, "node - aaaa 1 ask " + b + " grace app:v3 ask app:v4 node app:x bbbb 2 waits node app:v4 dddd 3 runs"},
+		{"U-28 back to an unfinished update in a grace period", "app:v1", "node app:v1 aaaa 1 ask app:v2 grace app:v3 grace app:v2 ask app:v1 node app:v1 aaaa 1 runs"},
+
+		{"U-23 a container that was never started", "app:v1", "node app:v1 aaaa 1 ask app:v2 fresh waits node app:v2 bbbb 2 runs"},
+		{"U-13 its first image is not there yet", "app:v1", "fresh ask app:v2 fresh waits node app:v1 aaaa 1 waits node app:v2 bbbb 2 runs"},
+	} {
+		t.Run(tc.name, func(t *testing.T) { tell(t, tc.first, tc.story) })
+	}
+}
+
+// TestImageIDs are the forms in which runtimes name what they run.
+func TestImageIDs(t *testing.T) {
+	for _, tc := range []struct {
+		name, id string
+		want     bool
+	}{
+		{"containerd", "docker.io/library/app@sha256:bbbb", true},
+		{"docker", "docker-pullable://app@sha256:bbbb", true},
+		{"of another repository", "mirror.example:5000/other@sha256:bbbb", true},
+		{"no repository", "sha256:bbbb", true},
+		{"docker, no repository", "docker://sha256:bbbb", true},
+		{"what it ran before", "docker.io/library/app@sha256:aaaa", false},
+		{"what it ran before, from another repository", "mirror.example/app@sha256:aaaa", false},
+		{"none", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := tell(t, "app@sha256:aaaa", "node - aaaa 1 ask app@sha256:bbbb node - cccc 2")
+			s.pod.Status.ContainerStatuses[0].ImageID = tc.id
+			if step := mustNext(t, s.config, s.pod, now); step.Complete != tc.want {
+				t.Errorf("%s: complete %v, waiting %v", tc.id, step.Complete, step.Waiting)
+			}
+		})
+	}
+}
+
+// TestKnownImages: what is remembered is enough for the next rollback, and little.
+func TestKnownImages(t *testing.T) {
+	known := func(s *story) string {
+		state, err := s.config.State(s.pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, k := range state.KnownImages["app"] {
+			out = append(out, k.Image+" "+strings.TrimPrefix(k.ImageID, "docker.io/library/app@sha256:")+" "+strings.TrimPrefix(k.ContainerID, "containerd://"))
+		}
+		return strings.Join(out, ", ")
+	}
+	five := "node app:v1 1111 1"
+	for i := 2; i <= 5; i++ {
+		five += fmt.Sprintf(" ask app:v%d node app:v%d %d%d%d%d %d runs", i, i, i, i, i, i, i)
+	}
+	for _, tc := range []struct{ name, story, want string }{
+		{"the image before", "node app:v1 1111 1 ask app:v2", "app:v1 1111 1"},
+		{"not an image that does not run", "node app:v1 1111 1 ask app:v2 node app:v1 1111 1 ask app:v3", "app:v1 1111 1"},
+		{"not before the node has seen the spec", "node app:v1 1111 1 ask app:v2 ask app:v3 ask app:v4", "app:v1 1111 1"},
+		{"a few", five, "app:v2 2222 2, app:v3 3333 3, app:v4 4444 4"},
+		{"each image once, as it was seen last", "node app:v1 1111 1 ask app:v2 node app:v2 2222 2 ask app:v1 node app:v1 9999 3 ask app:v3", "app:v2 2222 2, app:v1 9999 3"},
+		{"restarted in the grace period", "node app:v1 1111 1 grace app:v2 node app:v1 1111 2 over", "app:v1 1111 2"},
+		{"not while nothing is reported", "fresh ask app:v2", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := tell(t, "app:v1", tc.story)
+			if diff := cmp.Diff(tc.want, known(s)); diff != "" {
+				t.Errorf("known (-want +got):\n%s", diff)
+			}
+			// A change of something else keeps it.
+			to := s.from.DeepCopy()
+			to.Labels["x"] = "1"
+			s.pod = write(t, s.pod, mustStart(t, s.config, s.pod, s.from, to, inplaceupdate.Target{Revision: "x"}, now))
+			if diff := cmp.Diff(tc.want, known(s)); diff != "" {
+				t.Errorf("after a change of labels (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRetagThatCannotBeSeen says the way out where a node cannot tell whether a container was restarted.
+func TestRetagThatCannotBeSeen(t *testing.T) {
+	for _, tc := range []struct {
+		name, story string
+		want        bool
+	}{
+		{"not restarted", "node app:a aaaa 1 ask app:v2 node app:a aaaa 1", false},
+		{"restarted, or not yet", "node app:a aaaa 1 ask app:v2 node app:a aaaa 2", true},
+		{"an overtaken image", "node app:a aaaa 1 ask app:b ask app:v2 node app:b bbbb 2", false},
+		{"a digest", "node app:a aaaa 1 ask app@sha256:bbbb node app:a aaaa 2", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := tell(t, "app:v1", tc.story)
+			step := mustNext(t, s.config, s.pod, now)
+			if len(step.Waiting) != 1 || strings.Contains(step.Waiting[0].Remedy, "by digest") != tc.want {
+				t.Fatalf("waiting %v", step.Waiting)
+			}
+			status := s.pod.Status.ContainerStatuses[0]
+			want := "container app still runs " + status.Image + " (" + status.ImageID + "), not " + s.pod.Spec.Containers[0].Image
+			if diff := cmp.Diff(want, step.Waiting[0].Detail); diff != "" {
+				t.Errorf("detail (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEnvOfAnImageThatIsTakenBack: a container reads new metadata when its image restarts it. One whose image is taken back
+// may never restart, so somebody has to report that it did.
+func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		// steps are templates: image, value of the annotation that env reads, and a label. "ran" lets the node follow, "held"
+		// gives the next one a grace period.
+		steps string
+		want  bool // a report is needed
+	}{
+		{"U-7 the image restarts it", "v1/1 v2/2", false},
+		{"U-7 another image restarts it", "v1/1 v2/2 v3/3", false},
+		{"U-7 taken back with another value", "v1/1 v2/2 v1/3", true},
+		{"U-7 taken back with the old value", "v1/1 v2/2 v1/1", true},
+		{"U-7 taken back, the new value stays", "v1/1 v2/2 v1/2", true},
+		{"U-7 taken back later", "v1/1 v2/2 v3/2 v1/2", true},
+		{"U-7 taken back after a change of something else", "v1/1 v2/2 v2/2/x v1/2", true},
+		{"U-7 an overtaken image is asked again", "v1/1 v2/1 v3/2 v2/2", true},
+		{"U-7 taken back, env is as it was throughout", "v1/1 v2/1 v1/1", false},
+		{"U-7 taken back after it ran", "v1/1 v2/2 ran v1/3", false},
+		{"U-7 taken back after it ran, the new value stays", "v1/1 v2/2 ran v1/2", false},
+		{"U-7 taken back in the grace period", "v1/1 held v2/2 v1/3", true},
+		{"U-7 taken back into a grace period", "v1/1 v2/2 held v1/3", true},
+		{"U-7 the image does not change", "v1/1 v1/2", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			config := newConfig()
+			var pod *corev1.Pod
+			var from *template
+			grace := int32(0)
+			for i, word := range strings.Fields(tc.steps) {
+				switch word {
+				case "ran":
+					catchUp(pod)
+					continue
+				case "held":
+					grace = 30
+					continue
+				}
+				parts := strings.Split(word+"/", "/")
+				to := newTemplate(image("app", "app:"+parts[0]), annotation("cfg", parts[1]), label("x", parts[2]), env(0, fromAnnotation("CFG", "cfg")))
+				if from == nil {
+					pod = newPod(to)
+				} else {
+					target := inplaceupdate.Target{Revision: fmt.Sprint(i), GraceSeconds: grace}
+					pod = write(t, pod, mustStart(t, config, pod, from, to, target, now))
+				}
+				from, grace = to, 0
+			}
+			state, err := config.State(pod)
+			if err != nil || state.UpdateEnvFromMetadata != tc.want {
+				t.Fatalf("needs a report = %v, want %v (%v)", state.UpdateEnvFromMetadata, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestTakenBackBeforeTheNodeLooked follows one such Pod to its end: the node has nothing to do for the image, and the agent
+// restarts the container for its env.
+func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
+	config := newConfig()
+	asks := func(name, cfg string) *template {
+		return newTemplate(image("app", name), annotation("cfg", cfg), env(0, fromAnnotation("CFG", "cfg")))
+	}
+	first, second, third := asks("app:v1", "1"), asks("app:v2", "2"), asks("app:v1", "3")
+	pod := newPod(first)
+	report(t, pod)
+	started := pod.Annotations[metaKey]
+	pod = write(t, pod, mustStart(t, config, pod, first, second, inplaceupdate.Target{Revision: "2"}, now))
+	pod = write(t, pod, mustStart(t, config, pod, second, third, inplaceupdate.Target{Revision: "3"}, now))
+	pod.Status.ObservedGeneration = pod.Generation
+	pod.Annotations[metaKey] = started
+	step := mustNext(t, config, pod, now)
+	if diff := cmp.Diff([]string{"EnvNotReported status.containerStatuses[app]"}, codesAndPaths(step.Waiting)); diff != "" || step.Complete {
+		t.Errorf("the container runs with the first value; complete %v, waiting (-want +got):\n%s", step.Complete, diff)
+	}
+	pod.Status.ContainerStatuses[0].ContainerID = "containerd://restarted"
+	report(t, pod)
+	if step := mustNext(t, config, pod, now); !step.Complete {
+		t.Errorf("reported, and waits: %v", step.Waiting)
+	}
+}
