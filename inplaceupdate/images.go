@@ -1,6 +1,7 @@
 package inplaceupdate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -42,8 +43,8 @@ func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
 // instance whose image is known answers for itself.
 func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
 	known := p.KnownImages[name]
-	if at := slices.IndexFunc(known, func(k KnownImage) bool { return k.ContainerID != "" && k.ContainerID == status.ContainerID }); at >= 0 {
-		return known[at].Image == asked
+	if is := instanceOf(known, status); is != nil {
+		return is.Image == asked
 	}
 	id := digestOf(status.ImageID)
 	switch {
@@ -58,12 +59,56 @@ func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool
 }
 
 // undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
-// the image that it ran before looks the same on a node that reports a third tag.
+// the image that it ran before, or of one that was overtaken, looks the same on a node that reports that one.
 func (p *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
 	known := p.KnownImages[name]
-	return askedDigest(asked) == "" && status.ContainerID != "" && len(known) > 0 &&
-		!slices.ContainsFunc(known, func(k KnownImage) bool { return k.ContainerID == "" || k.ContainerID == status.ContainerID }) &&
-		digestOf(status.ImageID) != "" && digestOf(status.ImageID) == digestOf(p.LastContainerStatuses[name].ImageID)
+	return askedDigest(asked) == "" && len(known) > 0 && status.ImageID != "" && status.ContainerID != "" && instanceOf(known, status) == nil
+}
+
+// instanceOf returns what is known about the instance that is reported, nil for one that was not seen before.
+func instanceOf(known []KnownImage, status *corev1.ContainerStatus) *KnownImage {
+	for i := range known {
+		if known[i].ContainerID != "" && known[i].ContainerID == status.ContainerID {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+// sure reports whether the instance that is reported cannot be one of another image than the given one, which it seems to
+// run. It may be one where an overtaken image is of unknown digest: sameImage is false then. And it may be where two names
+// are of one image, and the instance a crash that came before the restart.
+func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
+	if p == nil {
+		return true, true
+	}
+	known, id := p.KnownImages[name], digestOf(status.ImageID)
+	if is := instanceOf(known, status); is != nil {
+		return is.Image == image, is.Image == image
+	}
+	sameInstance = id != digestOf(p.LastContainerStatuses[name].ImageID)
+	for i := range known {
+		// A fact without instance was noted when that was not sure, and nothing has made it surer.
+		other := known[i].Image != image || known[i].ContainerID == ""
+		sameInstance = sameInstance && !(other && digestOf(known[i].ImageID) == id)
+	}
+	named := id == askedDigest(image) || isImage(status.Image, image)
+	sameImage = true
+	for _, other := range p.SupersededImages[name] {
+		if other == image {
+			continue
+		}
+		digest := cmp.Or(askedDigest(other), knownDigest(known, other))
+		sameInstance = sameInstance && digest != "" && digest != id
+		sameImage = sameImage && (named || digest != "")
+	}
+	return sameInstance, sameImage
+}
+
+// surely reports whether the instance that is reported was started from the image that it seems to run.
+func (p *Progress) surely(name, image string, status *corev1.ContainerStatus) bool {
+	sameInstance, _ := p.sure(name, image, status)
+	return sameInstance
 }
 
 // neverStarted recognises what the kubelet reports about a container of which it knows no instance: it waits, under the name
@@ -86,14 +131,20 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 		return
 	}
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	sameInstance, sameImage := under.sure(name, spec.Image, status)
+	if !sameImage {
+		return
+	}
+	now := KnownImage{Image: spec.Image, ImageID: status.ImageID}
+	if sameInstance {
+		now.ContainerID = status.ContainerID
+	}
 	if into.KnownImages == nil {
 		into.KnownImages = make(map[string][]KnownImage)
 	}
 	// A new slice: the old one belongs to another state.
-	known := slices.DeleteFunc(slices.Clone(into.KnownImages[name]), func(k KnownImage) bool {
-		return k.Image == spec.Image || (k.ContainerID != "" && k.ContainerID == status.ContainerID)
-	})
-	known = append(known, KnownImage{Image: spec.Image, ImageID: status.ImageID, ContainerID: status.ContainerID})
+	known := slices.DeleteFunc(slices.Clone(into.KnownImages[name]), func(k KnownImage) bool { return k.Image == spec.Image })
+	known = append(known, now)
 	into.KnownImages[name] = known[max(0, len(known)-maxKnownImages):]
 }
 

@@ -202,7 +202,7 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) 
 		return
 	}
 	for name, record := range old.LastContainerStatuses {
-		if _, changed := plan.Images[name]; changed || c.imageRuns(pod, &old.Progress, name) == nil {
+		if _, changed := plan.Images[name]; changed || c.settled(pod, &old.Progress, name) {
 			continue
 		}
 		if state.LastContainerStatuses == nil {
@@ -264,7 +264,7 @@ func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string) boo
 	switch {
 	case spec == nil || spec.Image == asked:
 		return true
-	case c.settled(pod, old, name):
+	case c.settled(pod, old, name) && old.surely(name, spec.Image, status):
 		return false
 	case old != nil && (slices.Contains(old.SupersededImages[name], asked) || knownDigest(old.KnownImages[name], asked) != ""):
 		return true
@@ -272,22 +272,26 @@ func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string) boo
 	return status != nil && isImage(status.Image, asked)
 }
 
-// superseded collects, for the containers whose image the plan changes, the images of an update that is not complete yet,
+// superseded collects, for the containers whose image the plan changes, the images of updates that are not complete yet,
 // and the present image of a container that is not reported: its node may be about to start that one, and the record of
-// what it runs is empty.
+// what it runs is empty. The image that is asked for now may be among them: it could be overtaken again before it is sent.
 func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan) map[string][]string {
 	var out map[string][]string
 	for name := range plan.Images {
 		spec := podstate.Container(pod, name)
-		if spec == nil || c.settled(pod, old, name) {
+		if spec == nil {
 			continue
+		}
+		if c.settled(pod, old, name) {
+			if _, sure := old.sure(name, spec.Image, podstate.ContainerStatus(pod, name)); sure {
+				continue
+			}
 		}
 		var images []string
 		if old != nil {
 			images = slices.Clone(old.SupersededImages[name])
 		}
-		images = slices.DeleteFunc(images, func(image string) bool { return image == spec.Image || image == plan.Images[name] })
-		images = append(images, spec.Image)
+		images = append(slices.DeleteFunc(images, func(image string) bool { return image == spec.Image }), spec.Image)
 		if out == nil {
 			out = make(map[string][]string)
 		}

@@ -1,0 +1,195 @@
+package inplaceupdate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+)
+
+// nodeWorld is a node that reports as containerd and the kubelet do, with one container that users ask for images by tag, by
+// digest or both, some of which cannot be pulled.
+type nodeWorld struct {
+	*rand.Rand
+
+	// tags that the node knows, by digest. It reports the one that sorts first.
+	tags map[string][]string
+	// seen is the spec that the kubelet looked at last.
+	seenGeneration int64
+	seenImage      string
+	// instance is the container that runs, or ran last: which image it was started for.
+	instance int
+	started  string
+	exited   bool
+}
+
+// digestFor is the registry: images of one number are one image, whatever they are called.
+func digestFor(image string) string { return strings.Repeat(image[len(image)-1:], 4) }
+
+func pullable(image string) bool { return digestFor(image) != "9999" }
+
+// anyImage draws from three images under several names, and one that cannot be pulled.
+func (w *nodeWorld) anyImage() string {
+	n := []int{1, 2, 3, 9}[w.IntN(4)]
+	return fmt.Sprintf([]string{"app:v%d", "app:v%d", "app:retag%d", "app@sha256:%[1]d%[1]d%[1]d%[1]d", "app:v%[1]d@sha256:%[1]d%[1]d%[1]d%[1]d"}[w.IntN(5)], n)
+}
+
+// start runs a new instance for the image that the kubelet saw, if it can be pulled.
+func (w *nodeWorld) start() {
+	if w.exited = !pullable(w.seenImage); w.exited {
+		return
+	}
+	w.instance++
+	w.started = w.seenImage
+	if tag, _, _ := strings.Cut(w.started, "@"); strings.Contains(tag, ":") {
+		w.learnTag(digestFor(w.started), "docker.io/library/"+tag)
+	}
+}
+
+func (w *nodeWorld) learnTag(digest, tag string) {
+	if !slices.Contains(w.tags[digest], tag) {
+		w.tags[digest] = append(w.tags[digest], tag)
+		slices.Sort(w.tags[digest])
+	}
+}
+
+// happens lets one thing happen on the node.
+func (w *nodeWorld) happens(pod *corev1.Pod) {
+	switch w.IntN(8) {
+	case 0: // another workload pulls one of our images under a name of its own
+		n := 1 + w.IntN(3)
+		w.learnTag(strings.Repeat(fmt.Sprint(n), 4), fmt.Sprintf("docker.io/library/app:%c%d", "az"[w.IntN(2)], n))
+	case 1: // a crash
+		if w.seenImage == w.started {
+			w.start()
+		}
+	case 2, 3:
+		w.look(pod)
+		w.report(pod) // the kubelet reports before it acts
+	case 4, 5:
+		w.act()
+	default:
+		w.report(pod)
+	}
+}
+
+func (w *nodeWorld) look(pod *corev1.Pod) {
+	w.seenGeneration, w.seenImage = pod.Generation, pod.Spec.Containers[0].Image
+}
+
+func (w *nodeWorld) act() {
+	if w.seenImage != w.started || w.exited {
+		w.start()
+	}
+}
+
+func (w *nodeWorld) report(pod *corev1.Pod) {
+	digest := digestFor(w.started)
+	image := "sha256:configuration-of-" + digest
+	if len(w.tags[digest]) > 0 {
+		image = w.tags[digest][0]
+	}
+	pod.Status.ObservedGeneration = w.seenGeneration
+	status := corev1.ContainerStatus{
+		Name: "app", Image: image, ImageID: "docker.io/library/app@sha256:" + digest, ContainerID: fmt.Sprint("containerd://", w.instance), Ready: !w.exited,
+	}
+	if w.exited {
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
+	}
+	pod.Status.ContainerStatuses[0] = status
+}
+
+// guessed reports whether what runs cannot be told from what was asked: a tag of which nobody knows the digest was overtaken,
+// and the node reports it by another name.
+func (w *nodeWorld) guessed(pod *corev1.Pod) bool {
+	return !strings.Contains(w.started, "@") && pod.Status.ContainerStatuses[0].Image != "docker.io/library/"+w.started
+}
+
+// TestNodesThatReportDigests runs a fixed number of the fuzz target's cases with every test run.
+func TestNodesThatReportDigests(t *testing.T) {
+	ends := map[string]int{}
+	for seed := range uint64(600) {
+		ends[checkImages(t, seed)]++
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if ends["complete"] < 300 || ends["cannot be pulled"] == 0 || ends["undecidable"] == 0 {
+		t.Errorf("the world lacks something: %v", ends)
+	}
+	t.Log(ends)
+}
+
+func FuzzNodesThatReportDigests(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkImages(t, seed) })
+}
+
+// checkImages asks for image after image, and looks whether the Pod is complete when the last one runs and not before.
+func checkImages(t *testing.T, seed uint64) string {
+	w := &nodeWorld{Rand: rand.New(rand.NewPCG(seed, 11)), tags: map[string][]string{}}
+	config := newConfig()
+	from := newTemplate(appImage("app:v1"))
+	pod := newPod(from)
+	w.look(pod)
+	w.act()
+	w.report(pod)
+	at := now
+	for revision := range 1 + w.IntN(5) {
+		to := newTemplate(appImage(w.anyImage()), label("x", fmt.Sprint(w.IntN(2))))
+		target := inplaceupdate.Target{Revision: fmt.Sprint(revision), GraceSeconds: int32(w.IntN(4) / 3 * 30)}
+		pod, from = write(t, pod, mustStart(t, config, pod, from, to, target, at)), to
+		for range w.IntN(8) {
+			at.Time = at.Add(time.Duration(w.IntN(20)) * time.Second)
+			w.happens(pod)
+			pod = w.next(t, config, pod)
+		}
+	}
+	at = after(24 * time.Hour)
+	for range 4 {
+		step := mustNext(t, config, pod, at)
+		pod = write(t, pod, step.Change)
+		w.look(pod)
+		w.act()
+		w.report(pod)
+	}
+	return w.end(t, config, pod)
+}
+
+// next writes what is to be written, and complains when the Pod is complete and something else runs.
+func (w *nodeWorld) next(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) *corev1.Pod {
+	step := mustNext(t, config, pod, now)
+	asked := pod.Spec.Containers[0].Image
+	reported := pod.Status.ContainerStatuses[0].ContainerID == fmt.Sprint("containerd://", w.instance)
+	if step.Complete && reported && digestFor(asked) != digestFor(w.started) && !w.guessed(pod) {
+		t.Errorf("complete: asked for %s, instance %d runs %s, reported as %+v, state %s", asked, w.instance, w.started,
+			pod.Status.ContainerStatuses[0], pod.Annotations[stateKey])
+	}
+	return write(t, pod, step.Change)
+}
+
+func (w *nodeWorld) end(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) string {
+	pod = w.next(t, config, pod)
+	step := mustNext(t, config, pod, now)
+	asked := pod.Spec.Containers[0].Image
+	if raw := pod.Annotations[stateKey]; len(raw) > 2000 {
+		t.Errorf("a state of %d bytes: %s", len(raw), raw)
+	}
+	switch {
+	case !pullable(asked):
+		return "cannot be pulled"
+	case step.Complete:
+		return "complete"
+	case strings.Contains(step.Waiting.String(), "name the image by digest"):
+		return "undecidable"
+	}
+	t.Errorf("asked for %s, instance %d runs %s, reported as %+v, waits %v, state %s", asked, w.instance, w.started,
+		pod.Status.ContainerStatuses[0], step.Waiting, pod.Annotations[stateKey])
+	return "stuck"
+}
