@@ -2,9 +2,12 @@ package inplaceupdate_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -141,9 +144,62 @@ func TestQOSClassIsKubernetes(t *testing.T) {
 		if plan.Possible() != same || (!same && (len(plan.Blocking) != 1 || plan.Blocking[0].Code != inplaceupdate.QOSClassWouldChange)) {
 			t.Fatalf("U-5 %s to %s: %v\n%+v\n%+v", class(&from.Spec), class(&to.Spec), plan.Blocking, from.Spec.Containers, to.Spec.Containers)
 		}
+		if plan.Possible() {
+			checkResized(t, plan, from, to)
+		}
 	}
 	if kept < 100 || changed < 100 {
 		t.Errorf("one-sided: %d pairs keep their class, %d do not", kept, changed)
+	}
+}
+
+// checkResized looks whether a live Pod of the old template gets what a new Pod of the new one would have.
+func checkResized(t *testing.T, plan *inplaceupdate.Plan, from, to *template) {
+	t.Helper()
+	for i := range to.Spec.Containers {
+		got, change := defaulted(from.Spec.Containers[i].Resources), plan.Resources[to.Spec.Containers[i].Name]
+		maps.Copy(got.Limits, change.Limits)
+		maps.Copy(got.Requests, change.Requests)
+		if diff := cmp.Diff(defaulted(to.Spec.Containers[i].Resources), got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("container %d after the resize (-new Pod +live Pod):\n%s", i, diff)
+		}
+	}
+}
+
+// TestRequestsFollowLimits: a live Pod has the requests that the API server made of its limits, and keeps its class.
+func TestRequestsFollowLimits(t *testing.T) {
+	only := func(pairs ...string) *template {
+		return newTemplate(func(t *template) { t.Spec.Containers[0].Resources = limited(pairs...) })
+	}
+	with := func(request string, pairs ...string) *template {
+		return newTemplate(func(t *template) {
+			t.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: quantities(pairs...), Requests: quantities("cpu", request)}
+		})
+	}
+	type resources = corev1.ResourceRequirements
+	for _, tc := range []struct {
+		name     string
+		from, to *template
+		want     resources
+	}{
+		{"U-5 limits only", only("cpu", "1", "memory", "1Gi"), only("cpu", "2", "memory", "1Gi"), resources{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "2")}},
+		{"U-5 both limits", only("cpu", "1", "memory", "1Gi"), only("cpu", "2", "memory", "2Gi"), resources{Limits: quantities("cpu", "2", "memory", "2Gi"), Requests: quantities("cpu", "2", "memory", "2Gi")}},
+		{"U-5 a request of its own stays", with("500m", "cpu", "1", "memory", "1Gi"), with("500m", "cpu", "2", "memory", "1Gi"), limited("cpu", "2")},
+		{"U-5 the other request is nobody's", with("500m", "cpu", "1", "memory", "1Gi"), with("500m", "cpu", "1", "memory", "2Gi"), resources{Limits: quantities("memory", "2Gi"), Requests: quantities("memory", "2Gi")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			config := newConfig()
+			plan := config.Plan(tc.from, tc.to)
+			if diff := cmp.Diff(tc.want, plan.Resources["app"]); diff != "" || !plan.Possible() {
+				t.Errorf("blocking %v, resources (-want +got):\n%s", plan.Blocking, diff)
+			}
+			pod := newPod(tc.from)
+			pod.Spec.Containers[0].Resources = defaulted(pod.Spec.Containers[0].Resources)
+			pod = write(t, pod, mustStart(t, config, pod, tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now))
+			if class(&pod.Spec) != class(&tc.from.Spec) {
+				t.Errorf("class %s, was %s", class(&pod.Spec), class(&tc.from.Spec))
+			}
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 		Limits:   c.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
 		Requests: c.planQuantities(p, path+"requests", old.Resources.Requests, now.Resources.Requests),
 	}
+	followLimits(&changed, &old.Resources, &now.Resources)
 	if len(p.Blocking) == before {
 		if p.Resources == nil {
 			p.Resources = make(map[string]corev1.ResourceRequirements)
@@ -30,6 +31,22 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 		p.ResizeRestarts = p.ResizeRestarts || resizeRestarts(now, changed)
 	}
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
+}
+
+// followLimits changes the requests that nobody set together with their limits: the API server gave the live Pod requests
+// equal to its limits when it was created, and does not do so again.
+func followLimits(changed, old, now *corev1.ResourceRequirements) {
+	for name, limit := range changed.Limits {
+		_, was := old.Requests[name]
+		_, is := now.Requests[name]
+		if was || is {
+			continue
+		}
+		if changed.Requests == nil {
+			changed.Requests = corev1.ResourceList{}
+		}
+		changed.Requests[name] = limit
+	}
 }
 
 func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
