@@ -21,15 +21,22 @@ type Planner struct {
 	extra   func(from, to *appsv1.ControllerRevision) reason.List
 
 	mu    sync.RWMutex
-	plans map[pair]*Plan
+	plans map[pair]planned
 }
 
 type pair struct{ from, to types.UID }
 
+// planned is a plan and the versions of the revisions it was made of: their annotations may be rewritten.
+type planned struct {
+	*Plan
+
+	from, to string
+}
+
 // NewPlanner returns a Planner. extra, unless nil, adds reasons against an update that the templates do not show, for
-// example claim templates that a revision's annotation stands for (U-6); it must depend on the two revisions alone.
+// example claim templates that a revision's annotation stands for (U-6); it must depend on the two revisions alone, of which it may read all.
 func NewPlanner(config Config, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
-	return &Planner{config: config, decoder: decoder, extra: extra, plans: make(map[pair]*Plan)}
+	return &Planner{config: config, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
 // Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks
@@ -45,18 +52,18 @@ func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 	}
 	key := pair{from.UID, to.UID}
 	p.mu.RLock()
-	plan := p.plans[key]
+	known := p.plans[key]
 	p.mu.RUnlock()
-	if plan != nil {
-		return plan
+	if known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion {
+		return known.Plan
 	}
-	plan = p.compute(from, to)
+	plan := p.compute(from, to)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.plans) >= maxPlans {
 		clear(p.plans)
 	}
-	p.plans[key] = plan
+	p.plans[key] = planned{plan, from.ResourceVersion, to.ResourceVersion}
 	return plan
 }
 

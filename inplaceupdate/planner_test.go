@@ -83,6 +83,14 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { planner.Plan(v1, v2) }); n != 0 {
 		t.Errorf("%v allocations for a known pair, want none", n)
 	}
+	rewritten := v2.DeepCopy() // its annotations, which the caller's reasons may depend on
+	rewritten.ResourceVersion = "9"
+	for range 3 {
+		planner.Plan(v1, rewritten)
+	}
+	if asked != 3 {
+		t.Errorf("planned %d times, want once more for the revision that was written", asked)
+	}
 	// A prediction asks about revisions that do not exist yet. They all have the same, empty UID.
 	for _, to := range []string{"app:v3", "app:v4"} {
 		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
@@ -101,6 +109,11 @@ func TestPlannerForgets(t *testing.T) {
 	for i := range 10_000 {
 		old := v1.DeepCopy()
 		old.UID = types.UID(strconv.Itoa(100 + i))
+		planner.Plan(old, v2)
+	}
+	for i := range 10_000 { // one revision, written again and again
+		old := v2.DeepCopy()
+		old.ResourceVersion = strconv.Itoa(i)
 		planner.Plan(old, v2)
 	}
 	if planner.Plan(v1, v2); asked["1"] != 2 {

@@ -68,12 +68,24 @@ func newPod(t *template) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion, pod.Generation = "default", "web-0", "u1", "1", 1
 	pod.Spec.NodeName = "n1"
+	defaultRequests(&pod.Spec)
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
 	for _, c := range []corev1.PodConditionType{gate, corev1.ContainersReady, corev1.PodReady} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: c, Status: corev1.ConditionTrue})
 	}
 	catchUp(pod)
 	return pod
+}
+
+// defaultRequests gives requests to containers with limits alone, as the API server does when a Pod is created.
+func defaultRequests(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if r := &list[i].Resources; len(r.Limits) > 0 {
+				*r = defaulted(*r)
+			}
+		}
+	}
 }
 
 // status returns what a node reports about a container that runs its spec.
