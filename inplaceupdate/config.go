@@ -20,6 +20,9 @@ type Keys struct {
 	RuntimeMetaAnnotation string
 	// Gate is the readiness gate that is closed while a Pod is updated. Optional; it takes effect on Pods that list it.
 	Gate corev1.PodConditionType
+	// Reserved are the other labels and annotations that the operator writes on its Pods, such as its revision label. A template
+	// that has one of them, or an annotation named above, does not change it on a Pod: see ValidateTemplate and StripReserved.
+	Reserved []string
 }
 
 // Config says what may be done in place and under which names. It is a plain value without state; its methods are pure and

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -85,6 +86,8 @@ func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.D
 func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
+	c.Keys.withoutReserved(p)
+	p.blockAnnotations(from, rest)
 	for _, f := range rest.Finalizers {
 		if !slices.Contains(from.Finalizers, f) {
 			p.AddFinalizers = append(p.AddFinalizers, f)
@@ -98,6 +101,20 @@ func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	rest.Labels, rest.Annotations, rest.Finalizers = from.Labels, from.Annotations, from.Finalizers
 	if c.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
 		c.planRefMetadata(p, rest.Spec.Containers)
+	}
+}
+
+// blockAnnotations names the annotations that the API server keeps as they are for a Pod's life
+// (ValidatePodSpecificAnnotationUpdates in pkg/apis/core/validation/validation.go of Kubernetes 1.36).
+func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
+	if len(p.Annotations) == 0 {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
+		if key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+			p.block(ImmutableField, "metadata.annotations["+key+"]", from.Annotations[key], to.Annotations[key],
+				"the API server does not let it change on a live Pod", "recreate the Pod")
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	QOSClassWouldChange reason.Code = "QOSClassWouldChange"
 	// RevisionMissing means that the Pod's own revision is unknown, for example because history was truncated (U-1).
 	RevisionMissing reason.Code = "RevisionMissing"
+	// ReservedKey means that a template has a label or annotation that the operator itself writes on Pods. It has no effect.
+	ReservedKey reason.Code = "ReservedKey"
 	// OutsideTemplate means that the revisions differ in something beside the Pod template (U-4).
 	OutsideTemplate reason.Code = "OutsideTemplate"
 )

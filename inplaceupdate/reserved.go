@@ -1,0 +1,55 @@
+package inplaceupdate
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+func (k *Keys) reservesLabel(key string) bool { return slices.Contains(k.Reserved, key) }
+
+func (k *Keys) reservesAnnotation(key string) bool {
+	switch key {
+	case "":
+		return false
+	case k.StateAnnotation, k.GraceAnnotation, k.LegacyStateAnnotation, k.LegacyGraceAnnotation, k.RuntimeMetaAnnotation:
+		return true
+	}
+	return slices.Contains(k.Reserved, key)
+}
+
+// withoutReserved removes the changes of keys that are the operator's own. The maps are the plan's.
+func (k *Keys) withoutReserved(p *Plan) {
+	maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })
+	maps.DeleteFunc(p.Annotations, func(key string, _ *string) bool { return k.reservesAnnotation(key) })
+}
+
+// ValidateTemplate names the labels and annotations of a template that the operator itself writes on Pods, sorted. They have
+// no effect, so an operator's admission had better refuse them.
+func (c *Config) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
+	var list reason.List
+	add := func(kind string, values map[string]string, reserved func(string) bool) {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if reserved(key) {
+				list = append(list, reason.Reason{
+					Code: ReservedKey, Path: "metadata." + kind + "[" + key + "]", New: shorten(values[key]),
+					Detail: "is written on Pods by their owner", Remedy: "remove it from the template",
+				})
+			}
+		}
+	}
+	add("labels", template.Labels, c.Keys.reservesLabel)
+	add("annotations", template.Annotations, c.Keys.reservesAnnotation)
+	return list
+}
+
+// StripReserved removes from a Pod that is about to be created what its template says about the operator's own labels and
+// annotations. Call it before the operator adds its own.
+func (c *Config) StripReserved(pod *metav1.ObjectMeta) {
+	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return c.Keys.reservesLabel(key) })
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return c.Keys.reservesAnnotation(key) })
+}
