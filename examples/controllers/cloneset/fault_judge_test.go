@@ -112,7 +112,9 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 		if !podstate.IsActive(other) || !metav1.IsControlledBy(other, v.owner) {
 			continue
 		}
-		active++
+		if other.Labels["app"] == v.owner.Name { // or it is about to be released, which a policy may hold up
+			active++
+		}
 		if other.UID != pod.UID && other.Labels[apps.LabelInstanceID] == pod.Labels[apps.LabelInstanceID] {
 			w.Failf("creation", "Pods %s and %s have one instance id", other.Name, pod.Name)
 		}
@@ -312,6 +314,7 @@ func (w *story) checkConverged() {
 	}
 	w.checkClaims()
 	w.checkImages()
+	w.checkMemory()
 }
 
 func (w *story) checkOwner(cs *v1beta1.CloneSet) {

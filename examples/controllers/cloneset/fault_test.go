@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/chaos"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
 )
 
 // TestFaults plays schedules of everything that can happen to CloneSets, their Pods, the caches and the controller, and
@@ -47,6 +50,8 @@ type story struct {
 
 	setup    setup
 	policies policies
+	// reconciler is that of the process that runs.
+	reconciler *Reconciler
 	// taken holds, by Pod, the version of the write by which the controller last took it out of service or deleted it.
 	taken map[types.UID]int64
 }
@@ -64,10 +69,41 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
-	return Setup(ctx, mgr, mgr.GetClient(), Options{
+	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
 		Gates: gates, NewID: w.NewID(),
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
 	})
+	if err != nil {
+		return err
+	}
+	w.reconciler = r
+	return r.addTo(mgr)
+}
+
+// checkMemory: what was kept about writes and refusals goes with the Pods and CloneSets that it is about.
+func (w *story) checkMemory() {
+	r, pods := w.reconciler, faultapi.All[*corev1.Pod](w.Server)
+	alive := make([]metav1.Object, 0, len(pods)+len(w.setup.owners))
+	for _, pod := range pods {
+		alive = append(alive, pod)
+	}
+	for _, name := range w.setup.owners {
+		alive = append(alive, w.cloneSet(name))
+	}
+	for _, obj := range alive { // a look ends what was waited for
+		if pending, err := r.client.Check(context.Background(), obj); pending != nil || err != nil {
+			w.Failf("memory", "%s still waits for its writes: %v, %v", obj.GetName(), pending, err)
+		}
+	}
+	if n := r.client.Tracker().Len(); n > 0 {
+		w.Failf("memory", "writes of %d owners are kept that are gone", n)
+	}
+	if n := max(r.refusals.Len(), r.kept.Len()); n > len(pods) {
+		w.Failf("memory", "refusals of %d Pods are kept, of which there are %d", n, len(pods))
+	}
+	if n := r.backOff.Len(); n > len(w.setup.owners) {
+		w.Failf("memory", "refusals of %d CloneSets are kept, of which there are %d", n, len(w.setup.owners))
+	}
 }

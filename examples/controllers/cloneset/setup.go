@@ -45,11 +45,15 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
+	return r.addTo(mgr)
+}
+
+func (r *Reconciler) addTo(mgr manager.Manager) error {
 	if err := mgr.Add(r.client); err != nil {
 		return fmt.Errorf("adding the start-up check of cloneset: %w", err)
 	}
 	gk := kind().GroupKind()
-	err = builder.ControllerManagedBy(mgr).
+	err := builder.ControllerManagedBy(mgr).
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(r.ownerEvents())).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
