@@ -21,8 +21,11 @@ func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
 		has  bool
 		edit func(*v1beta1.CloneSet) string
 	}{
-		{w.setup.scaleLimit, w.editScaleLimit}, {w.setup.hookEdits, w.editHooks}, {w.setup.templates, w.editClaims},
-		{w.setup.limits, w.editLimits}, {w.setup.toggleOnDelete, w.toggleOnDelete},
+		{w.setup.scaleLimit, w.editScaleLimit},
+		{w.setup.hookEdits, w.editHooks},
+		{w.setup.templates, w.editClaims},
+		{w.setup.limits, w.editLimits},
+		{w.setup.toggleOnDelete, w.toggleOnDelete},
 	} {
 		if e.has {
 			out = append(out, e.edit)

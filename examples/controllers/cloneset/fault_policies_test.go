@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/chaos"
 	"github.com/workloadkit/workloadkit/examples/faultapi"
 )
 
@@ -102,4 +106,48 @@ func changesImage(body []byte, pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// TestPolicies: what the schedules' policies refuse, and what they let pass.
+func TestPolicies(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	call := func(verb, sub, body string) faultapi.Call {
+		return faultapi.Call{Verb: verb, Resource: pods, Subresource: sub, Name: "web-1", Body: []byte(body)}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
+	all := policies{quota: true, images: true, resize: true, deletes: true}
+	const newImage, sameImage = `{"spec":{"containers":[{"name":"app","image":"app:v2"}]}}`, `{"spec":{"containers":[{"name":"app","image":"app:v1"}]}}`
+	for _, tt := range []struct {
+		name     string
+		policies policies
+		call     faultapi.Call
+		want     int32 // code
+	}{
+		{"a quota", all, call("create", "", `{}`), 403},
+		{"a quota with room", policies{quota: true, pods: 1}, call("create", "", `{}`), 0},
+		{"another image", all, call("patch", "", newImage), 403},
+		{"another image, invalid", policies{images: true, invalid: true}, call("patch", "", newImage), 422},
+		{"the same image", all, call("patch", "", sameImage), 0},
+		{"labels", all, call("patch", "", `{"metadata":{"labels":{"a":"b"}}}`), 0},
+		{"status", all, call("patch", "status", `{}`), 0},
+		{"a resize", all, call("patch", "resize", `{}`), 403},
+		{"a deletion", all, call("delete", "", ""), 403},
+		{"a claim", all, faultapi.Call{Verb: "delete", Resource: schema.GroupResource{Resource: "persistentvolumeclaims"}}, 0},
+		{"no policies", policies{}, call("patch", "", newImage), 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server, err := faultapi.New(plan(t).Scheme, time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := &story{World: &chaos.World{Server: server}, policies: tt.policies}
+			code := int32(0)
+			if status := apierrors.APIStatus(nil); errors.As(w.denies(tt.call, pod), &status) {
+				code = status.Status().Code
+			}
+			if diff := cmp.Diff(tt.want, code); diff != "" {
+				t.Errorf("code (-want +got):\n%s", diff)
+			}
+		})
+	}
 }

@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -398,9 +399,7 @@ func lacks(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 }
 
 func hold(pod *corev1.Pod, hook *pub.LifecycleHook) {
-	for label, value := range hook.LabelsHandler {
-		pod.Labels[label] = value
-	}
+	maps.Copy(pod.Labels, hook.LabelsHandler)
 	for _, f := range hook.FinalizersHandler {
 		controllerutil.AddFinalizer(pod, f)
 	}

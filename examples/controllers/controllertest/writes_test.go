@@ -59,7 +59,8 @@ func TestFewWrites(t *testing.T) {
 		{
 			"too many",
 			[]record{{time.Second, []string{refused}}, {2 * time.Second, []string{refused, line(manager, "patch", "pods/status", namespace, 200)}}},
-			[]string{"4 writes within 10s, at most 3 are fine: map[create pods (403):3 patch pods/status:1]"}, 2 * time.Second,
+			[]string{"4 writes within 10s, at most 3 are fine: map[create pods (403):3 patch pods/status:1]"},
+			2 * time.Second,
 		},
 		{"after the window", []record{{11 * time.Second, slices.Repeat([]string{refused}, 9)}}, nil, 10 * time.Second},
 		{
