@@ -558,6 +558,9 @@ func resizeCases() []semantics {
 		{"resize of what cannot be resized", func(p *probe) string {
 			return p.strategic(p.pod(), "resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"ephemeral-storage":"1Mi"}}}]}}`)
 		}, "422 Invalid spec"},
+		{"resize to a limit below the request", func(p *probe) string {
+			return p.strategic(p.pod(), "resize", `{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"1m"}}}]}}`)
+		}, "422 Invalid spec.containers[0].resources.requests"},
 		{"resize that removes a request", func(p *probe) string {
 			pod := p.pod(func(pod *corev1.Pod) {
 				pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Mi")

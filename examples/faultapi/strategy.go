@@ -3,6 +3,7 @@ package faultapi
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -322,6 +323,7 @@ func (podStrategy) validateUpdate(sub string, obj, old client.Object) field.Erro
 		if errs = removedResources(&pod.Spec, &before.Spec); len(errs) > 0 {
 			return errs
 		}
+		errs = append(errs, overLimit(&pod.Spec)...)
 		if qosOf(pod) != before.Status.QOSClass {
 			errs = append(errs, field.Invalid(path, qosOf(pod), "Pod QOS Class may not change as a result of resizing"))
 		}
@@ -382,6 +384,22 @@ func removedResources(spec, before *corev1.PodSpec) field.ErrorList {
 			}
 		}
 	}
+	return errs
+}
+
+// overLimit reports requests above their limits.
+func overLimit(spec *corev1.PodSpec) field.ErrorList {
+	var errs field.ErrorList
+	for i := range spec.Containers {
+		path := field.NewPath("spec", "containers").Index(i).Child("resources", "requests")
+		for name, request := range spec.Containers[i].Resources.Requests {
+			if limit, ok := spec.Containers[i].Resources.Limits[name]; ok && request.Cmp(limit) > 0 {
+				errs = append(errs, field.Invalid(path, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+			}
+		}
+	}
+	// Quantities are in a map, and their order must not tell schedules apart.
+	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errs
 }
 
