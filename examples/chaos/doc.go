@@ -21,9 +21,9 @@
 // Invariants are judged as things happen: [Subject.Wrote] sees every write of the controllers with the state before and
 // after it, [Subject.Check] the state after every step. In the end faults stop, [Subject.Settle] makes the last wish one
 // that can be fulfilled, everything comes to rest, and [Subject.Converged] says what must hold then. Being busy for ever,
-// writing without need, changing an object of the cache, and trying a write that a policy refuses more than 11 times within 10
-// seconds, while users do nothing, are violations without anybody asking. Schedules are short: a queue's back-off must be that of the real
-// program at its beginning, which controller-runtime's default is, and [Plan.Quiet] longer than at its end.
+// writing without need, changing an object of the cache, and trying a write that a policy refuses more than 11 times within
+// 10 seconds while users do nothing, are violations without anybody asking. Back-off must begin as in the real program, as that
+// of controller-runtime's default queue does, and [Plan.Quiet] be longer than where it ends.
 //
 // # Failures
 //
