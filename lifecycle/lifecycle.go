@@ -14,6 +14,14 @@
 // have to come back. Transition.Act tells whether the Pod may be deleted or updated, in the same write where it is an
 // update; Transition.Hold, ReleaseDelete and ReleaseUpdate which writers of the readiness gate to add and remove.
 //
+// # A hook before updates only
+//
+// The update hook is asked twice: to let go before an update, and to come back after it. Who only wants to be asked before, to
+// drain connections for example, sets [Hook].BeforeOnly and removes the hook's labels and finalizers when the Pod may be
+// updated. The machine puts them back in the write that returns the Pod from Updating to Normal, without passing through
+// Updated, so that the next update is held again. A Pod that waits in Updated when the setting is switched on returns the
+// same way. The first update is held where the Pod's template has the labels and finalizers.
+//
 // # Where this differs from OpenKruise 1.9
 //
 // The states and their names are the same, and so is where a Pod ends up. Ways that led nowhere have an exit:
@@ -78,6 +86,9 @@ type Hook struct {
 	Finalizers []string
 	// MarkNotReady takes the Pod's readiness away while it waits for the hook. It has no effect on PreNormal (L-11).
 	MarkNotReady bool
+	// BeforeOnly says that the hook is asked before an update and nobody restores it afterwards: the machine puts its labels
+	// and finalizers back when the Pod returns to Normal, which is at once. It has an effect on InPlaceUpdate alone.
+	BeforeOnly bool
 }
 
 // Hooks are an owner's hooks; nil ones are not configured.
@@ -195,7 +206,7 @@ func (m Machine) Facts(pod *corev1.Pod) Facts {
 		f := HookFacts{Configured: hook != nil, Hooked: Hooked(&pod.ObjectMeta, hook), AllHooked: AllHooked(&pod.ObjectMeta, hook)}
 		if hook != nil {
 			f.Empty = len(hook.Labels)+len(hook.Finalizers) == 0
-			f.MarkNotReady = hook.MarkNotReady
+			f.MarkNotReady, f.BeforeOnly = hook.MarkNotReady, hook.BeforeOnly
 		}
 		return f
 	}

@@ -109,6 +109,11 @@ var (
 	allHooks = []lifecycle.HookFacts{none, empty, free, partly, full}
 )
 
+func beforeOnly(h lifecycle.HookFacts) lifecycle.HookFacts {
+	h.BeforeOnly = true
+	return h
+}
+
 func notReady(h lifecycle.HookFacts) lifecycle.HookFacts {
 	h.MarkNotReady = true
 	return h
@@ -153,6 +158,18 @@ func TestNext(t *testing.T) {
 		{"L-4 updated, hook not back", F{State: updated, InPlaceUpdate: partly}, T{To: updated, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: upd}},
 		{"L-4 updated, hook back", F{State: updated, InPlaceUpdate: full}, T{To: normal}},
 		{"L-4 updated, hook gone from the spec", F{State: updated}, T{To: normal}},
+
+		{"before only: complete, the hook is put back", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(free)}, T{To: normal, Rearm: true}},
+		{"before only: complete, a part is put back", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
+		{"before only: complete, nobody took it away", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(full)}, T{To: normal}},
+		{"before only: complete, empty hook", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(empty)}, T{To: normal}},
+		{"before only: incomplete", F{State: updating, InPlaceUpdate: beforeOnly(free)}, T{To: updating, Act: lifecycle.Wait, Awaits: lifecycle.UpdateComplete}},
+		{"before only: switched on while nobody restores the hook", F{State: updated, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
+		{"before only: switched on, and a newer revision", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: beforeOnly(free)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true}},
+		{"before only: it holds as others do", F{State: normal, Intent: lifecycle.Update, InPlaceUpdate: beforeOnly(full)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd}},
+		{"before only: rolled back, partly released", F{State: preparingUpdate, Settled: true, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
+		{"before only: rolled back while it holds", F{State: preparingUpdate, Settled: true, InPlaceUpdate: beforeOnly(full)}, T{To: normal}},
+		{"before only means nothing to other hooks", F{State: preparingNormal, PreNormal: beforeOnly(free), PreDelete: beforeOnly(free)}, T{To: preparingNormal, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: nrm}},
 
 		{"L-5 newer revision", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: free}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true}},
 		{"L-5 newer revision, not ready", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: notReady(free)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true, Hold: upd}},
@@ -206,10 +223,14 @@ func everything(f func(lifecycle.Facts)) {
 			hooks = append(hooks, notReady(h))
 		}
 	}
+	updateHooks := hooks[:len(hooks):len(hooks)]
+	for _, h := range hooks[1:] {
+		updateHooks = append(updateHooks, beforeOnly(h))
+	}
 	for _, state := range states {
 		for _, intent := range intents {
 			for _, del := range hooks {
-				for _, upd := range hooks {
+				for _, upd := range updateHooks {
 					for _, nrm := range allHooks {
 						for bits := range 16 {
 							f(lifecycle.Facts{
@@ -227,6 +248,9 @@ func everything(f func(lifecycle.Facts)) {
 // honour returns the facts after somebody has done what the transition waits for and the owner what it wants.
 func honour(f lifecycle.Facts, t lifecycle.Transition) lifecycle.Facts {
 	f.State = t.To
+	if t.Rearm {
+		f.InPlaceUpdate.Hooked, f.InPlaceUpdate.AllHooked = true, true
+	}
 	hooks := map[lifecycle.Kind]*lifecycle.HookFacts{
 		lifecycle.PreDelete: &f.PreDelete, lifecycle.InPlaceUpdate: &f.InPlaceUpdate, lifecycle.PreNormal: &f.PreNormal,
 	}
@@ -304,8 +328,12 @@ func checkTransition(t *testing.T, f lifecycle.Facts, n lifecycle.Transition) {
 		fail("gives readiness back too early")
 	case (n.To == normal || n.To == preparingNormal || n.To == updated) && (!n.ReleaseDelete || !n.ReleaseUpdate):
 		fail("L-11: leaves a writer behind")
-	case n.Rearm && (!f.InPlaceUpdate.Configured || n.To != preparingUpdate):
+	case n.Rearm && (!f.InPlaceUpdate.Configured || (n.To != preparingUpdate && !(n.To == normal && f.InPlaceUpdate.BeforeOnly))):
 		fail("puts back what is not there")
+	case f.InPlaceUpdate.BeforeOnly && n.To == updated && n.Act != lifecycle.DeletePod:
+		fail("waits for what nobody restores")
+	case f.InPlaceUpdate.BeforeOnly && f.State == updating && n.To == normal && n.Rearm == f.InPlaceUpdate.AllHooked:
+		fail("leaves the next update without its hook")
 	}
 }
 
@@ -323,6 +351,10 @@ func TestChange(t *testing.T) {
 		{"L-12 unchanged state", lifecycle.Transition{From: normal, To: normal}, podpatch.Change{UID: "u1"}},
 		{"L-12 label and timestamp", lifecycle.Transition{From: normal, To: updating}, podpatch.Change{
 			UID: "u1", Labels: map[string]*string{keys.State: new("Updating")}, Annotations: map[string]*string{keys.Timestamp: stamp},
+		}},
+		{"before only: the hook comes back with Normal", lifecycle.Transition{From: updating, To: normal, Rearm: true}, podpatch.Change{
+			UID: "u1", Labels: map[string]*string{keys.State: new("Normal"), "hold": new("yes")},
+			Annotations: map[string]*string{keys.Timestamp: stamp}, AddFinalizers: []string{"f", "g"},
 		}},
 		{"L-5 the hook comes back in the same write", lifecycle.Transition{From: updated, To: preparingUpdate, Rearm: true}, podpatch.Change{
 			UID: "u1", Labels: map[string]*string{keys.State: new("PreparingUpdate"), "hold": new("yes")},
@@ -459,6 +491,12 @@ func TestWalks(t *testing.T) {
 	scaleIn := func(s *S) { s.deleting = true }
 	scaleOut := func(s *S) { s.deleting = false }
 	pass := func(*S) {}
+	alone := func(s *S) { s.m.Hooks.InPlaceUpdate.BeforeOnly = true }
+	before := func(mark bool) *lifecycle.Hook {
+		h := hook("upd", mark)
+		h.BeforeOnly = true
+		return h
+	}
 	for _, tc := range []struct {
 		name  string
 		hooks lifecycle.Hooks
@@ -495,6 +533,18 @@ func TestWalks(t *testing.T) {
 			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, rollback, pass},
 			"Normal PreparingUpdate[inPlaceUpdate] Normal Normal",
+		},
+		{
+			"before only: two updates, each held, and nobody restores anything",
+			lifecycle.Hooks{InPlaceUpdate: before(true)},
+			[]func(*S){pass, template, release, complete, pass, template, release, complete},
+			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Normal Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Normal",
+		},
+		{
+			"before only: switched on after an update",
+			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			[]func(*S){pass, template, release, complete, alone, template},
+			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal PreparingUpdate[inPlaceUpdate]",
 		},
 		{
 			"L-2 L-11 scaled in",
@@ -552,6 +602,8 @@ func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(0b111), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add(uint8(0b010), []byte{1, 10, 5, 1, 10, 10, 0, 7})
 	f.Add(uint8(0b110), []byte{2, 10, 10, 3, 6, 10, 1, 10})
+	f.Add(uint8(0b1000010), []byte{0, 22, 24, 1, 19, 21, 10, 0, 1, 10})
+	f.Add(uint8(0b0000010), []byte{0, 22, 24, 1, 19, 21, 10, 11, 0, 1, 10})
 	f.Fuzz(func(t *testing.T, config uint8, schedule []byte) {
 		schedule = schedule[:min(len(schedule), 100)]
 		hook := func(bit uint, name string) *lifecycle.Hook {
@@ -560,6 +612,7 @@ func FuzzSchedules(f *testing.F) {
 			}
 			return &lifecycle.Hook{
 				Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: config>>(bit+3)&1 != 0,
+				BeforeOnly: config>>6&1 != 0,
 			}
 		}
 		m := lifecycle.Machine{Keys: keys, Hooks: lifecycle.Hooks{
@@ -568,7 +621,7 @@ func FuzzSchedules(f *testing.F) {
 		s := &simulation{t: t, m: m, pod: newPod(preparingNormal, nil), atTarget: true, holders: map[lifecycle.Kind]bool{}}
 		for _, b := range schedule {
 			name := []string{"del", "upd", "nrm"}[b>>4%3]
-			switch b % 11 {
+			switch b % 12 {
 			case 1, 2:
 				s.atTarget, s.complete = false, false // a new template
 			case 3:
@@ -587,6 +640,10 @@ func FuzzSchedules(f *testing.F) {
 				s.pod.Finalizers = slices.DeleteFunc(s.pod.Finalizers, func(x string) bool { return x == "f/"+name })
 			case 10:
 				s.complete = true
+			case 11:
+				if h := m.Hooks.InPlaceUpdate; h != nil {
+					h.BeforeOnly = !h.BeforeOnly
+				}
 			}
 			if s.step() {
 				return // deleted

@@ -49,7 +49,7 @@ const (
 
 // HookFacts is what a Pod shows of one hook.
 type HookFacts struct {
-	Configured, Empty, Hooked, AllHooked, MarkNotReady bool
+	Configured, Empty, Hooked, AllHooked, MarkNotReady, BeforeOnly bool
 }
 
 // Facts is everything that Next looks at. Machine.Facts reads the first group from a Pod.
@@ -79,7 +79,8 @@ type Transition struct {
 	// Awaits says what a Pod waits for, and Hook which hook that concerns.
 	Awaits Awaited
 	Hook   Kind
-	// Rearm says that the update hook's labels and finalizers are put back in the same write (L-5).
+	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update (L-5), and
+	// after one where nobody else does.
 	Rearm bool
 	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none (L-11).
 	Hold Kind
@@ -178,10 +179,14 @@ func (t *Transition) onwards(f *Facts, state State) {
 	}
 }
 
-// afterUpdate returns a Pod to Normal once the update hook is back (L-4).
+// afterUpdate returns a Pod to Normal once the update hook is back (L-4), or together with it where nobody brings it back.
 func (t *Transition) afterUpdate(f *Facts) {
 	if !f.InPlaceUpdate.Configured || f.InPlaceUpdate.AllHooked {
 		t.To = Normal
+		return
+	}
+	if f.InPlaceUpdate.BeforeOnly {
+		t.To, t.Rearm = Normal, true
 		return
 	}
 	t.To = Updated
