@@ -105,6 +105,16 @@ func Edit(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []Writer)
 	}, nil
 }
 
+// EditOrInitialize is Edit for the owner of a Pod, which initialises the gate as well: a missing condition that nobody holds
+// is set True, as Initialize does. Changes of Edit and of Initialize for one gate contradict each other; this is one change.
+func EditOrInitialize(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []Writer) (podpatch.Change, error) {
+	change, err := Edit(pod, gate, hold, release)
+	if err != nil || !change.IsEmpty() {
+		return change, err
+	}
+	return Initialize(pod, gate), nil
+}
+
 // Holders returns who holds the gate, sorted, nil if nobody does. The error is a reason.Reason with code
 // UnreadableMessage.
 func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Writer, error) {

@@ -132,6 +132,49 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// TestEditOrInitialize: an owner's one change for a gate, whether a writer takes hold of it or not.
+func TestEditOrInitialize(t *testing.T) {
+	type writers = []podreadiness.Writer
+	ending := metav1.Now()
+	for _, tc := range []struct {
+		name          string
+		have          *corev1.PodCondition
+		ending        bool
+		hold, release writers
+		want          *corev1.PodCondition // nil: no change
+	}{
+		{"U-26 no condition, nobody holds", nil, false, nil, writers{drain}, is("True", "")},
+		{"U-31 no condition, one holds", nil, false, writers{drain}, writers{update}, is("False", drainOnly)},
+		{"U-26 no condition, terminating", nil, true, nil, writers{drain}, nil},
+		{"U-31 no condition, terminating, one holds", nil, true, writers{drain}, nil, is("False", drainOnly)},
+		{"U-31 the last one leaves", is("False", drainOnly), false, nil, writers{drain}, is("True", "[]")},
+		{"open, nobody holds", is("True", ""), false, nil, writers{drain}, nil},
+		{"closed by hand", is("False", ""), false, nil, nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(tc.have)
+			if tc.ending {
+				pod.DeletionTimestamp = &ending
+			}
+			got, err := podreadiness.EditOrInitialize(pod, gate, tc.hold, tc.release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want podpatch.Change
+			if tc.want != nil {
+				tc.want.Type = gate
+				want = podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{*tc.want}}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("change (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := podreadiness.EditOrInitialize(newPod(is("False", "{")), gate, nil, nil); err == nil {
+		t.Error("a message that cannot be read is no error")
+	}
+}
+
 func TestNoGate(t *testing.T) {
 	pod := newPod(is("False", drainOnly))
 	pod.Spec.ReadinessGates = nil

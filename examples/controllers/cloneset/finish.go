@@ -125,11 +125,11 @@ func (f *Finisher) decide(pod *corev1.Pod, cs *v1beta1.CloneSet, now metav1.Time
 	if t.Act == lifecycle.DeletePod {
 		return nil, 0, nil // the owner deletes, within its budget
 	}
-	moves, err := transition(machine, pod, t, now)
+	moves, err := transition(machine, pod, t, now, podreadiness.EditOrInitialize)
 	if err != nil {
 		return nil, 0, err
 	}
-	changes = append(moves, step.Change, podreadiness.Initialize(pod, apps.ConditionKruisePodReady), shortHash(pod))
+	changes = append(moves, step.Change, shortHash(pod))
 	for i := range changes {
 		if !changes[i].IsEmpty() {
 			changes[i].ResourceVersion = pod.ResourceVersion

@@ -3,6 +3,7 @@ package cloneset
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -99,6 +101,70 @@ func TestNewPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFinisherNeverConflictsWithItself draws Pods in any state, under any hooks and with any gates, and merges what is decided
+// for them. A conflict would come back with every event, for ever.
+func TestFinisherNeverConflictsWithItself(t *testing.T) {
+	options := withDefaults(Options{})
+	f := &Finisher{&Reconciler{options: options, inPlace: kruise.InPlace(options.Gates, false)}}
+	now := metav1.NewTime(scheduledAt.Add(time.Minute))
+	for seed := range uint64(2_000) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		pod, cs := anyPod(r), &v1beta1.CloneSet{}
+		if r.IntN(4) > 0 {
+			cs.Spec.Lifecycle = &pub.Lifecycle{PreDelete: anyHook(r), InPlaceUpdate: anyHook(r), PreNormal: anyHook(r)}
+		}
+		changes, _, err := f.decide(pod, cs, now)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if _, err := podpatch.Merge(pod, now, changes...); err != nil {
+			t.Fatalf("seed %d, state %q, lifecycle %+v, conditions %+v: %v", seed, pod.Labels[apps.LabelLifecycleState], cs.Spec.Lifecycle, pod.Status.Conditions, err)
+		}
+	}
+}
+
+func anyPod(r *rand.Rand) *corev1.Pod {
+	pod := newPod(scheduled, reported)
+	pod.Status.Phase = corev1.PodRunning
+	pod.Labels[apps.LabelLifecycleState] = []string{
+		"", "PreparingNormal", "Normal", "PreparingUpdate", "Updating", "Updated", "PreparingDelete", "x",
+	}[r.IntN(8)]
+	if r.IntN(3) > 0 {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: apps.ConditionKruisePodReady})
+	}
+	for _, kind := range []corev1.PodConditionType{apps.ConditionInPlaceUpdateReady, apps.ConditionKruisePodReady, corev1.ContainersReady, corev1.PodReady} {
+		if r.IntN(3) == 0 {
+			continue
+		}
+		condition := corev1.PodCondition{Type: kind, Status: []corev1.ConditionStatus{"", "True", "False"}[r.IntN(3)]}
+		if kind == apps.ConditionKruisePodReady {
+			condition.Message = []string{"", "[]", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`, `[{"userAgent":"o","key":"k"}]`}[r.IntN(4)]
+		}
+		pod.Status.Conditions = append(pod.Status.Conditions, condition)
+	}
+	if r.IntN(2) == 0 {
+		pod.Labels["h"] = "y"
+	}
+	if r.IntN(2) == 0 {
+		pod.Finalizers = []string{"x/f"}
+	}
+	return pod
+}
+
+func anyHook(r *rand.Rand) *pub.LifecycleHook {
+	if r.IntN(3) == 0 {
+		return nil
+	}
+	h := &pub.LifecycleHook{MarkPodNotReady: r.IntN(2) == 0}
+	if r.IntN(3) > 0 {
+		h.LabelsHandler = map[string]string{"h": "y"}
+	}
+	if r.IntN(3) > 0 {
+		h.FinalizersHandler = []string{"x/f"}
+	}
+	return h
 }
 
 // said is the subresource of a request, the lifecycle state and the conditions that it writes.

@@ -235,15 +235,18 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 
 // transit writes a lifecycle transition with the readiness writers it demands, and whatever else is given.
 func (r *Reconciler) transit(ctx context.Context, v *view, pod *corev1.Pod, t lifecycle.Transition, more ...podpatch.Change) (acted bool, err error) {
-	changes, err := transition(v.machine, pod, t, metav1.NewTime(v.now))
+	changes, err := transition(v.machine, pod, t, metav1.NewTime(v.now), podreadiness.Edit)
 	if err != nil {
 		return false, verdict{err}
 	}
 	return r.write(ctx, v, pod, append(changes, more...)...)
 }
 
+// editGate is how the writers of a readiness gate are added and removed: podreadiness.Edit, or EditOrInitialize.
+type editGate func(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []podreadiness.Writer) (podpatch.Change, error)
+
 // transition turns a lifecycle transition into changes (L-11, L-12).
-func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time) ([]podpatch.Change, error) {
+func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time, edit editGate) ([]podpatch.Change, error) {
 	var hold, release []podreadiness.Writer
 	if t.Hold != "" {
 		hold = append(hold, kruise.Writer(t.Hold))
@@ -254,7 +257,7 @@ func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, no
 	if t.ReleaseUpdate {
 		release = append(release, kruise.Writer(lifecycle.InPlaceUpdate))
 	}
-	readiness, err := podreadiness.Edit(pod, apps.ConditionKruisePodReady, hold, release)
+	readiness, err := edit(pod, apps.ConditionKruisePodReady, hold, release)
 	if err != nil {
 		return nil, err
 	}
