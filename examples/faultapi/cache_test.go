@@ -519,11 +519,10 @@ func TestUnsupported(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))
 	pod := named("a")
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	for name, err := range map[string]error{
 		"dry run of create":    s.user.Create(t.Context(), named("b"), client.DryRunAll),
 		"dry run of update":    s.user.Update(t.Context(), pod, client.DryRunAll),
-		"dry run of patch":     s.user.Patch(t.Context(), pod, patch, client.DryRunAll),
+		"dry run of status":    s.user.Status().Update(t.Context(), pod, client.DryRunAll),
 		"dry run of delete":    s.user.Delete(t.Context(), pod, client.DryRunAll),
 		"foreground deletion":  s.user.Delete(t.Context(), pod, client.PropagationPolicy(metav1.DeletePropagationForeground)),
 		"orphaning deletion":   s.user.Delete(t.Context(), pod, client.PropagationPolicy(metav1.DeletePropagationOrphan)),

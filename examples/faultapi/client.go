@@ -33,6 +33,8 @@ type Call struct {
 	UID types.UID
 	// Body is the JSON of what is created, updated or patched.
 	Body []byte
+	// DryRun says that the call is validated and answered, and nothing stored.
+	DryRun bool
 	// Task is what WithTask put into the call's context.
 	Task string
 }
@@ -48,6 +50,9 @@ func (c Call) String() string {
 	if c.UID != "" {
 		b.WriteString(" uid=" + string(c.UID))
 	}
+	if c.DryRun {
+		b.WriteString(" (dry run)")
+	}
 	if len(c.Body) > 0 {
 		b.WriteByte(' ')
 		b.Write(c.Body)
@@ -56,7 +61,9 @@ func (c Call) String() string {
 }
 
 // IsRead reports whether the call changes nothing.
-func (c Call) IsRead() bool { return c.Verb == "get" || c.Verb == "list" || c.Verb == "watch" }
+func (c Call) IsRead() bool {
+	return c.DryRun || c.Verb == "get" || c.Verb == "list" || c.Verb == "watch"
+}
 
 type taskKey struct{}
 
@@ -277,16 +284,14 @@ func (c *Client) update(ctx context.Context, sub string, obj client.Object) erro
 	return answer(k.gvk, stored, obj)
 }
 
-// Patch patches an object.
+// Patch patches an object. A dry run is validated as any other call and stores nothing.
 func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	o := client.PatchOptions{}
-	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
-		return unsupported("dry runs")
-	}
-	return c.patch(ctx, "", obj, patch)
+	o.ApplyOptions(opts)
+	return c.patch(ctx, "", obj, patch, len(o.DryRun) > 0)
 }
 
-func (c *Client) patch(ctx context.Context, sub string, obj client.Object, patch client.Patch) error {
+func (c *Client) patch(ctx context.Context, sub string, obj client.Object, patch client.Patch, dryRun bool) error {
 	k, err := c.server.kindOf(obj)
 	if err != nil {
 		return err
@@ -297,10 +302,14 @@ func (c *Client) patch(ctx context.Context, sub string, obj client.Object, patch
 	}
 	key := client.ObjectKeyFromObject(obj)
 	var stored client.Object
-	err = c.call(ctx, Call{Verb: "patch", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body}, k, func(s *Server) (err error) {
-		stored, err = s.update(k, key, sub, func(current client.Object) (client.Object, error) {
-			return k.patched(current, patch.Type(), body)
-		})
+	call := Call{Verb: "patch", Subresource: sub, Namespace: key.Namespace, Name: key.Name, Body: body, DryRun: dryRun}
+	err = c.call(ctx, call, k, func(s *Server) (err error) {
+		change := func(current client.Object) (client.Object, error) { return k.patched(current, patch.Type(), body) }
+		if dryRun {
+			stored, _, err = s.updated(k, key, sub, change)
+			return err
+		}
+		stored, err = s.update(k, key, sub, change)
 		return err
 	})
 	if err != nil {
@@ -395,12 +404,18 @@ func (s *subClient) Create(context.Context, client.Object, client.Object, ...cli
 	return unsupported("creation of subresources")
 }
 
-func (s *subClient) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+func (s *subClient) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	o := client.SubResourceUpdateOptions{}
+	if o.ApplyOptions(opts); len(o.DryRun) > 0 {
+		return unsupported("dry runs")
+	}
 	return s.client.update(ctx, s.name, obj)
 }
 
-func (s *subClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	return s.client.patch(ctx, s.name, obj, patch)
+func (s *subClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	o := client.SubResourcePatchOptions{}
+	o.ApplyOptions(opts)
+	return s.client.patch(ctx, s.name, obj, patch, len(o.DryRun) > 0)
 }
 
 func (s *subClient) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {

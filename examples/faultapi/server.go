@@ -284,20 +284,35 @@ func (s *Server) create(k *kind, obj client.Object) (client.Object, error) {
 func (s *Server) update(
 	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
 ) (client.Object, error) {
-	old, err := s.get(k, key)
-	if err != nil {
-		return nil, err
+	obj, old, err := s.updated(k, key, sub, change)
+	if err != nil || obj == old {
+		return obj, err
 	}
-	obj, err := change(old)
-	if err != nil {
-		return nil, err
+	if endsNow(obj, old) {
+		// The update itself is never stored: watches show the object as it was, and the answer has the version of before.
+		s.store(k, watch.Deleted, clone(old))
+		return obj, nil
+	}
+	s.store(k, watch.Modified, obj)
+	return obj, nil
+}
+
+// updated returns what an update would make of an object, and the object. They are the same where it comes to nothing.
+func (s *Server) updated(
+	k *kind, key types.NamespacedName, sub string, change func(current client.Object) (client.Object, error),
+) (obj, old client.Object, err error) {
+	if old, err = s.get(k, key); err != nil {
+		return nil, nil, err
+	}
+	if obj, err = change(old); err != nil {
+		return nil, nil, err
 	}
 	if err := checkVersion(k, obj, old); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	obj.SetGeneration(old.GetGeneration())
 	if err := k.prepareUpdate(sub, obj, old); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
@@ -307,18 +322,12 @@ func (s *Server) update(
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	obj.SetResourceVersion(old.GetResourceVersion())
 	if equality.Semantic.DeepEqual(obj, old) && !endsNow(obj, old) {
-		return old, nil
+		return old, old, nil
 	}
 	if errs := k.validate(sub, obj, old); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
+		return nil, nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
-	if endsNow(obj, old) {
-		// The update itself is never stored: watches show the object as it was, and the answer has the version of before.
-		s.store(k, watch.Deleted, clone(old))
-		return obj, nil
-	}
-	s.store(k, watch.Modified, obj)
-	return obj, nil
+	return obj, old, nil
 }
 
 // validate leaves out metadata that has not changed: it was valid before.

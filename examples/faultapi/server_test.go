@@ -236,7 +236,7 @@ type semantics struct {
 
 func cases() []semantics {
 	return slices.Concat(
-		createCases(), patchCases(), updateCases(), statusCases(), resizeCases(), generationCases(), deleteCases(), shortenCases(), watchCases(), customCases(), revisionCases(), otherCases(),
+		createCases(), patchCases(), updateCases(), statusCases(), resizeCases(), dryRunCases(), generationCases(), deleteCases(), shortenCases(), watchCases(), customCases(), revisionCases(), otherCases(),
 	)
 }
 
@@ -535,6 +535,38 @@ func statusCases() []semantics {
 			got := p.strategic(pod, "status", `{`+condition+`}`)
 			return line(got, fresh(p, pod).ResourceVersion == before.ResourceVersion)
 		}, "ok true"},
+	}
+}
+
+// dryRun patches a Pod without changing it, and describes the answer and whether the stored Pod is what it was.
+func (p *probe) dryRun(sub, body string) string {
+	pod := p.pod()
+	before, answer := fresh(p, pod), pod.DeepCopy()
+	var err error
+	if patch := client.RawPatch(types.StrategicMergePatchType, []byte(body)); sub == "" {
+		err = p.Client.Patch(p.ctx, answer, patch, client.DryRunAll)
+	} else {
+		err = p.SubResource(sub).Patch(p.ctx, answer, patch, client.DryRunAll)
+	}
+	after := fresh(p, pod)
+	return line(outcome(err), answer.Labels, answer.Spec.Containers[0].Resources.Requests.Cpu(), answer.Generation, answer.ResourceVersion == before.ResourceVersion,
+		after.Labels, after.Spec.Containers[0].Resources.Requests.Cpu(), after.Generation, after.ResourceVersion == before.ResourceVersion)
+}
+
+func dryRunCases() []semantics {
+	resize := func(cpu, more string) string {
+		return `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"` + cpu + `"` + more + `}}]}}`
+	}
+	return []semantics{
+		{"dry run of labels", func(p *probe) string { return p.dryRun("", `{"metadata":{"labels":{"a":"b"}}}`) }, "ok map[a:b app:probe] 100m 1 true map[app:probe] 100m 1 true"},
+		{"dry run of a resize", func(p *probe) string { return p.dryRun("resize", resize("200m", "}")) }, "ok map[app:probe] 200m 2 true map[app:probe] 100m 1 true"},
+		{"dry run of a resize that is refused", func(p *probe) string {
+			return p.dryRun("resize", resize("200m", `,"memory":"1Mi"},"limits":{"cpu":"200m","memory":"1Mi"}`))
+		}, "422 Invalid spec map[app:probe] 100m 1 true map[app:probe] 100m 1 true"},
+		{"dry run of what cannot change", func(p *probe) string { return p.dryRun("", `{"spec":{"nodeName":"other"}}`) }, "422 Invalid spec map[app:probe] 100m 1 true map[app:probe] 100m 1 true"},
+		{"dry run with another uid", func(p *probe) string {
+			return p.dryRun("resize", `{"metadata":{"uid":"`+string(otherUID)+`"}}`)
+		}, "422 Invalid metadata.uid map[app:probe] 100m 1 true map[app:probe] 100m 1 true"},
 	}
 }
 
