@@ -24,6 +24,12 @@ const (
 	// Refused means that the API server, a quota or an admission webhook did not accept a patch of the Pod (403 or 422), or that
 	// this API server has no such subresource (404 for its path, as for pods/resize before 1.32).
 	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop.
+	//
+	// Mostly Result.Sent is 0 then and the Pod is what it was. After the first of several patches it is not: a quota or a node may
+	// have become full between the dry run and the resize, or a webhook may accept one patch and not the next. Such a Pod may
+	// have its new labels and none of what they stand for, until the deciders send the rest again (package inplaceupdate does,
+	// and does not call the update complete meanwhile) or the Pod is recreated. A caller that only waits has to try again now
+	// and then, because nothing else will.
 	Refused reason.Code = "Refused"
 	// Replaced means that the Pod the decision was made on is gone, or that another one has its name by now.
 	Replaced reason.Code = "Replaced"
@@ -40,7 +46,7 @@ type Client interface {
 type Result struct {
 	ResourceVersion string
 	Generation      int64
-	// Sent counts the patches that succeeded.
+	// Sent counts the patches that succeeded. Dry runs do not count. After an error it says whether the Pod was changed at all.
 	Sent int
 }
 
@@ -57,28 +63,48 @@ func Send(ctx context.Context, c Client, pod *corev1.Pod, now metav1.Time, chang
 // Apply sends the patches in their order and stops at the first that fails. The error wraps what the API server
 // answered: a conflict (errors that apierrors.IsConflict matches) is for the caller to retry on a fresh Pod; Refused and
 // Replaced say what they mean. The result holds what was written before the failure, so that it can be awaited.
+//
+// A resize is what API servers refuse most, and it comes last. Where something is to be written before it, it is sent as a
+// dry run first, so that the Pod is left as it is where the resize cannot be done.
 func Apply(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
+	for i, p := range patches.Requests {
+		if i > 0 && p.Subresource == resize {
+			if _, err := send(ctx, c, patches, p, client.DryRunAll); err != nil {
+				return Result{}, err
+			}
+		}
+	}
 	var result Result
 	for _, p := range patches.Requests {
-		// The answer is asked for as metadata alone: the caller's cache will bring the rest, and decoding whole Pods is
-		// most of what a write costs a controller.
-		obj := &metav1.PartialObjectMetadata{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: patches.Pod.Namespace, Name: patches.Pod.Name},
-		}
-		patch := client.RawPatch(types.StrategicMergePatchType, p.Body)
-		var err error
-		if p.Subresource == "" {
-			err = c.Patch(ctx, obj, patch)
-		} else {
-			err = c.SubResource(p.Subresource).Patch(ctx, obj, patch)
-		}
+		obj, err := send(ctx, c, patches, p)
 		if err != nil {
-			return result, classify(err, patches, p.Subresource)
+			return result, err
 		}
 		result = Result{ResourceVersion: obj.ResourceVersion, Generation: obj.Generation, Sent: result.Sent + 1}
 	}
 	return result, nil
+}
+
+const resize = "resize"
+
+// send sends one patch; options are for subresources alone. The answer is asked for as metadata alone: the caller's cache will
+// bring the rest, and decoding whole Pods is most of what a write costs a controller.
+func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
+	obj := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: patches.Pod.Namespace, Name: patches.Pod.Name},
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, p.Body)
+	var err error
+	if p.Subresource == "" {
+		err = c.Patch(ctx, obj, patch)
+	} else {
+		err = c.SubResource(p.Subresource).Patch(ctx, obj, patch, options...)
+	}
+	if err != nil {
+		return nil, classify(err, patches, p.Subresource)
+	}
+	return obj, nil
 }
 
 func classify(err error, patches podpatch.Patches, subresource string) error {

@@ -65,8 +65,12 @@ type server struct {
 
 func newServer(failAt int, fail error, objects ...client.Object) *server {
 	s := &server{failAt: failAt, fail: fail}
-	note := func(request string, patch client.Patch) error {
-		s.requests = append(s.requests, request+" "+string(patch.Type()))
+	note := func(request string, patch client.Patch, dryRun []string) error {
+		request += " " + string(patch.Type())
+		if len(dryRun) > 0 {
+			request += " as a dry run"
+		}
+		s.requests = append(s.requests, request)
 		if len(s.requests)-1 == s.failAt {
 			return s.fail
 		}
@@ -75,13 +79,13 @@ func newServer(failAt int, fail error, objects ...client.Object) *server {
 	backend := fake.NewClientBuilder().WithObjects(objects...).WithStatusSubresource(&corev1.Pod{}).Build()
 	s.WithWatch = interceptor.NewClient(backend, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if err := note("pods", patch); err != nil {
+			if err := note("pods", patch, (&client.PatchOptions{}).ApplyOptions(opts).DryRun); err != nil {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := note("pods/"+name, patch); err != nil {
+			if err := note("pods/"+name, patch, (&client.SubResourcePatchOptions{}).ApplyOptions(opts).DryRun); err != nil {
 				return err
 			}
 			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
@@ -130,7 +134,7 @@ func TestApplySendsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	const strategic = " " + string(types.StrategicMergePatchType)
-	if diff := cmp.Diff([]string{"pods/status" + strategic, "pods" + strategic, "pods/resize" + strategic}, s.requests); diff != "" {
+	if diff := cmp.Diff([]string{"pods/resize" + strategic + " as a dry run", "pods/status" + strategic, "pods" + strategic, "pods/resize" + strategic}, s.requests); diff != "" {
 		t.Errorf("U-8 requests (-want +got):\n%s", diff)
 	}
 	pod := s.pod(t)
@@ -157,23 +161,63 @@ func TestSendNothing(t *testing.T) {
 
 func TestApplyStopsAtTheFirstFailure(t *testing.T) {
 	broken := errors.New("connection refused")
-	for failAt, path := range []string{"pods/status", "pods", "pods/resize"} {
-		t.Run(path, func(t *testing.T) {
+	for failAt, path := range []string{"pods/resize", "pods/status", "pods", "pods/resize"} {
+		t.Run(fmt.Sprint(failAt, " ", path), func(t *testing.T) {
 			s := newServer(failAt, broken, newPod())
 			result, err := apply.Send(t.Context(), s, s.pod(t), now, change())
 			if !errors.Is(err, broken) || len(s.requests) != failAt+1 {
 				t.Fatalf("after %v: %v", s.requests, err)
 			}
 			want := apply.Result{}
-			if failAt > 0 {
+			if failAt > 1 {
 				pod := s.pod(t)
-				want = apply.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: failAt}
+				want = apply.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: failAt - 1}
 			}
 			if diff := cmp.Diff(want, result); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if want := "patching " + path + " of Pod default/web-0: connection refused"; err.Error() != want {
 				t.Errorf("error %q, want %q", err, want)
+			}
+		})
+	}
+}
+
+// TestRefusedResizeWritesNothing: what is refused in the end is found out first, and a resize that comes first is sent once.
+func TestRefusedResizeWritesNothing(t *testing.T) {
+	const strategic = " " + string(types.StrategicMergePatchType)
+	alone := change()
+	alone.Conditions, alone.Images = nil, nil
+	inSpec := change()
+	inSpec.ResizeInSpec = true
+	noRoom := apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota"))
+	for _, tc := range []struct {
+		name     string
+		change   podpatch.Change
+		fail     error
+		want     reason.Code
+		requests []string
+	}{
+		{"a quota", change(), noRoom, apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"another quality of service", change(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", nil), apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"no such subresource", change(), apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"the Pod is gone", change(), apierrors.NewNotFound(pods, "web-0"), apply.Replaced, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"a conflict", change(), apierrors.NewConflict(pods, "web-0", errors.New("modified")), "", []string{"pods/resize" + strategic + " as a dry run"}},
+		{"a resize alone", alone, noRoom, apply.Refused, []string{"pods/resize" + strategic}},
+		{"a resize in the spec", inSpec, noRoom, apply.Refused, []string{"pods/status" + strategic}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(0, tc.fail, newPod())
+			before := s.pod(t)
+			result, err := apply.Send(t.Context(), s, before, now, tc.change)
+			if !errors.Is(err, tc.fail) || errors.Is(err, apply.Refused) != (tc.want == apply.Refused) || errors.Is(err, apply.Replaced) != (tc.want == apply.Replaced) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+			if diff := cmp.Diff(tc.requests, s.requests); diff != "" || result != (apply.Result{}) {
+				t.Errorf("result %+v, requests (-want +got):\n%s", result, diff)
+			}
+			if diff := cmp.Diff(before, s.pod(t)); diff != "" {
+				t.Errorf("the Pod was written (-before +after):\n%s", diff)
 			}
 		})
 	}
@@ -226,7 +270,7 @@ func TestClassification(t *testing.T) {
 			}
 			why := reason.From(err)
 			want := reason.Object{Kind: "Pod", Namespace: "default", Name: "web-0", UID: "u1"}
-			if len(why) != 1 || why[0].Object != want || why[0].Path != "pods/status" || why[0].Detail != tc.err.Error() {
+			if len(why) != 1 || why[0].Object != want || why[0].Path != "pods/resize" || why[0].Detail != tc.err.Error() {
 				t.Errorf("reason %+v", why)
 			}
 		})
@@ -235,7 +279,9 @@ func TestClassification(t *testing.T) {
 
 func TestPodThatIsGone(t *testing.T) {
 	s := newServer(-1, nil)
-	result, err := apply.Send(t.Context(), s, newPod(), now, change())
+	gone := change()
+	gone.Resources = nil // the fake client lets a dry run of what is not there pass
+	result, err := apply.Send(t.Context(), s, newPod(), now, gone)
 	if !errors.Is(err, apply.Replaced) || result.Sent != 0 || len(s.requests) != 1 {
 		t.Errorf("Send = %+v, %v after %v", result, err, s.requests)
 	}
