@@ -16,6 +16,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/chaos"
 	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
@@ -100,13 +101,17 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	if v.wrote = v.wrote || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); v.wrote {
 		return
 	}
+	inPlace := inplaceupdate.Config{Keys: keys()}
 	v.ready, v.taken = map[types.UID]bool{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
 		s.Failf("story", "%v", err)
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; podstate.IsActive(pod) && podstate.IsReady(pod) {
+		pod := &pods.Items[i]
+		// A Pod in the middle of an update is about to restart, whatever it shows.
+		next, err := inPlace.Next(pod, metav1.Now())
+		if podstate.IsActive(pod) && podstate.IsReady(pod) && err == nil && next.Complete {
 			v.ready[pod.UID] = true
 		}
 	}

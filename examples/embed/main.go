@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -99,20 +100,29 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	counts, byUpdated := rollout.Counts{}, map[bool][]*corev1.Pod{}
+	counts, byUpdated, complete := rollout.Counts{}, map[bool][]*corev1.Pod{}, map[types.UID]bool{}
+	available := func(pod *corev1.Pod) bool { return podstate.IsReady(pod) && complete[pod.UID] }
 	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
 		next, err := r.inPlace.Next(pod, metav1.Now()) // opens the gate of a new Pod, and of one whose containers run the new images
-		if _, sendErr := podapply.Send(ctx, r, pod, metav1.Now(), next.Change); err != nil || sendErr != nil {
-			return ctrl.Result{}, errors.Join(err, sendErr)
+		if err == nil {
+			_, err = podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
+		}
+		if errors.Is(err, podapply.Refused) && !next.Complete { // it will not get what its label says already
+			err = r.recreate(ctx, pod, err)
+		}
+		if err != nil {
+			return ctrl.Result{}, err
 		}
 		updated := pod.Labels[revisionLabel] == target.Name
-		counts.Add(updated, podstate.IsReady(pod))
+		complete[pod.UID] = next.Complete
+		counts.Add(updated, available(pod))
 		byUpdated[updated] = append(byUpdated[updated], pod)
 	}
 	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: 1, ScaleMaxUnavailable: rollout.Unlimited}, counts)
 	if step.Create > 0 {
 		_, err := slowstart.Run(ctx, step.Create, 1, func(ctx context.Context, _ int) error {
 			pod := podstate.FromTemplate(&fleet.Spec.Template, fleet.Namespace, owner.Reference, gate)
+			r.inPlace.StripReserved(&pod.ObjectMeta)
 			pod.GenerateName, pod.Labels[revisionLabel] = fleet.Name+"-", target.Name
 			return r.Create(ctx, pod)
 		})
@@ -120,28 +130,35 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if step.Delete > 0 {
 		extra := slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]
-		return ctrl.Result{}, r.remove(ctx, rollout.Affordable(step, extra, podstate.IsReady)...)
+		return ctrl.Result{}, r.remove(ctx, rollout.Affordable(step, extra, available)...)
 	}
 	budget := rollout.NewUpdateBudget(step, counts.New.Unavailable, counts.Unavailable())
-	for _, pod := range rollout.Admitted(budget, byUpdated[false], podstate.IsReady) {
+	for _, pod := range rollout.Admitted(budget, byUpdated[false], available) {
 		err = errors.Join(err, r.update(ctx, pod, target, history))
 	}
 	return ctrl.Result{}, err
 }
 
-// update changes a Pod in place, or deletes it and says why that could not be.
+// update changes a Pod in place, or has it recreated where that cannot be.
 func (r *reconciler) update(ctx context.Context, pod *corev1.Pod, target *appsv1.ControllerRevision, history []*appsv1.ControllerRevision) error {
 	plan := r.planner.Plan(revision.Find(history, pod.Labels[revisionLabel]), target)
 	if !plan.Possible() {
-		ctrl.LoggerFrom(ctx).Info("Pod is recreated", "pod", pod.Name, "why", plan.Blocking.String())
-		return r.remove(ctx, pod)
+		return r.recreate(ctx, pod, plan.Blocking)
 	}
 	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{Revision: target.Name}, metav1.Now())
 	if err != nil {
 		return err
 	}
 	_, err = podapply.Send(ctx, r, pod, metav1.Now(), change, podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}})
+	if errors.Is(err, podapply.Refused) {
+		return r.recreate(ctx, pod, err)
+	}
 	return err
+}
+
+func (r *reconciler) recreate(ctx context.Context, pod *corev1.Pod, why error) error {
+	ctrl.LoggerFrom(ctx).Info("Pod is recreated", "pod", pod.Name, "why", why.Error())
+	return r.remove(ctx, pod)
 }
 
 func (r *reconciler) remove(ctx context.Context, pods ...*corev1.Pod) (err error) {
@@ -178,11 +195,15 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	writes := expectationsapply.NewClient(mgr.GetClient(), mgr.GetAPIReader(), expectations.Options{Barrier: true},
 		expectationsapply.Pods(pods), expectationsapply.Revisions(revisions))
-	inPlace := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate}}
+	inPlace := inplaceupdate.Config{Keys: keys()}
 	decoder := revision.NewDecoder(1000, nil)
 	r := &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
 	return errors.Join(mgr.Add(writes), ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil)).Complete(r))
+}
+
+func keys() inplaceupdate.Keys {
+	return inplaceupdate.Keys{StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel}}
 }
 
 func fleetKind() schema.GroupVersionKind {
