@@ -22,8 +22,23 @@
 // controllers take the Pod out of service; it does not drain connections. That is the job of the grace period (the gate
 // closes, the spec changes that many seconds later) or of preStop hooks.
 //
+// # What a node cannot tell
+//
+// A node reports what a container runs as a name and a digest. The name is any tag of the image that the node knows, not
+// the one in the spec, and for an image that was pulled by digest it is no tag at all. This package therefore remembers, in
+// the state annotation, which instance of a container was started for which image, and compares digests where it has them.
+// Two things stay beyond it:
+//
+//   - An update to another tag of the very same image, on a node that reports a third tag of it, looks like a crash of the
+//     old container. It does not complete.
+//   - An image that was overtaken before it ran, named by a tag whose digest nobody knows, is taken for the wanted one when
+//     the node reports it by another tag. The update completes a moment before the kubelet restarts the container.
+//
+// Neither happens where templates name images by digest, or where a node agent reports runtime metadata
+// (Keys.RuntimeMetaAnnotation). A Pod that waits for the first kind can also be recreated.
+//
 // # Wire format
 //
 // Progress is kept in two annotations whose names come from [Keys]. Their JSON is that of OpenKruise, so each takes over
-// what the other left in the middle of an update.
+// what the other left in the middle of an update. OpenKruise ignores the keys that this package adds.
 package inplaceupdate

@@ -15,7 +15,8 @@ import (
 // Step is where a Pod's update stands and what to do about it.
 type Step struct {
 	// Complete is set when nothing of the update is left to do or to wait for. Change then opens the gate, if it is not
-	// open already.
+	// open already. A Pod whose update is not complete must not count as available in a budget, ready or not: its revision
+	// label is that of the new revision from the first write on, while its containers may be the old ones.
 	Complete bool
 	// Change is what to write now; it may be empty. A change that opens the gate demands the exact Pod it was decided on
 	// and must not be retried on another one (U-11).
