@@ -50,12 +50,16 @@ func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool
 	switch {
 	case neverStarted(status):
 		return false
-	case id != "" && (id == askedDigest(asked) || id == knownDigest(known, asked)):
-		return true
-	case isImage(status.Image, asked):
+	case named(asked, status), id != "" && id == knownDigest(known, asked):
 		return true
 	}
 	return id != "" && id != digestOf(p.LastContainerStatuses[name].ImageID) && !isSuperseded(status, p.SupersededImages[name], known)
+}
+
+// named reports whether the asked image is what the node calls the one that runs, by digest or by name.
+func named(asked string, status *corev1.ContainerStatus) bool {
+	id := digestOf(status.ImageID)
+	return (id != "" && id == askedDigest(asked)) || isImage(status.Image, asked)
 }
 
 // undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
@@ -90,9 +94,9 @@ func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sam
 	for i := range known {
 		// A fact without instance was noted when that was not sure, and nothing has made it surer.
 		other := known[i].Image != image || known[i].ContainerID == ""
-		sameInstance = sameInstance && !(other && digestOf(known[i].ImageID) == id)
+		sameInstance = sameInstance && (!other || digestOf(known[i].ImageID) != id)
 	}
-	named := id == askedDigest(image) || isImage(status.Image, image)
+	called := named(image, status)
 	sameImage = true
 	for _, other := range p.SupersededImages[name] {
 		if other == image {
@@ -100,7 +104,7 @@ func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sam
 		}
 		digest := cmp.Or(askedDigest(other), knownDigest(known, other))
 		sameInstance = sameInstance && digest != "" && digest != id
-		sameImage = sameImage && (named || digest != "")
+		sameImage = sameImage && (called || digest != "")
 	}
 	return sameInstance, sameImage
 }
@@ -135,7 +139,7 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 	if !sameImage {
 		return
 	}
-	now := KnownImage{Image: spec.Image, ImageID: status.ImageID}
+	now := KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
 	if sameInstance {
 		now.ContainerID = status.ContainerID
 	}

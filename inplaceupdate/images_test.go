@@ -175,7 +175,7 @@ func TestKnownImages(t *testing.T) {
 		}
 		var out []string
 		for _, k := range state.KnownImages["app"] {
-			out = append(out, k.Image+" "+strings.TrimPrefix(k.ImageID, "docker.io/library/app@sha256:")+" "+strings.TrimPrefix(k.ContainerID, "containerd://"))
+			out = append(out, k.Image+" "+strings.TrimPrefix(k.ImageID, "sha256:")+" "+strings.TrimPrefix(k.ContainerID, "containerd://"))
 		}
 		return strings.Join(out, ", ")
 	}

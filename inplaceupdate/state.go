@@ -3,10 +3,12 @@ package inplaceupdate
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -58,7 +60,8 @@ type Progress struct {
 type KnownImage struct {
 	// Image as the spec names it.
 	Image string `json:"image"`
-	// ImageID and ContainerID as the node reported them. That very instance runs this image as long as it exists.
+	// ImageID is the digest in what the node reported, and ContainerID the instance that runs this image as long as it exists. It
+	// is empty where it was not sure that the instance was started for this very name.
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID,omitempty"`
 }
@@ -139,17 +142,55 @@ func (c *Config) State(pod *corev1.Pod) (*State, error) {
 	return state, nil
 }
 
-// progress returns the part of the Pod's state that completion depends on, nil when it has none.
+// progress returns the part of the Pod's state that completion depends on, nil when it has none. The memory of images is
+// most of a state and seldom decides, so it is read only where it does.
 func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
 	raw, key, ok := annotation(pod, c.Keys.StateAnnotation, c.Keys.LegacyStateAnnotation)
 	if !ok {
 		return nil, nil
+	}
+	if strings.Contains(raw, `"knownImages"`) {
+		lean := &leanProgress{}
+		if err := json.Unmarshal([]byte(raw), lean); err != nil {
+			return nil, unreadable(pod, key, raw, err)
+		}
+		if !lean.needsMemory(pod, raw) {
+			return &lean.Progress, nil
+		}
 	}
 	progress := &Progress{}
 	if err := json.Unmarshal([]byte(raw), progress); err != nil {
 		return nil, unreadable(pod, key, raw, err)
 	}
 	return progress, nil
+}
+
+// leanProgress is a Progress whose memory of images is not read.
+type leanProgress struct {
+	Progress
+
+	KnownImages skipped `json:"knownImages"` // in place of that of Progress
+}
+
+// skipped is a value that is not read.
+type skipped struct{}
+
+// UnmarshalJSON reads nothing.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
+
+// needsMemory reports whether what is known about images may say something else about a container than its image does. raw
+// is the state as it is written.
+func (p *Progress) needsMemory(pod *corev1.Pod, raw string) bool {
+	for name := range p.LastContainerStatuses {
+		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+		if spec == nil || status == nil {
+			continue
+		}
+		if !named(spec.Image, status) || (status.ContainerID != "" && strings.Contains(raw, status.ContainerID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // grace returns the Pod's pending change, nil when it has none.

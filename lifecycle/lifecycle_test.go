@@ -223,7 +223,7 @@ func everything(f func(lifecycle.Facts)) {
 			hooks = append(hooks, notReady(h))
 		}
 	}
-	updateHooks := hooks[:len(hooks):len(hooks)]
+	updateHooks := slices.Clip(hooks)
 	for _, h := range hooks[1:] {
 		updateHooks = append(updateHooks, beforeOnly(h))
 	}
@@ -328,7 +328,7 @@ func checkTransition(t *testing.T, f lifecycle.Facts, n lifecycle.Transition) {
 		fail("gives readiness back too early")
 	case (n.To == normal || n.To == preparingNormal || n.To == updated) && (!n.ReleaseDelete || !n.ReleaseUpdate):
 		fail("L-11: leaves a writer behind")
-	case n.Rearm && (!f.InPlaceUpdate.Configured || (n.To != preparingUpdate && !(n.To == normal && f.InPlaceUpdate.BeforeOnly))):
+	case n.Rearm && (!f.InPlaceUpdate.Configured || (n.To != preparingUpdate && (n.To != normal || !f.InPlaceUpdate.BeforeOnly))):
 		fail("puts back what is not there")
 	case f.InPlaceUpdate.BeforeOnly && n.To == updated && n.Act != lifecycle.DeletePod:
 		fail("waits for what nobody restores")

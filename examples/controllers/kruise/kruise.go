@@ -36,6 +36,9 @@ func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
 			LegacyGraceAnnotation: apps.AnnotationInPlaceUpdateGraceLegacy,
 			RuntimeMetaAnnotation: apps.AnnotationRuntimeContainersMeta,
 			Gate:                  apps.ConditionInPlaceUpdateReady,
+			Reserved: []string{
+				apps.LabelRevision, apps.LabelPodTemplateHash, apps.LabelInstanceID, apps.LabelLifecycleState, apps.AnnotationLifecycleTimestamp,
+			},
 		},
 		Resources:       gates[apps.GateInPlaceWorkloadVerticalScaling],
 		ResizeInSpec:    resizeInSpec,

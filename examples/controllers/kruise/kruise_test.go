@@ -94,3 +94,17 @@ func TestWriter(t *testing.T) {
 		t.Errorf("L-11: key %q", got)
 	}
 }
+
+// TestReservedKeys: a template that says something about a key that controllers write does not change it on a Pod.
+func TestReservedKeys(t *testing.T) {
+	config := kruise.InPlace(apps.DefaultGates(), false)
+	from, to := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
+	to.Labels = map[string]string{apps.LabelRevision: "mine", apps.LabelPodTemplateHash: "mine", apps.LabelInstanceID: "mine", apps.LabelLifecycleState: "Normal"}
+	to.Annotations = map[string]string{apps.AnnotationLifecycleTimestamp: "now", apps.AnnotationInPlaceUpdateState: "{}"}
+	if plan := config.Plan(from, to); len(plan.Labels)+len(plan.Annotations) > 0 || !plan.Possible() {
+		t.Errorf("changes %v and %v, blocking %v", plan.Labels, plan.Annotations, plan.Blocking)
+	}
+	if got := config.ValidateTemplate(to); len(got) != 6 {
+		t.Errorf("admission is told %v", got)
+	}
+}
