@@ -67,6 +67,19 @@ const (
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
+// ReservedPodLabels returns the labels that owners write on their Pods. Templates must leave them alone.
+func ReservedPodLabels() []string {
+	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
+}
+
+// ReservedPodAnnotations returns the annotations that owners and node agents write on Pods. Templates must leave them alone.
+func ReservedPodAnnotations() []string {
+	return []string{
+		AnnotationLifecycleTimestamp, AnnotationInPlaceUpdateState, AnnotationInPlaceUpdateGrace,
+		AnnotationInPlaceUpdateStateLegacy, AnnotationInPlaceUpdateGraceLegacy, AnnotationRuntimeContainersMeta,
+	}
+}
+
 // Keys on ControllerRevisions. CloneSet also copies all labels of spec.template.metadata.labels and, at creation, all
 // annotations of the CloneSet onto its revisions.
 const (

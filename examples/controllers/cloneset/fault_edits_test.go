@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -117,4 +118,19 @@ func (w *story) relabelPod(pod *corev1.Pod) {
 func (w *story) forceDelete(pod *corev1.Pod) {
 	w.Logf("user: delete %s at once", pod.Name)
 	_ = w.User.Delete(context.Background(), pod.DeepCopy(), client.GracePeriodSeconds(0))
+}
+
+// editReserved puts a key into the template that the controller itself writes on Pods, or takes it out again.
+func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
+	keys := apps.ReservedPodLabels()
+	key := keys[w.Rand().IntN(len(keys))]
+	if _, ok := t.Labels[key]; ok {
+		delete(t.Labels, key)
+		return "no reserved label " + key
+	}
+	t.Labels[key] = "mine"
+	if w.Chance(50) {
+		t.Annotations = map[string]string{apps.AnnotationInPlaceUpdateState: "garbage"}
+	}
+	return "reserved label " + key
 }

@@ -55,6 +55,7 @@ type setup struct {
 	relabel, force                             bool // of Pods
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
+	reserved                                   bool // templates with keys that the controller writes
 }
 
 // has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
@@ -79,6 +80,7 @@ func (w *story) begin() {
 	s.relabel, s.force = w.has("relabel", 20), w.has("force", 20)
 	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
 	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 15)
+	s.reserved = w.has("reserved", 15)
 	w.policies = w.drawPolicies()
 	w.Logf("%+v, policies %+v", w.setup, w.policies)
 	w.publishImages()
@@ -225,6 +227,8 @@ func (w *story) edit(cs *v1beta1.CloneSet) string {
 	case n < 30:
 		container.Image = w.image(container.Name)
 		return "image " + container.Image
+	case n < 32 && w.setup.reserved:
+		return w.editReserved(t)
 	case n < 38:
 		t.Labels[templateLabel] = fmt.Sprint(1 + r.IntN(3))
 		return "label " + t.Labels[templateLabel]

@@ -52,6 +52,7 @@ func (r *Reconciler) revisionLabels(name string) map[string]string {
 // newPod builds the Pod with an instance id from a template (C-7, C-9, L-8, U-29). The template is not modified.
 func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	pod := podstate.FromTemplate(template, v.cs.Namespace, ownerReference(v.cs), apps.ConditionInPlaceUpdateReady)
+	r.inPlace.StripReserved(&pod.ObjectMeta)
 	pod.Name, pod.GenerateName = podName(v.cs, id), podName(v.cs, "")
 	maps.Copy(pod.Labels, r.revisionLabels(rev.Name))
 	pod.Labels[apps.LabelInstanceID] = id

@@ -3,6 +3,7 @@
 package kruise
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,9 +37,7 @@ func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
 			LegacyGraceAnnotation: apps.AnnotationInPlaceUpdateGraceLegacy,
 			RuntimeMetaAnnotation: apps.AnnotationRuntimeContainersMeta,
 			Gate:                  apps.ConditionInPlaceUpdateReady,
-			Reserved: []string{
-				apps.LabelRevision, apps.LabelPodTemplateHash, apps.LabelInstanceID, apps.LabelLifecycleState, apps.AnnotationLifecycleTimestamp,
-			},
+			Reserved:              slices.Concat(apps.ReservedPodLabels(), apps.ReservedPodAnnotations()),
 		},
 		Resources:       gates[apps.GateInPlaceWorkloadVerticalScaling],
 		ResizeInSpec:    resizeInSpec,

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
@@ -30,8 +31,25 @@ func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	claims, claimErrs := validateClaims(spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))
 	errs = append(errs, claimErrs...)
 	errs = append(errs, validation.PodTemplate(&spec.Template, claims, path.Child("template"))...)
+	errs = append(errs, validateReserved(&spec.Template, path.Child("template", "metadata"))...)
 	errs = append(errs, validation.Count(spec.ScaleStrategy.MaxUnavailable, path.Child("scaleStrategy", "maxUnavailable"))...)
 	return append(errs, validateUpdateStrategy(obj, path.Child("updateStrategy"))...)
+}
+
+// validateReserved refuses what the controller itself writes on Pods: in a template it would have no effect, or would ask for
+// the deletion of every Pod.
+func validateReserved(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(values map[string]string, reserved []string, at *field.Path) {
+		for _, key := range reserved {
+			if value, ok := values[key]; ok {
+				errs = append(errs, field.Invalid(at.Key(key), value, "is written by the controller, and must not be in a template"))
+			}
+		}
+	}
+	check(template.Labels, apps.ReservedPodLabels(), path.Child("labels"))
+	check(template.Annotations, apps.ReservedPodAnnotations(), path.Child("annotations"))
+	return errs
 }
 
 func notNegative(value *int32, path *field.Path) field.ErrorList {

@@ -226,6 +226,22 @@ func TestValidateCreate(t *testing.T) {
 			},
 			want: []string{"spec.template.metadata.labels: Invalid value"},
 		},
+		{
+			name: "keys that the controller writes", edit: func(obj *v1beta1.CloneSet) {
+				for _, key := range apps.ReservedPodLabels() {
+					obj.Spec.Template.Labels[key] = "mine"
+				}
+				obj.Spec.Template.Annotations = map[string]string{apps.AnnotationInPlaceUpdateState: "{}", "other": "fine"}
+			},
+			want: []string{
+				"spec.template.metadata.labels[controller-revision-hash]: Invalid value",
+				"spec.template.metadata.labels[pod-template-hash]: Invalid value",
+				"spec.template.metadata.labels[apps.kruise.io/cloneset-instance-id]: Invalid value",
+				"spec.template.metadata.labels[apps.kruise.io/specified-delete]: Invalid value",
+				"spec.template.metadata.labels[lifecycle.apps.kruise.io/state]: Invalid value",
+				"spec.template.metadata.annotations[apps.kruise.io/inplace-update-state]: Invalid value",
+			},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
