@@ -41,8 +41,8 @@ func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
 // image by any tag it knows, and by none if the image was pulled by digest, so its name comes last but one. What a node
 // does do is restart a container whose spec names another image than the instance was started from, and only then: an
 // instance whose image is known answers for itself.
-func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
-	known := p.KnownImages[name]
+func (s *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
+	known := s.KnownImages[name]
 	if is := instanceOf(known, status); is != nil {
 		return is.Image == asked
 	}
@@ -53,7 +53,7 @@ func (p *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool
 	case named(asked, status), id != "" && id == knownDigest(known, asked):
 		return true
 	}
-	return id != "" && id != digestOf(p.LastContainerStatuses[name].ImageID) && !isSuperseded(status, p.SupersededImages[name], known)
+	return id != "" && id != digestOf(s.LastContainerStatuses[name].ImageID) && !isSuperseded(status, s.SupersededImages[name], known)
 }
 
 // named reports whether the asked image is what the node calls the one that runs, by digest or by name.
@@ -64,8 +64,8 @@ func named(asked string, status *corev1.ContainerStatus) bool {
 
 // undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
 // the image that it ran before, or of one that was overtaken, looks the same on a node that reports that one.
-func (p *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
-	known := p.KnownImages[name]
+func (s *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
+	known := s.KnownImages[name]
 	return askedDigest(asked) == "" && len(known) > 0 && status.ImageID != "" && status.ContainerID != "" && instanceOf(known, status) == nil
 }
 
@@ -82,15 +82,15 @@ func instanceOf(known []KnownImage, status *corev1.ContainerStatus) *KnownImage 
 // sure reports whether the instance that is reported cannot be one of another image than the given one, which it seems to
 // run. It may be one where an overtaken image is of unknown digest: sameImage is false then. And it may be where two names
 // are of one image, and the instance a crash that came before the restart.
-func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
-	if p == nil {
+func (s *Progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
+	if s == nil {
 		return true, true
 	}
-	known, id := p.KnownImages[name], digestOf(status.ImageID)
+	known, id := s.KnownImages[name], digestOf(status.ImageID)
 	if is := instanceOf(known, status); is != nil {
 		return is.Image == image, is.Image == image
 	}
-	sameInstance = id != digestOf(p.LastContainerStatuses[name].ImageID)
+	sameInstance = id != digestOf(s.LastContainerStatuses[name].ImageID)
 	for i := range known {
 		// A fact without instance was noted when that was not sure, and nothing has made it surer.
 		other := known[i].Image != image || known[i].ContainerID == ""
@@ -98,7 +98,7 @@ func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sam
 	}
 	called := named(image, status)
 	sameImage = true
-	for _, other := range p.SupersededImages[name] {
+	for _, other := range s.SupersededImages[name] {
 		if other == image {
 			continue
 		}
@@ -110,8 +110,8 @@ func (p *Progress) sure(name, image string, status *corev1.ContainerStatus) (sam
 }
 
 // surely reports whether the instance that is reported was started from the image that it seems to run.
-func (p *Progress) surely(name, image string, status *corev1.ContainerStatus) bool {
-	sameInstance, _ := p.sure(name, image, status)
+func (s *Progress) surely(name, image string, status *corev1.ContainerStatus) bool {
+	sameInstance, _ := s.sure(name, image, status)
 	return sameInstance
 }
 

@@ -180,8 +180,8 @@ func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 // needsMemory reports whether what is known about images may say something else about a container than its image does. raw
 // is the state as it is written.
-func (p *Progress) needsMemory(pod *corev1.Pod, raw string) bool {
-	for name := range p.LastContainerStatuses {
+func (s *Progress) needsMemory(pod *corev1.Pod, raw string) bool {
+	for name := range s.LastContainerStatuses {
 		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 		if spec == nil || status == nil {
 			continue

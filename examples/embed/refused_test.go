@@ -108,7 +108,7 @@ func TestRefusedUpdates(t *testing.T) {
 		fleet.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 	}
 	image := func(fleet *Fleet) { fleet.Spec.Template.Spec.Containers[0].Image = "app:v2" }
-	real := 0
+	sent := 0
 	for _, tc := range []struct {
 		name    string
 		edit    func(*Fleet)
@@ -121,9 +121,9 @@ func TestRefusedUpdates(t *testing.T) {
 		{"a resize, after its dry run", resize, func(c faultapi.Call) bool { return c.Subresource == "resize" && !c.DryRun }},
 		{"a resize, and then no more", resize, func(c faultapi.Call) bool {
 			if c.Subresource == "resize" && !c.DryRun {
-				real++
+				sent++
 			}
-			return c.Subresource == "resize" && !c.DryRun && real == 1
+			return c.Subresource == "resize" && !c.DryRun && sent == 1
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
