@@ -149,7 +149,7 @@ func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
 	if !ok {
 		return nil, nil
 	}
-	if strings.Contains(raw, `"knownImages"`) {
+	if strings.Contains(raw, "knownImages") {
 		lean := &leanProgress{}
 		if err := json.Unmarshal([]byte(raw), lean); err != nil {
 			return nil, unreadable(pod, key, raw, err)
