@@ -3,6 +3,7 @@ package inplaceupdate
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -10,24 +11,33 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// imagesUnfinished says which of the recorded containers do not run their new image yet.
-func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress) reason.List {
-	var waiting reason.List
+// imagesUnfinished says which of the recorded containers do not run their new image yet. wait is when time alone may tell.
+func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, wait time.Duration) {
 	check := func(containers []corev1.Container) {
 		for i := range containers {
-			if _, recorded := state.LastContainerStatuses[containers[i].Name]; !recorded {
+			name := containers[i].Name
+			if _, recorded := state.LastContainerStatuses[name]; !recorded {
 				continue
 			}
-			if why := c.imageRuns(pod, state, containers[i].Name); why != nil {
-				waiting = append(waiting, *why)
+			why := c.imageRuns(pod, state, name)
+			if why == nil {
+				continue
 			}
+			proven, left := c.provenByTime(pod, state, name, now)
+			if proven {
+				continue
+			}
+			if left > 0 && (wait == 0 || left < wait) {
+				wait = left
+			}
+			waiting = append(waiting, *why)
 		}
 	}
 	check(pod.Spec.InitContainers)
 	if !c.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
 		check(pod.Spec.Containers)
 	}
-	return waiting
+	return waiting, wait
 }
 
 // unresized says which containers do not have their requests and limits yet (U-23.2). A native sidecar counts where its

@@ -338,7 +338,7 @@ func TestOvertakenImagesAreNotCompletion(t *testing.T) {
 		{"U-28 the overtaken one, name in full", runs("docker.io/library/app:v2", "sha256:2"), false},
 		{"U-28 the new one runs", runs("app:v3", "sha256:3"), true},
 		{"U-28 the new one, name in full", runs("docker.io/library/app:v3", "sha256:3"), true},
-		{"U-28 the new one, by digest", runs("sha256:3", "sha256:3"), true},
+		{"U-28 the new one, or the overtaken one, by a name of neither", runs("sha256:3", "sha256:3"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := overtaken(t, newConfig(), v1, v2, v3, 0)

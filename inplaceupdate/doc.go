@@ -27,15 +27,14 @@
 // A node reports what a container runs as a name and a digest. The name is any tag of the image that the node knows, not
 // the one in the spec, and for an image that was pulled by digest it is no tag at all. This package therefore remembers, in
 // the state annotation, which instance of a container was started for which image, and compares digests where it has them.
-// Two things stay beyond it:
+// One thing only time can tell: an update to another tag of the very same image, or to one that overtook an image of unknown
+// digest, on a node that reports a third tag, looks like a crash of the old container. It is complete when the kubelet, which
+// has seen the new spec, has left the new instance alone for longer than it takes to end a container (the Pod's termination
+// grace period and 10 seconds), because it ends one of another image at once. Until then the Pod stays out of service, and the
+// reason says so. API servers before 1.34 do not say what a kubelet has seen: there such an update never completes.
 //
-//   - An update to another tag of the very same image, on a node that reports a third tag of it, looks like a crash of the
-//     old container. It does not complete.
-//   - An image that was overtaken before it ran, named by a tag whose digest nobody knows, is taken for the wanted one when
-//     the node reports it by another tag. The update completes a moment before the kubelet restarts the container.
-//
-// Neither happens where templates name images by digest, or where a node agent reports runtime metadata
-// (Keys.RuntimeMetaAnnotation). A Pod that waits for the first kind can also be recreated.
+// None of that happens where templates name images by digest, or where a node agent reports runtime metadata
+// (Keys.RuntimeMetaAnnotation). A Pod that waits can also be recreated.
 //
 // # Wire format
 //

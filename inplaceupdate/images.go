@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -25,7 +28,7 @@ func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reaso
 	}
 	why := imageNotRunning(pod, name, "container "+name+" still runs "+status.Image+" ("+status.ImageID+"), not "+spec.Image)
 	if state.undecidable(name, spec.Image, status) {
-		why.Remedy = "if it was restarted, both tags are of one image and its node reports another tag: name the image by digest, " +
+		why.Remedy = "if it was restarted, its node reports another tag of the image, and only time can tell: name the image by digest, " +
 			"recreate the Pod, or run a node agent that reports runtime metadata"
 	}
 	return why
@@ -53,7 +56,50 @@ func (s *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool
 	case named(asked, status), id != "" && id == knownDigest(known, asked):
 		return true
 	}
-	return id != "" && id != digestOf(s.LastContainerStatuses[name].ImageID) && !isSuperseded(status, s.SupersededImages[name], known)
+	if id == "" || id == digestOf(s.LastContainerStatuses[name].ImageID) {
+		return false
+	}
+	return !slices.ContainsFunc(s.SupersededImages[name], func(other string) bool { return mayBe(other, asked, status, known) })
+}
+
+// mayBe reports whether the instance that is reported may be one of an image that an earlier, unfinished update asked for: it
+// is called so or has its digest, or nobody knows its digest.
+func mayBe(superseded, asked string, status *corev1.ContainerStatus, known []KnownImage) bool {
+	digest := cmp.Or(askedDigest(superseded), knownDigest(known, superseded))
+	return superseded != asked && (digest == "" || digest == digestOf(status.ImageID) || isImage(status.Image, superseded))
+}
+
+// patience is how much longer than a termination may take a kubelet is given to end a container that it has to restart.
+const patience = 10 * time.Second
+
+// provenByTime reports whether the instance that is reported must be one of the asked image, whatever it is called: it was
+// started after the image was sent, and its kubelet, which has seen the spec, has left it alone for longer than it takes to
+// end a container of another image. left is what is missing of that time, zero where time does not tell.
+func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, now time.Time) (proven bool, left time.Duration) {
+	status := podstate.ContainerStatus(pod, name)
+	seen := pod.Status.ObservedGeneration
+	if status == nil || status.State.Running == nil || status.State.Running.StartedAt.IsZero() || seen == 0 || seen < pod.Generation ||
+		instanceOf(progress.KnownImages[name], status) != nil {
+		return false, 0
+	}
+	started := status.State.Running.StartedAt
+	state, err := c.State(pod)
+	if err != nil || state == nil || started.Before(state.sentAt(name)) {
+		return false, 0
+	}
+	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+	left = started.Add(grace + patience).Sub(now)
+	return left <= 0, max(left, 0)
+}
+
+// sentAt returns when the container's last change was sent.
+func (s *State) sentAt(container string) *metav1.Time {
+	for i := len(s.ContainerBatchesRecord) - 1; i >= 0; i-- {
+		if slices.Contains(s.ContainerBatchesRecord[i].Containers, container) {
+			return &s.ContainerBatchesRecord[i].Timestamp
+		}
+	}
+	return &s.UpdateTimestamp
 }
 
 // named reports whether the asked image is what the node calls the one that runs, by digest or by name.
@@ -119,14 +165,6 @@ func (s *Progress) surely(name, image string, status *corev1.ContainerStatus) bo
 // of the image in the spec.
 func neverStarted(status *corev1.ContainerStatus) bool {
 	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
-}
-
-// isSuperseded reports whether the image that runs is one that an earlier, unfinished update asked for.
-func isSuperseded(status *corev1.ContainerStatus, superseded []string, known []KnownImage) bool {
-	id := digestOf(status.ImageID)
-	return slices.ContainsFunc(superseded, func(image string) bool {
-		return isImage(status.Image, image) || id == askedDigest(image) || id == knownDigest(known, image)
-	})
 }
 
 // learn notes the image of the container's spec as known where the container is known to run it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
@@ -229,6 +230,59 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 			want := "container app still runs " + status.Image + " (" + status.ImageID + "), not " + s.pod.Spec.Containers[0].Image
 			if diff := cmp.Diff(want, step.Waiting[0].Detail); diff != "" {
 				t.Errorf("detail (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestProvenByTime: what a kubelet that has seen the spec leaves alone for longer than a termination takes is what the spec asks
+// for, whatever it is called.
+func TestProvenByTime(t *testing.T) {
+	const retag, overtaken = "node app:a aaaa 1 ask app:v2 node app:a aaaa 2", "node app:a aaaa 1 ask app:b ask app:v2 node app:other bbbb 2"
+	type answer struct {
+		Complete bool
+		Again    time.Duration
+	}
+	started := func(at time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: after(at)}
+		}
+	}
+	for _, tc := range []struct {
+		name, story string
+		change      func(*corev1.Pod)
+		at          time.Duration
+		want        answer
+	}{
+		{"just restarted", retag, started(2 * time.Second), 3 * time.Second, answer{false, 39 * time.Second}},
+		{"longer than a termination takes", retag, started(2 * time.Second), 42 * time.Second, answer{true, 0}},
+		{"an overtaken image of unknown digest", overtaken, started(2 * time.Second), 3 * time.Second, answer{false, 39 * time.Second}},
+		{"not the overtaken one", overtaken, started(2 * time.Second), 42 * time.Second, answer{true, 0}},
+		{"with a short grace period", retag, func(pod *corev1.Pod) {
+			started(2 * time.Second)(pod)
+			pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(1))
+		}, 13 * time.Second, answer{true, 0}},
+		{"the instance from before", "node app:a aaaa 1 ask app:v2 node app:a aaaa 1", started(-time.Hour), time.Hour, answer{}},
+		{"an instance from before the update that was not seen", retag, started(-time.Second), time.Hour, answer{}},
+		{"the node has not seen the spec", retag, func(pod *corev1.Pod) {
+			started(2 * time.Second)(pod)
+			pod.Status.ObservedGeneration = pod.Generation - 1
+		}, time.Hour, answer{}},
+		{"the node does not say what it has seen", retag, func(pod *corev1.Pod) {
+			started(2 * time.Second)(pod)
+			pod.Status.ObservedGeneration = 0
+		}, time.Hour, answer{}},
+		{"it does not run", retag, func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+		}, time.Hour, answer{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := tell(t, "app:v1", tc.story)
+			s.pod.Generation, s.pod.Status.ObservedGeneration = max(s.pod.Generation, 2), max(s.pod.Generation, 2)
+			tc.change(s.pod)
+			step := mustNext(t, s.config, s.pod, after(tc.at))
+			if diff := cmp.Diff(tc.want, answer{step.Complete, step.RequeueAfter}); diff != "" {
+				t.Errorf("answer (-want +got), waiting %v:\n%s", step.Waiting, diff)
 			}
 		})
 	}

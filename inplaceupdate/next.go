@@ -50,8 +50,8 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources, ResizeInSpec: c.ResizeInSpec,
 			}}, nil
 		}
-		if waiting := c.unfinished(pod, state); len(waiting) > 0 {
-			return Step{Waiting: waiting}, nil
+		if waiting, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {
+			return Step{Waiting: waiting, RequeueAfter: wait}, nil
 		}
 		if state.next() {
 			return c.nextBatch(pod, now)
@@ -162,9 +162,8 @@ func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
 	return Step{Change: change}, c.putState(pod, &change, state)
 }
 
-// unfinished says what the current batch still waits for.
-func (c *Config) unfinished(pod *corev1.Pod, state *Progress) reason.List {
-	var waiting reason.List
+// unfinished says what the current batch still waits for. wait is when time alone may end that, zero if it will not.
+func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, wait time.Duration) {
 	// Reported since Kubernetes 1.34. State and spec were written together, so the Pod's own generation is the one to reach.
 	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation && touchesContainers(state) {
 		waiting = append(waiting, reason.Reason{
@@ -179,12 +178,13 @@ func (c *Config) unfinished(pod *corev1.Pod, state *Progress) reason.List {
 		waiting = append(waiting, c.unresized(pod)...)
 	}
 	if len(state.LastContainerStatuses) > 0 {
-		waiting = append(waiting, c.imagesUnfinished(pod, state)...)
+		images, left := c.imagesUnfinished(pod, state, now)
+		waiting, wait = append(waiting, images...), left
 	}
 	if state.next() && state.PreCheckBeforeNext != nil {
 		waiting = append(waiting, batchUnready(pod, state.PreCheckBeforeNext.ContainersRequiredReady)...)
 	}
-	return waiting
+	return waiting, wait
 }
 
 func touchesContainers(state *Progress) bool {

@@ -301,7 +301,7 @@ func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan) map[stri
 }
 
 func (c *Config) putState(pod *corev1.Pod, change *podpatch.Change, state *State) error {
-	encoded, err := encode(state)
+	encoded, err := encodeState(state)
 	if err != nil {
 		return err
 	}

@@ -48,13 +48,16 @@ type Progress struct {
 	// BatchResources is what the current batch gives its containers through pods/resize, which is a request of its own: it
 	// may never have been sent, and is then sent again. Removed when the update is complete.
 	BatchResources map[string]corev1.ResourceRequirements `json:"batchResources,omitempty"`
-	// KnownImages holds, by container, a few images of which it is known what they are on this node, the newest last. They
-	// outlive an update, because the next one may go back to them.
-	KnownImages map[string][]KnownImage `json:"knownImages,omitempty"`
 	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If that image is taken
 	// back there may be no restart, and somebody has to report one.
 	EnvByImage []string `json:"envByImage,omitempty"`
+	// KnownImages holds, by container, a few images of which it is known what they are on this node, the newest last. They
+	// outlive an update, because the next one may go back to them.
+	KnownImages map[string][]KnownImage `json:"knownImages,omitempty"`
 }
+
+// knownImagesKey begins the last value of a state that this package has written.
+const knownImagesKey = `,"knownImages":`
 
 // KnownImage is an image that a container was seen to run.
 type KnownImage struct {
@@ -149,13 +152,10 @@ func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
 	if !ok {
 		return nil, nil
 	}
-	if strings.Contains(raw, "knownImages") {
-		lean := &leanProgress{}
-		if err := json.Unmarshal([]byte(raw), lean); err != nil {
-			return nil, unreadable(pod, key, raw, err)
-		}
-		if !lean.needsMemory(pod, raw) {
-			return &lean.Progress, nil
+	if rest, ok := withoutKnownImages(raw); ok {
+		lean := &Progress{}
+		if json.Unmarshal(rest, lean) == nil && !lean.needsMemory(pod, raw) {
+			return lean, nil
 		}
 	}
 	progress := &Progress{}
@@ -165,18 +165,48 @@ func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
 	return progress, nil
 }
 
-// leanProgress is a Progress whose memory of images is not read.
-type leanProgress struct {
-	Progress
-
-	KnownImages skipped `json:"knownImages"` // in place of that of Progress
+// encodeState writes the memory of images last, so that it can be left out without being read.
+func encodeState(state *State) (*string, error) {
+	known := state.KnownImages
+	lean := *state
+	lean.KnownImages = nil
+	text, err := encode(&lean)
+	if err != nil || len(known) == 0 {
+		return text, err
+	}
+	memory, err := encode(known)
+	if err != nil {
+		return nil, err
+	}
+	whole := strings.TrimSuffix(*text, "}") + knownImagesKey + *memory + "}"
+	return &whole, nil
 }
 
-// skipped is a value that is not read.
-type skipped struct{}
-
-// UnmarshalJSON reads nothing.
-func (*skipped) UnmarshalJSON([]byte) error { return nil }
+// withoutKnownImages returns the JSON of a state without its last value, the memory of images. ok is false where that is not
+// the last value.
+func withoutKnownImages(raw string) (rest []byte, ok bool) {
+	at := strings.Index(raw, knownImagesKey)
+	if at < 0 {
+		return nil, false
+	}
+	depth, quoted := 0, false
+	for i := at + len(knownImagesKey); i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			if depth--; depth == 0 {
+				return append(append(make([]byte, 0, at+1), raw[:at]...), '}'), raw[i+1:] == "}"
+			}
+		}
+	}
+	return nil, false
+}
 
 // needsMemory reports whether what is known about images may say something else about a container than its image does. raw
 // is the state as it is written.

@@ -246,8 +246,8 @@ func TestStartWritesTheWireFormat(t *testing.T) {
 	to := newTemplate(append(setup, image("app", "app:v2"), image("log", "log:v2"), label("zone", "b"), limits(1, "cpu", "500m"), annotation("cfg", "2"))...)
 	to.Labels["app"] = "api"
 	delete(to.Annotations, "note")
-	const known = `"knownImages":{"app":[{"image":"app:v1","imageID":"sha256:app:v1","containerID":"containerd://app/app:v1"}],` +
-		`"log":[{"image":"log:v1","imageID":"sha256:log:v1","containerID":"containerd://log/log:v1"}]},"envByImage":["log"],`
+	const known = `,"knownImages":{"app":[{"image":"app:v1","imageID":"sha256:app:v1","containerID":"containerd://app/app:v1"}],` +
+		`"log":[{"image":"log:v1","imageID":"sha256:log:v1","containerID":"containerd://log/log:v1"}]}}`
 	config := newConfig()
 	for _, tc := range []struct {
 		name  string
@@ -259,13 +259,12 @@ func TestStartWritesTheWireFormat(t *testing.T) {
 			name: "U-13 U-18 first of two batches",
 			state: `{"revision":"web-2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}},` +
 				`"updateResources":true,"updateImages":true,"nextContainerImages":{"log":"log:v2"},"nextContainerRefMetadata":{"log":{"labels":{"zone":"b"}}},` +
-				`"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"preCheckBeforeNext":{"containersRequiredReady":["app"]},` + known +
-				`"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app"]}]}`,
+				`"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"preCheckBeforeNext":{"containersRequiredReady":["app"]},"envByImage":["log"],` +
+				`"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app"]}]` + known,
 		},
 		{
 			name: "U-14 with a grace period", grace: 30,
-			state: `{"revision":"web-2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null,"updateResources":true,"updateImages":true,` +
-				strings.TrimSuffix(known, ",") + `}`,
+			state: `{"revision":"web-2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null,"updateResources":true,"updateImages":true,"envByImage":["log"]` + known,
 			hold: `{"revision":"web-2","containerImages":{"app":"app:v2","log":"log:v2"},"containerRefMetadata":{"log":{"labels":{"zone":"b"}}},` +
 				`"containerResources":{"log":{"limits":{"cpu":"500m"}}},` +
 				// {"metadata":{"labels":{"app":"api"},"annotations":{"cfg":"2","note":null}}}

@@ -78,8 +78,12 @@ func (w *World) Processes() []*Process {
 // Over reports whether faults have stopped.
 func (w *World) Over() bool { return w.over }
 
-// Sleep lets time pass. Calls wait meanwhile, timers run.
+// Sleep lets time pass. Calls wait meanwhile, timers run. A kubelet acts at once on what it has seen, though it may see and
+// report as late as it likes: no second passes with a container that it has to restart.
 func (w *World) Sleep(d time.Duration) {
+	if d >= time.Second {
+		w.Nodes.RunAll()
+	}
 	time.Sleep(d)
 	w.harvest()
 }

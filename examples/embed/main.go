@@ -100,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	counts, byUpdated, complete := rollout.Counts{}, map[bool][]*corev1.Pod{}, map[types.UID]bool{}
+	counts, byUpdated, complete, result := rollout.Counts{}, map[bool][]*corev1.Pod{}, map[types.UID]bool{}, ctrl.Result{}
 	available := func(pod *corev1.Pod) bool { return podstate.IsReady(pod) && complete[pod.UID] }
 	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
 		next, err := r.inPlace.Next(pod, metav1.Now()) // opens the gate of a new Pod, and of one whose containers run the new images
@@ -112,6 +112,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		if err != nil {
 			return ctrl.Result{}, err
+		}
+		if again := next.RequeueAfter; again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again // only time may tell whether the update is complete
 		}
 		updated := pod.Labels[revisionLabel] == target.Name
 		complete[pod.UID] = next.Complete
@@ -126,17 +129,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			pod.GenerateName, pod.Labels[revisionLabel] = fleet.Name+"-", target.Name
 			return r.Create(ctx, pod)
 		})
-		return ctrl.Result{}, err
+		return result, err
 	}
 	if step.Delete > 0 {
 		extra := slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]
-		return ctrl.Result{}, r.remove(ctx, rollout.Affordable(step, extra, available)...)
+		return result, r.remove(ctx, rollout.Affordable(step, extra, available)...)
 	}
 	budget := rollout.NewUpdateBudget(step, counts.New.Unavailable, counts.Unavailable())
 	for _, pod := range rollout.Admitted(budget, byUpdated[false], available) {
 		err = errors.Join(err, r.update(ctx, pod, target, history))
 	}
-	return ctrl.Result{}, err
+	return result, err
 }
 
 // update changes a Pod in place, or has it recreated where that cannot be.

@@ -48,6 +48,7 @@ type container struct {
 	restarts  int32
 	runs      bool // otherwise its successor's image cannot be pulled
 	ready     bool
+	started   metav1.Time
 	resources corev1.ResourceRequirements
 }
 
@@ -176,13 +177,23 @@ func (n *Nodes) run(c *container, uid types.UID, spec *corev1.Container) bool {
 	}
 	n.Images.Pull(spec.Image)
 	c.image, c.digest = spec.Image, n.Images.Digest(spec.Image)
-	c.start(uid, spec.Name)
+	c.start(uid, spec.Name, n.server.time())
 	return true
 }
 
+// RunAll has all kubelets act on what they have seen, and reports whether anything changed.
+func (n *Nodes) RunAll() bool {
+	changed := false
+	for _, uid := range n.Known() {
+		changed = n.Run(uid) || changed
+	}
+	return changed
+}
+
 // start starts the next container.
-func (c *container) start(uid types.UID, name string) {
+func (c *container) start(uid types.UID, name string, now metav1.Time) {
 	c.restarts++
+	c.started = now
 	c.id = fmt.Sprintf("%s/%s/%d", uid, name, c.restarts)
 	c.runs, c.ready = true, false
 }
@@ -203,7 +214,7 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 	if c == nil {
 		return false
 	}
-	c.start(uid, name)
+	c.start(uid, name, n.server.time())
 	n.pods[uid].unreported = true
 	return true
 }
@@ -304,7 +315,7 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 		ended.ExitCode, ended.Reason = 137, "Error"
 		status.State.Terminated = ended
 	case c.runs:
-		status.State.Running = &corev1.ContainerStateRunning{}
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: c.started}
 		status.Ready = c.ready
 	default:
 		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
