@@ -299,6 +299,29 @@ func TestSeveralOwners(t *testing.T) {
 	}
 }
 
+// TestSharedDoubt: one read tells everybody who awaits the write, so that none is left to be made when nothing happens any more.
+func TestSharedDoubt(t *testing.T) {
+	b := newBench(newPod("a"))
+	b.fail = func(verb string, after bool) error {
+		if verb == "patch" && after {
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
+	if err := b.Patch(apply.For(t.Context(), owner.UID, "uid-a"), newPod("a"), relabel()); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	b.asked = nil
+	for _, o := range []*metav1.ObjectMeta{owner, {UID: "uid-a"}} {
+		if pending, err := b.Check(t.Context(), o); pending == nil || err != nil || b.InDoubt(o.UID) {
+			t.Errorf("%s: %v, %v; the cache does not show the write", o.UID, pending, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"get"}, b.asked); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
 func TestRefusedBeforeSending(t *testing.T) {
 	for _, tc := range []struct {
 		name string

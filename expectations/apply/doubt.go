@@ -52,41 +52,67 @@ func (c *Client) InDoubt(owner types.UID) bool {
 	return len(c.doubts.owners[owner]) > 0
 }
 
+// drop ends a doubt for all owners that have it still, and returns these.
+func (d *doubts) drop(t *target) (owners []types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, owner := range t.owners {
+		before := len(d.owners[owner])
+		left := slices.DeleteFunc(d.owners[owner], func(other *target) bool { return other == t })
+		if d.owners[owner] = left; len(left) == 0 {
+			delete(d.owners, owner)
+		}
+		if len(left) < before {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
+}
+
 // settle turns the owner's doubts into what the cache has to show. What cannot be read now stays in doubt.
 func (c *Client) settle(ctx context.Context, owner types.UID) error {
 	var failures []error
 	for _, t := range c.doubts.take(owner) {
-		if err := c.find(ctx, owner, t); err != nil {
+		record, err := c.find(ctx, t)
+		if err != nil {
 			c.doubts.addTo(owner, t)
 			failures = append(failures, err)
+			continue
+		}
+		// One read is enough for everybody who awaits the write.
+		for _, awaiting := range append(c.doubts.drop(t), owner) {
+			failures = append(failures, record(awaiting))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// find reads what has become of an object.
-func (c *Client) find(ctx context.Context, owner types.UID, t *target) error {
+// find reads what has become of an object, and returns how to record that for an owner.
+func (c *Client) find(ctx context.Context, t *target) (record func(owner types.UID) error, err error) {
+	wrote := func(version string) func(types.UID) error {
+		return func(owner types.UID) error { return c.tracker.Wrote(owner, t.source.Store, version) }
+	}
 	if t.key.Name == "" {
 		// Its name was to be generated. Whatever was made is in a list of now.
 		version, err := c.quorumVersion(ctx, t.source)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return c.tracker.Wrote(owner, t.source.Store, version)
+		return wrote(version), nil
 	}
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(t.source.Kind)
-	err := c.live.Get(ctx, t.key, found)
+	err = c.live.Get(ctx, t.key, found)
 	switch {
 	case apierrors.IsNotFound(err) && t.uid != "":
-		return c.tracker.Deleted(owner, t.source.Store, t.uid)
+		return func(owner types.UID) error { return c.tracker.Deleted(owner, t.source.Store, t.uid) }, nil
 	case apierrors.IsNotFound(err):
-		return nil
+		return func(types.UID) error { return nil }, nil
 	case err != nil:
-		return fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
+		return nil, fmt.Errorf("reading %s %s, of which a write was not answered: %w", t.source.Kind.Kind, t.key, err)
 	}
 	// Whatever was done to it, and to a predecessor of its name, is not newer than this.
-	return c.tracker.Wrote(owner, t.source.Store, found.ResourceVersion)
+	return wrote(found.ResourceVersion), nil
 }
 
 // Unanswered reports whether a write that failed with this error may have been carried out all the same.
