@@ -168,8 +168,8 @@ func neverStarted(status *corev1.ContainerStatus) bool {
 }
 
 // learn notes the image of the container's spec as known where the container is known to run it.
-func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Progress) {
-	if !c.settled(pod, under, name) {
+func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Progress, now time.Time) {
+	if !c.settled(pod, under, name, now) {
 		return
 	}
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
@@ -177,30 +177,31 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 	if !sameImage {
 		return
 	}
-	now := KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
+	fact := KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
 	if sameInstance {
-		now.ContainerID = status.ContainerID
+		fact.ContainerID = status.ContainerID
 	}
 	if into.KnownImages == nil {
 		into.KnownImages = make(map[string][]KnownImage)
 	}
 	// A new slice: the old one belongs to another state.
 	known := slices.DeleteFunc(slices.Clone(into.KnownImages[name]), func(k KnownImage) bool { return k.Image == spec.Image })
-	known = append(known, now)
+	known = append(known, fact)
 	into.KnownImages[name] = known[max(0, len(known)-maxKnownImages):]
 }
 
 // relearn notes what containers run when a change that was held back goes out: they may have been restarted meanwhile.
-func (c *Config) relearn(pod *corev1.Pod, state *State, images map[string]string) {
+func (c *Config) relearn(pod *corev1.Pod, state *State, images map[string]string, now time.Time) {
 	for name, image := range images {
 		if spec := podstate.Container(pod, name); spec != nil && spec.Image != image {
-			c.learn(pod, &state.Progress, name, &state.Progress)
+			c.learn(pod, &state.Progress, name, &state.Progress, now)
 		}
 	}
 }
 
-// settled reports whether a container is known to run the image of its spec under the state, which may be nil.
-func (c *Config) settled(pod *corev1.Pod, state *Progress, name string) bool {
+// settled reports whether a container is known to run the image of its spec under the state, which may be nil and is the Pod's
+// otherwise.
+func (c *Config) settled(pod *corev1.Pod, state *Progress, name string, now time.Time) bool {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	if spec == nil || status == nil || status.ImageID == "" {
 		return false
@@ -212,7 +213,11 @@ func (c *Config) settled(pod *corev1.Pod, state *Progress, name string) bool {
 		return true
 	}
 	if _, changed := state.LastContainerStatuses[name]; changed {
-		return c.imageRuns(pod, state, name) == nil
+		if c.imageRuns(pod, state, name) == nil {
+			return true
+		}
+		proven, _ := c.provenByTime(pod, state, name, now)
+		return proven
 	}
 	// An update that is still held back says here that the one before it was not complete.
 	return !slices.Contains(state.SupersededImages[name], spec.Image)

@@ -281,6 +281,17 @@ func TestProvenByTime(t *testing.T) {
 			s.pod.Generation, s.pod.Status.ObservedGeneration = max(s.pod.Generation, 2), max(s.pod.Generation, 2)
 			tc.change(s.pod)
 			step := mustNext(t, s.config, s.pod, after(tc.at))
+			// Another update, of another container, neither forgets that time has told nor that it has not yet.
+			to := newTemplate(image("app", s.pod.Spec.Containers[0].Image), image("log", "log:v9"))
+			from := newTemplate(image("app", s.pod.Spec.Containers[0].Image))
+			next := write(t, s.pod.DeepCopy(), mustStart(t, s.config, s.pod, from, to, inplaceupdate.Target{Revision: "9"}, after(tc.at)))
+			state, err := s.config.State(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, open := state.LastContainerStatuses["app"]; open == step.Complete {
+				t.Errorf("the next update waits for app: %v, complete was %v", open, step.Complete)
+			}
 			if diff := cmp.Diff(tc.want, answer{step.Complete, step.RequeueAfter}); diff != "" {
 				t.Errorf("answer (-want +got), waiting %v:\n%s", step.Waiting, diff)
 			}

@@ -144,7 +144,7 @@ func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) 
 	maps.Copy(change.Annotations, meta.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
 	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || grace.UpdateEnvFromMetadata
-	c.relearn(pod, state, grace.ContainerImages)
+	c.relearn(pod, state, grace.ContainerImages, now.Time)
 	w := work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources}
 	c.batch(pod, state, w, now, &change)
 	return Step{Change: change}, c.putState(pod, &change, state)
@@ -156,7 +156,7 @@ func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
 		return Step{}, err
 	}
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	c.relearn(pod, state, state.NextContainerImages)
+	c.relearn(pod, state, state.NextContainerImages, now.Time)
 	w := work{images: state.NextContainerImages, refs: state.NextContainerRefMetadata, resources: state.NextContainerResources}
 	c.batch(pod, state, w, now, &change)
 	return Step{Change: change}, c.putState(pod, &change, state)

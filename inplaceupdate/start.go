@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,12 +52,12 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 		Progress: Progress{
 			UpdateResources:  len(plan.Resources) > 0,
 			UpdateImages:     len(plan.Images) > 0,
-			SupersededImages: c.superseded(pod, old.progress(), plan),
+			SupersededImages: c.superseded(pod, old.progress(), plan, now.Time),
 		},
 	}
-	report := c.needsReport(pod, old.progress(), plan)
+	report := c.needsReport(pod, old.progress(), plan, now.Time)
 	state.UpdateEnvFromMetadata = report
-	c.inherit(pod, old, plan, state)
+	c.inherit(pod, old, plan, state, now.Time)
 	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
 	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
 		change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionFalse, Reason: ReasonStart}}
@@ -196,13 +197,14 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target, 
 
 // inherit takes over what an earlier update still waits for in containers that the plan leaves alone, so that this one is
 // not complete before they are.
-func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) {
-	c.inheritImages(pod, old.progress(), plan, &state.Progress)
+func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State, now time.Time) {
+	c.inheritImages(pod, old.progress(), plan, &state.Progress, now)
 	if old == nil {
 		return
 	}
-	for name, record := range old.LastContainerStatuses {
-		if _, changed := plan.Images[name]; changed || c.settled(pod, &old.Progress, name) {
+	for _, name := range slices.Sorted(maps.Keys(old.LastContainerStatuses)) {
+		record := old.LastContainerStatuses[name]
+		if _, changed := plan.Images[name]; changed || c.settled(pod, &old.Progress, name, now) {
 			continue
 		}
 		if state.LastContainerStatuses == nil {
@@ -210,6 +212,7 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) 
 		}
 		state.LastContainerStatuses[name] = record
 		state.UpdateImages = true
+		state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, Batch{Timestamp: *old.sentAt(name), Containers: []string{name}})
 		if images := old.SupersededImages[name]; len(images) > 0 {
 			if state.SupersededImages == nil {
 				state.SupersededImages = make(map[string][]string)
@@ -223,14 +226,14 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State) 
 
 // inheritImages takes over which images are known, and learns what the containers run whose image changes now. It also
 // notes which containers get new env by the restart for an image, this update's or an earlier one's.
-func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state *Progress) {
+func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state *Progress, now time.Time) {
 	var env []string
 	if old != nil {
 		state.KnownImages = maps.Clone(old.KnownImages)
-		env = slices.DeleteFunc(slices.Clone(old.EnvByImage), func(name string) bool { return c.settled(pod, old, name) })
+		env = slices.DeleteFunc(slices.Clone(old.EnvByImage), func(name string) bool { return c.settled(pod, old, name, now) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(plan.Images)) {
-		c.learn(pod, old, name, state)
+		c.learn(pod, old, name, state, now)
 		if _, ok := plan.RefMetadata[name]; ok && !slices.Contains(env, name) {
 			env = append(env, name)
 		}
@@ -240,9 +243,9 @@ func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state
 
 // needsReport reports whether somebody must tell that a container was restarted for its env. A container that its kubelet
 // restarts for another image in the same patch reads the new metadata then, so its image says enough.
-func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan) bool {
+func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan, now time.Time) bool {
 	for name := range plan.RefMetadata {
-		if image, changes := plan.Images[name]; !changes || c.mayStay(pod, old, name, image) {
+		if image, changes := plan.Images[name]; !changes || c.mayStay(pod, old, name, image, now) {
 			return true
 		}
 	}
@@ -250,7 +253,7 @@ func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan) bool {
 		return false
 	}
 	for _, name := range old.EnvByImage {
-		if image, changes := plan.Images[name]; changes && !c.settled(pod, old, name) && c.mayStay(pod, old, name, image) {
+		if image, changes := plan.Images[name]; changes && !c.settled(pod, old, name, now) && c.mayStay(pod, old, name, image, now) {
 			return true
 		}
 	}
@@ -259,12 +262,12 @@ func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan) bool {
 
 // mayStay reports whether the instance of a container that runs now may be one of the asked image already, so that its
 // kubelet would leave it alone: an image that is taken back before the kubelet has looked.
-func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string) bool {
+func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string, now time.Time) bool {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	switch {
 	case spec == nil || spec.Image == asked:
 		return true
-	case c.settled(pod, old, name) && old.surely(name, spec.Image, status):
+	case c.settled(pod, old, name, now) && old.surely(name, spec.Image, status):
 		return false
 	case old != nil && (slices.Contains(old.SupersededImages[name], asked) || knownDigest(old.KnownImages[name], asked) != ""):
 		return true
@@ -275,14 +278,14 @@ func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string) boo
 // superseded collects, for the containers whose image the plan changes, the images of updates that are not complete yet,
 // and the present image of a container that is not reported: its node may be about to start that one, and the record of
 // what it runs is empty. The image that is asked for now may be among them: it could be overtaken again before it is sent.
-func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan) map[string][]string {
+func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan, now time.Time) map[string][]string {
 	var out map[string][]string
 	for name := range plan.Images {
 		spec := podstate.Container(pod, name)
 		if spec == nil {
 			continue
 		}
-		if c.settled(pod, old, name) {
+		if c.settled(pod, old, name, now) {
 			if _, sure := old.sure(name, spec.Image, podstate.ContainerStatus(pod, name)); sure {
 				continue
 			}
