@@ -53,10 +53,14 @@ func mutants() []mutant {
 			"LoadOrStore(pod, struct{}{}); busy {", "LoadOrStore(pod, struct{}{}); busy && pod == \"\" {", cloneSet,
 		},
 		{
-			"the gate opens while the old image runs", "inplaceupdate/complete.go",
-			"runs := isImage(status.Image, spec.Image)", "runs := status.Ready || isImage(status.Image, spec.Image)", cloneSet,
+			"the gate opens while the old image runs", "inplaceupdate/images.go",
+			"if state.runs(name, spec.Image, status) {", "if status.Ready || state.runs(name, spec.Image, status) {", cloneSet,
 		},
-		{"claims of living Pods are cleaned up", controllers + "claims.go", `if id == "" || active[id] ||`, `if id == "" ||`, cloneSet},
+		{
+			"claims of living Pods are cleaned up", controllers + "claims.go",
+			`if id == "" || active[id] || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {`,
+			`if id == "" || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {`, cloneSet,
+		},
 		{
 			"an object of the cache is changed", controllers + "update.go",
 			"relabel.Labels[key] = &value", "relabel.Labels[key], pod.Labels[key] = &value, value", cloneSet,
@@ -69,10 +73,71 @@ func mutants() []mutant {
 			"an error is swallowed", controllers + "report.go",
 			"retryable(out.scaleErr, out.updateErr, truncateErr, err)", "retryable(out.scaleErr, out.updateErr, truncateErr)", cloneSet,
 		},
+		{
+			"what is refused is repeated", controllers + "attempts.go",
+			"firstBackOff, lastBackOff = 2 * time.Second, time.Minute", "firstBackOff, lastBackOff = 200 * time.Millisecond, 200 * time.Millisecond", cloneSet,
+		},
+		{
+			"two names of one image are taken for one", "inplaceupdate/images.go",
+			"if is := instanceOf(known, status); is != nil {\n\t\treturn is.Image == asked", "if is := instanceOf(known, status); is != nil && is.Image == \"\" {\n\t\treturn is.Image == asked", cloneSet,
+		},
+		{
+			"an image that was overtaken is taken for the wanted one", "inplaceupdate/images.go",
+			"return superseded != asked && (digest", "return superseded == \"\" && (digest", cloneSet,
+		},
+		{
+			"missing Pods hold up the update that would repair those that exist", "rollout/rollout.go",
+			"step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)\n\tif missing > 0 {", "step.UpdateAtTarget = step.UpdateUnavailable\n\tif missing < 0 {", cloneSet,
+		},
+		{
+			"a Pod that cannot be updated now hides those behind it", "rollout/budget.go",
+			"if b.Admit(available(c)) {\n\t\t\tout = append(out, c)\n\t\t}", "if !b.Admit(available(c)) {\n\t\t\tbreak\n\t\t}\n\t\tout = append(out, c)", cloneSet,
+		},
+		{
+			"Pods are not looked at again when their hook is edited", controllers + "setup.go",
+			"if !ok || !alsoOK || equality", "if !ok || !alsoOK || true || equality", cloneSet,
+		},
+		{
+			"claims that somebody uses are deleted", controllers + "claims.go",
+			"func(pod *corev1.Pod) bool { return pod.UID != except })", "func(pod *corev1.Pod) bool { return pod.UID == \"\" && pod.UID != except })", cloneSet,
+		},
+		{
+			"an instance gets claims of which one is on its way out", controllers + "pods.go",
+			"usable[id] = claim.DeletionTimestamp == nil && (known || !ok)", "usable[id] = claim.DeletionTimestamp == nil || (known && ok)", cloneSet,
+		},
+		{
+			"requests stay behind their limits", "inplaceupdate/resources.go",
+			"if was || is {", "if was || is || len(old.Requests) == 0 {", cloneSet,
+		},
+		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet},
+		{
+			"a gate that nobody holds is not opened", controllers + "finish.go",
+			"transition(machine, pod, t, now, podreadiness.EditOrInitialize)", "transition(machine, pod, t, now, podreadiness.Edit)", cloneSet,
+		},
+		{
+			"templates ask for the deletion of their Pods", controllers + "pods.go",
+			"r.inPlace.StripReserved(&pod.ObjectMeta)", "_ = pod", cloneSet,
+		},
+		{
+			"templates change the controller's own labels", "inplaceupdate/reserved.go",
+			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet,
+		},
+		{
+			"writes of Pods that are gone are remembered", controllers + "controller.go",
+			"if _, ok := r.pods.ByUID(pod); !ok {", "if _, ok := r.pods.ByUID(pod); !ok && pod == \"\" {", cloneSet,
+		},
+		{
+			"an update starts from where the Pod was before", controllers + "controller.go",
+			"pending == nil && err == nil && newest == pod {", "pending == nil && err == nil && newest != nil {", cloneSet,
+		},
+		{
+			"stand-ins of Pods that are leaving are updated", "rollout/rollout.go",
+			"exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))", "exchange(diffs(s, c.Old.staying(), c.New.staying()))", cloneSet,
+		},
 		{"own writes are not awaited", "examples/embed/main.go", "if err != nil || pending != nil {", "if err != nil {", embed},
 		{
 			"Pods that do not serve use the budget of those that do", "examples/embed/main.go",
-			"rollout.Affordable(step, extra, podstate.IsReady)...", "extra...", embed,
+			"rollout.Affordable(step, extra, available)...", "extra...", embed,
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

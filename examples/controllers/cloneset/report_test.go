@@ -1,0 +1,74 @@
+package cloneset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// TestProgress: the reason of Progressing for Pods as they are. Only a partition is a reason to stop with Pods left over.
+func TestProgress(t *testing.T) {
+	available := member{facts: facts{ready: true, state: lifecycle.Normal}, updated: true, available: true}
+	old := member{facts: facts{ready: true, state: lifecycle.Normal}, available: true}
+	leaving := member{facts: facts{ready: true, state: lifecycle.PreparingDelete}, updated: true, dying: true}
+	for _, tc := range []struct {
+		name    string
+		spec    rollout.Spec
+		members []member
+		want    string
+	}{
+		{"C-50 all there", rollout.Spec{Replicas: 2}, []member{available, available}, apps.ReasonProgressAvailable},
+		{"C-50 the partition is reached", rollout.Spec{Replicas: 3, Partition: 1}, []member{available, available, old}, apps.ReasonProgressPartitionAvailable},
+		{"C-50 the partition is not reached", rollout.Spec{Replicas: 3, Partition: 1}, []member{available, old, old}, apps.ReasonProgressUpdated},
+		{"C-50 a surplus waits for its hook", rollout.Spec{Replicas: 2}, []member{available, available, leaving}, apps.ReasonProgressUpdated},
+		{"C-50 a surplus waits for its hook, with a partition", rollout.Spec{Replicas: 2, Partition: 1}, []member{available, old, leaving}, apps.ReasonProgressPartitionAvailable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
+			cs := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Replicas: ptr.To(int32(tc.spec.Replicas)), ProgressDeadlineSeconds: ptr.To(int32(600))}}
+			selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := &view{cs: cs, now: time.Unix(1, 0), settings: &settings{rollout: tc.spec, selector: selector}, members: tc.members, current: rev, update: rev}
+			status := nextStatus(v, outcome{})
+			got := condition(&status, apps.ConditionProgressing)
+			if got == nil || got.Status != corev1.ConditionTrue {
+				t.Fatalf("condition is %+v", got)
+			}
+			if diff := cmp.Diff(tc.want, got.Reason); diff != "" {
+				t.Errorf("reason (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCreatedText: an event names the revisions that Pods were made of, and no other.
+func TestCreatedText(t *testing.T) {
+	v := &view{
+		current: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}},
+		update:  &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}},
+	}
+	for _, tc := range []struct {
+		made, old int
+		want      string
+	}{
+		{3, 0, "created 3 Pods at revision web-2"},
+		{3, 3, "created 3 Pods at revision web-1"},
+		{3, 2, "created 3 Pods, 2 at revision web-1 and 1 at revision web-2"},
+	} {
+		if diff := cmp.Diff(tc.want, createdText(v, tc.made, tc.old)); diff != "" {
+			t.Errorf("text (-want +got):\n%s", diff)
+		}
+	}
+}
