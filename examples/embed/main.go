@@ -103,13 +103,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	counts, byUpdated, complete, result := rollout.Counts{}, map[bool][]*corev1.Pod{}, map[types.UID]bool{}, ctrl.Result{}
 	available := func(pod *corev1.Pod) bool { return podstate.IsReady(pod) && complete[pod.UID] }
 	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
-		next, err := r.inPlace.Next(pod, metav1.Now()) // opens the gate of a new Pod, and of one whose containers run the new images
-		if err == nil {
-			_, err = podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
-		}
-		if errors.Is(err, podapply.Refused) && !next.Complete { // it will not get what its label says already
-			err = r.recreate(ctx, pod, err)
-		}
+		next, err := r.finish(ctx, pod)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -140,6 +134,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		err = errors.Join(err, r.update(ctx, pod, target, history))
 	}
 	return result, err
+}
+
+// finish opens the gate of a new Pod, and of one whose containers run the new images.
+func (r *reconciler) finish(ctx context.Context, pod *corev1.Pod) (inplaceupdate.Step, error) {
+	next, err := r.inPlace.Next(pod, metav1.Now())
+	if err == nil {
+		_, err = podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
+	}
+	if errors.Is(err, podapply.Refused) && !next.Complete { // it will not get what its label says already
+		err = r.recreate(ctx, pod, err)
+	}
+	return next, err
 }
 
 // update changes a Pod in place, or has it recreated where that cannot be.

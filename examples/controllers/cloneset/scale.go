@@ -93,10 +93,10 @@ func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (ac
 
 // createdText says how many Pods of which revision were made.
 func createdText(v *view, made, old int) string {
-	switch {
-	case old == 0:
+	switch old {
+	case 0:
 		return fmt.Sprintf("created %d Pods at revision %s", made, v.update.Name)
-	case old == made:
+	case made:
 		return fmt.Sprintf("created %d Pods at revision %s", made, v.current.Name)
 	default:
 		return fmt.Sprintf("created %d Pods, %d at revision %s and %d at revision %s", made, old, v.current.Name, made-old, v.update.Name)
@@ -271,7 +271,7 @@ func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, ex
 // firstError shortens a joined error to its first part: what made the batch stop.
 func firstError(err error) error {
 	var joined interface{ Unwrap() []error }
-	if joined, _ = err.(interface{ Unwrap() []error }); joined != nil && len(joined.Unwrap()) > 0 { //nolint:errorlint // The error itself.
+	if joined, _ = err.(interface{ Unwrap() []error }); joined != nil && len(joined.Unwrap()) > 0 {
 		return joined.Unwrap()[0]
 	}
 	return err
