@@ -89,7 +89,9 @@ func TestCloneSetResize(t *testing.T) {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	f := startManager(t, manager.Options{Gates: gates})
-	f.resize(f.cloneSet("resize", v1beta1.InPlaceOnly, 0))
+	f.sideBySide(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceOnly, 0) }, []scenario{
+		{"resize", (*fixture).resize}, {"limits-alone", (*fixture).resizeLimits},
+	})
 }
 
 func TestCloneSetSidecar(t *testing.T) {
@@ -107,9 +109,9 @@ func TestCloneSetReadyIsNotCorrected(t *testing.T) {
 	f.readyIsNotCorrected(f.cloneSet("ready", v1beta1.InPlaceIfPossible, int32(longerThanCorrection.Seconds())))
 }
 
-func TestCloneSetRetag(t *testing.T) {
+func TestCloneSetImageNames(t *testing.T) {
 	f := startManager(t, manager.Options{})
-	f.retag(func(name string) workload { return f.cloneSet(name, v1beta1.InPlaceIfPossible, 0) })
+	f.imageNames(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceIfPossible, 0) })
 }
 
 // TestCloneSetTable prints what the README shows, and proves that a grace period spares clients of every loss.

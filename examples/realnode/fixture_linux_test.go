@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/realnode"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // workload is one object of a kind under test, as the scenarios see it. A kind plugs in with one file: an implementation of
@@ -47,6 +48,25 @@ type fixture struct {
 	cp        *controlplane.ControlPlane
 	node      *realnode.Node
 	namespace string
+}
+
+// scenario is what a workload is taken through.
+type scenario struct {
+	name string
+	run  func(*fixture, workload)
+}
+
+// sideBySide runs scenarios at the same time in one namespace, each with a workload of its name.
+func (f *fixture) sideBySide(t *testing.T, fresh func(f *fixture, name string) workload, scenarios []scenario) {
+	t.Helper()
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			own := *f
+			own.t = t
+			s.run(&own, fresh(&own, s.name))
+		})
+	}
 }
 
 // start returns a namespace of its own on the real Node.
@@ -160,15 +180,24 @@ func (f *fixture) troubles(ctx context.Context) error {
 	var all []error
 	for i := range pods.Items {
 		for _, c := range containers(&pods.Items[i]) {
-			all = append(all, fmt.Errorf("Pod %s %s, container %s: image %s (%s), ready %t, state %+v",
-				pods.Items[i].Name, pods.Items[i].Status.Phase, c.Name, c.Image, c.ImageID, c.Ready, c.State))
+			all = append(all, fmt.Errorf("Pod %s %s, container %s: image %s (%s), instance %s, ready %t, state %+v",
+				pods.Items[i].Name, pods.Items[i].Status.Phase, c.Name, c.Image, c.ImageID, c.ContainerID, c.Ready, c.State))
 		}
+		all = append(all, fmt.Errorf("Pod %s, annotations: %s", pods.Items[i].Name, pods.Items[i].Annotations))
 	}
 	return errors.Join(all...)
 }
 
 func containers(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+}
+
+// gatesOpen reports whether all readiness gates of a Pod are open. Ready alone may be out of date: a kubelet that has not seen
+// a gate close, and has something to write, writes Ready as it was.
+func gatesOpen(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
+		return !podstate.IsTrue(pod, gate.ConditionType)
+	})
 }
 
 // pods lists the workload's Pods that are not terminating.

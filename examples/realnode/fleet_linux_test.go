@@ -52,7 +52,8 @@ func (f *fleet) edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) 
 	return f.Update(ctx, object)
 }
 
-// isSettled looks at the Pods: a Fleet has no status.
+// isSettled looks at the Pods, as a Fleet has no status. A Pod of the new spec whose gate is open has been updated: the gate
+// closes before the spec changes.
 func (f *fleet) isSettled(ctx context.Context) error {
 	object := newFleet(f.key)
 	if err := f.Get(ctx, f.key, object); err != nil {
@@ -67,10 +68,12 @@ func (f *fleet) isSettled(ctx context.Context) error {
 		return fmt.Errorf("Fleet %s has %d Pods, want %d", f.name(), len(pods), replicas)
 	}
 	for i := range pods {
+		if !gatesOpen(&pods[i]) || !podstate.IsReady(&pods[i]) {
+			return fmt.Errorf("Pod %s is not in service", pods[i].Name)
+		}
 		for _, container := range template.Spec.Containers {
-			status := podstate.ContainerStatus(&pods[i], container.Name)
-			if status == nil || status.Image != container.Image || !podstate.IsReady(&pods[i]) {
-				return fmt.Errorf("Pod %s is not ready with %s", pods[i].Name, container.Image)
+			if image := podstate.Container(&pods[i], container.Name).Image; image != container.Image {
+				return fmt.Errorf("container %s of Pod %s is to run %s, not %s", container.Name, pods[i].Name, image, container.Image)
 			}
 		}
 	}
@@ -142,4 +145,12 @@ func TestFleetImage(t *testing.T) {
 	f := start(t)
 	f.operator()
 	f.imageInPlace(&fleet{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: "ships"}})
+}
+
+func TestFleetImageNames(t *testing.T) {
+	f := start(t)
+	f.operator()
+	f.imageNames(t, func(f *fixture, name string) workload {
+		return &fleet{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: name}}
+	})
 }

@@ -1,8 +1,6 @@
 package realnode_test
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
@@ -67,52 +63,6 @@ func restarts(pod *corev1.Pod) map[string]int32 {
 	return out
 }
 
-// retag: what a Node reports when the new image is another tag of the same digest. The container restarts; its imageID stays,
-// and status.image is the first tag of the digest in alphabetical order, whichever the spec asks for.
-func (f *fixture) retag(fresh func(name string) workload) {
-	f.t.Helper()
-	for _, tt := range []struct {
-		version, tag, reported string
-		completes              bool
-	}{
-		{version: "retag-b", tag: "retag-a", reported: "retag-a", completes: true},
-		// The status is what it was before the update, but for the container's ID: package inplaceupdate waits for ever.
-		{version: "retag-y", tag: "retag-z", reported: "retag-y", completes: false},
-	} {
-		w := fresh(tt.tag)
-		before := &f.create(w, 1, setImage(0, f.image(tt.version)))[0]
-		tagged, err := f.node.Retag(f.t.Context(), tt.version, tt.tag)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		f.edit(w, setImage(0, tagged))
-		var after *corev1.Pod
-		controlplanetest.Eventually(f.t, within, func(context.Context) error {
-			after = &f.pods(w)[0]
-			app := podstate.ContainerStatus(after, "app")
-			if after.Status.ObservedGeneration < after.Generation || app.RestartCount == 0 || !app.Ready {
-				return fmt.Errorf("generation %d of %d is observed, app: %+v", after.Status.ObservedGeneration, after.Generation, app)
-			}
-			return nil
-		})
-		was, app := podstate.ContainerStatus(before, "app"), podstate.ContainerStatus(after, "app")
-		if app.Image != f.image(tt.reported) || app.ImageID != was.ImageID || app.ContainerID == was.ContainerID || after.UID != before.UID {
-			f.t.Errorf("%s\nbefore: %+v\nafter: %+v", tt.tag, was, app)
-		}
-		if got := f.settlesSoon(w); got != tt.completes {
-			f.t.Errorf("%s: the update completes: %t, known is %t", tt.tag, got, tt.completes)
-		}
-	}
-}
-
-// settlesSoon reports whether the workload settles within a time in which it always does.
-func (f *fixture) settlesSoon(w workload) bool {
-	err := wait.PollUntilContextTimeout(f.t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
-		return w.isSettled(ctx) == nil, nil
-	})
-	return err == nil
-}
-
 // envFromAnnotation: a container whose image and annotation change together starts with the new value.
 func (f *fixture) envFromAnnotation(w workload) {
 	f.t.Helper()
@@ -140,35 +90,72 @@ func (f *fixture) envFromAnnotation(w workload) {
 	}
 }
 
-// resize: new limits reach the cgroup of the running container.
+// resize: new requests and limits reach the cgroup of the running container.
 func (f *fixture) resize(w workload) {
 	f.t.Helper()
-	t := f.t
 	set := func(cpu, memory string) templateEdit {
 		return func(template *corev1.PodTemplateSpec) {
-			list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+			list := quantities(cpu, memory)
 			template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
 		}
 	}
-	before := &f.create(w, 1, set("100m", "64Mi"))[0]
-	for _, tt := range []struct{ cpu, memory, quota, limit string }{
-		{"200m", "128Mi", "20000", "134217728"},
-		{"100m", "96Mi", "10000", "100663296"},
+	f.create(w, 1, set("100m", "64Mi"))
+	f.checkResizes(w, corev1.PodQOSBurstable, set)
+}
+
+// resizeLimits: requests that the API server took from the limits follow them, so that the Pod stays Guaranteed.
+func (f *fixture) resizeLimits(w workload) {
+	f.t.Helper()
+	limit := func(containers ...int) func(cpu, memory string) templateEdit {
+		return func(cpu, memory string) templateEdit {
+			return func(template *corev1.PodTemplateSpec) {
+				for _, i := range containers {
+					template.Spec.Containers[i].Resources = corev1.ResourceRequirements{Limits: quantities(cpu, memory)}
+				}
+			}
+		}
+	}
+	f.create(w, 1, limit(0, 1)("100m", "64Mi"))
+	f.checkResizes(w, corev1.PodQOSGuaranteed, limit(0))
+}
+
+func quantities(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// checkResizes gives container app more of both resources, then less, which set writes to the template.
+func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu, memory string) templateEdit) {
+	f.t.Helper()
+	before := &f.pods(w)[0]
+	for _, tt := range []struct{ cpu, memory, shares, quota, limit string }{
+		{"200m", "128Mi", "204", "20000", "134217728"},
+		{"100m", "96Mi", "102", "10000", "100663296"},
 	} {
 		after := &f.change(w, set(tt.cpu, tt.memory))[0]
 		app := podstate.ContainerStatus(after, "app")
-		for file, want := range map[string]string{"cpu/cpu.cfs_quota_us": tt.quota, "memory/memory.limit_in_bytes": tt.limit} {
+		got := map[string]string{}
+		for _, file := range []string{"cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "memory/memory.limit_in_bytes"} {
 			controller, name, _ := strings.Cut(file, "/")
-			got, err := f.node.Cgroup(after.UID, app.ContainerID, controller, name)
+			text, err := f.node.Cgroup(after.UID, app.ContainerID, controller, name)
 			if err != nil {
-				t.Fatal(err)
+				f.t.Fatal(err)
 			}
-			if got != want {
-				t.Errorf("%s: %s is %s, want %s", tt.cpu, file, got, want)
-			}
+			got[name] = text
 		}
-		if after.UID != before.UID || app.RestartCount != 0 {
-			t.Errorf("Pod %s, app restarted %d times", after.Name, app.RestartCount)
+		want := map[string]string{"cpu.shares": tt.shares, "cpu.cfs_quota_us": tt.quota, "memory.limit_in_bytes": tt.limit}
+		if diff := cmp.Diff(want, got); diff != "" {
+			f.t.Errorf("%s: cgroup (-want +got):\n%s", tt.cpu, diff)
+		}
+		list := quantities(tt.cpu, tt.memory)
+		resources := corev1.ResourceRequirements{Requests: list, Limits: list}
+		if diff := cmp.Diff(resources, podstate.Container(after, "app").Resources); diff != "" {
+			f.t.Errorf("%s: spec (-want +got):\n%s", tt.cpu, diff)
+		}
+		if diff := cmp.Diff(&resources, app.Resources); diff != "" {
+			f.t.Errorf("%s: status (-want +got):\n%s", tt.cpu, diff)
+		}
+		if diff := cmp.Diff(restarts(before), restarts(after)); diff != "" || after.UID != before.UID || after.Status.QOSClass != qos {
+			f.t.Errorf("Pod %s is %s, want %s; restarts (-want +got):\n%s", after.Name, after.Status.QOSClass, qos, diff)
 		}
 	}
 }

@@ -177,6 +177,15 @@ func (n *Node) Image(ctx context.Context, version string) (string, error) {
 	return n.imageName(version), n.registry.push(ctx, repository, version)
 }
 
+// Digest returns the name of the image of a version by its digest alone; the image is made if need be.
+func (n *Node) Digest(ctx context.Context, version string) (string, error) {
+	if err := n.registry.push(ctx, repository, version); err != nil {
+		return "", err
+	}
+	digest, err := n.registry.digest(repository, version)
+	return n.registry.host + "/" + repository + "@" + digest, err
+}
+
 // Retag gives the image of a version another tag, with the same digest, and returns its name.
 func (n *Node) Retag(ctx context.Context, version, tag string) (string, error) {
 	return n.imageName(tag), n.registry.tag(ctx, repository, version, tag)

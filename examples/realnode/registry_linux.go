@@ -112,6 +112,21 @@ func (r *registry) tag(ctx context.Context, name, version, tag string) error {
 	return nil
 }
 
+// digest returns what names an image for good.
+func (r *registry) digest(name, version string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	image := r.images[name+":"+version]
+	if image == nil {
+		return "", fmt.Errorf("digest of image %s:%s: there is none", name, version)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest of image %s:%s: %w", name, version, err)
+	}
+	return digest.String(), nil
+}
+
 func (r *registry) build(version string, args []string) (v1.Image, error) {
 	image, err := mutate.ConfigFile(mutate.MediaType(empty.Image, types.OCIManifestSchema1), &v1.ConfigFile{
 		Architecture: runtime.GOARCH, OS: "linux", RootFS: v1.RootFS{Type: "layers"},

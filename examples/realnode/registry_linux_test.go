@@ -11,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestRegistry: an image is served whole, and a second tag is the same image.
+// TestRegistry: an image is served whole, and a second tag and the digest are the same image.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "program")
@@ -35,6 +35,16 @@ func TestRegistry(t *testing.T) {
 	body := get(t, r, "manifests/v1", http.StatusOK)
 	if again := get(t, r, "manifests/again", http.StatusOK); !bytes.Equal(again, body) {
 		t.Errorf("another tag serves %s, want %s", again, body)
+	}
+	digest, err := r.digest("app", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same := get(t, r, "manifests/"+digest, http.StatusOK); !bytes.Equal(same, body) {
+		t.Errorf("the digest serves %s, want %s", same, body)
+	}
+	if digest, err := r.digest("app", "v2"); err == nil {
+		t.Errorf("an image that is not there has digest %s", digest)
 	}
 	get(t, r, "manifests/v2", http.StatusNotFound)
 	manifest, err := v1.ParseManifest(bytes.NewReader(body))

@@ -53,12 +53,22 @@ func sample(i int) string { return fmt.Sprintf("sample-%d", i) }
 // cacheImages has the Node pull what the samples run.
 func (f *fixture) cacheImages() {
 	f.t.Helper()
+	images := make([]string, samples)
+	for i := range images {
+		images[i] = f.image(sample(i))
+	}
+	f.pull("cache", images...)
+}
+
+// pull has the Node pull images, for a Pod that is gone thereafter.
+func (f *fixture) pull(name string, images ...string) {
+	f.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "cache"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec:       corev1.PodSpec{DNSPolicy: corev1.DNSDefault},
 	}
-	for i := range samples {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: sample(i), Image: f.image(sample(i)), Args: []string{"pause"}})
+	for i, image := range images {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c-%d", i), Image: image, Args: []string{"pause"}})
 	}
 	if err := f.Create(f.t.Context(), pod); err != nil {
 		f.t.Fatal(err)
