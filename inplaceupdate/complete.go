@@ -11,8 +11,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// imagesUnfinished says which of the recorded containers do not run their new image yet. wait is when time alone may tell.
-func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, wait time.Duration) {
+// imagesUnfinished says which of the recorded containers do not run their new image yet. wait is when time alone may tell, and
+// fresh whether the state has to be written for that.
+func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
 	check := func(containers []corev1.Container) {
 		for i := range containers {
 			name := containers[i].Name
@@ -23,10 +24,11 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Tim
 			if why == nil {
 				continue
 			}
-			proven, left := c.provenByTime(pod, state, name, now)
+			proven, begins, left := c.provenByTime(pod, state, name, now)
 			if proven {
 				continue
 			}
+			fresh = fresh || begins
 			if left > 0 && (wait == 0 || left < wait) {
 				wait = left
 			}
@@ -37,7 +39,7 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Tim
 	if !c.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
 		check(pod.Spec.Containers)
 	}
-	return waiting, wait
+	return waiting, fresh, wait
 }
 
 // unresized says which containers do not have their requests and limits yet (U-23.2). A native sidecar counts where its

@@ -188,9 +188,6 @@ func checkState(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) {
 	}
 	seen := map[string]bool{}
 	for _, b := range state.ContainerBatchesRecord {
-		if !state.UpdateTimestamp.Before(&b.Timestamp) {
-			continue // perhaps of an earlier update, which had not completed
-		}
 		for _, name := range b.Containers {
 			if seen[name] {
 				t.Errorf("container %s is in two batches: %+v", name, state.ContainerBatchesRecord)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -72,34 +73,66 @@ func mayBe(superseded, asked string, status *corev1.ContainerStatus, known []Kno
 // patience is how much longer than a termination may take a kubelet is given to end a container that it has to restart.
 const patience = 10 * time.Second
 
-// provenByTime reports whether the instance that is reported must be one of the asked image, whatever it is called: it was
-// started after the image was sent, and its kubelet, which has seen the spec, has left it alone for longer than it takes to
-// end a container of another image. left is what is missing of that time, zero where time does not tell.
-func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, now time.Time) (proven bool, left time.Duration) {
-	status := podstate.ContainerStatus(pod, name)
-	seen := pod.Status.ObservedGeneration
-	if status == nil || status.State.Running == nil || status.State.Running.StartedAt.IsZero() || seen == 0 || seen < pod.Generation ||
-		instanceOf(progress.KnownImages[name], status) != nil {
-		return false, 0
-	}
-	started := status.State.Running.StartedAt
-	state, err := c.State(pod)
-	if err != nil || state == nil || started.Before(state.sentAt(name)) {
-		return false, 0
+// provenByTime reports whether the instance that is reported must be one of the asked image, whatever it is called: its kubelet,
+// which has seen the spec, has left it alone for longer than it takes to end the containers that have to be restarted, one
+// after the other. left is what is missing of that time, zero where time does not tell. fresh is set when the clock begins to
+// run now: the kubelet says that it has seen the spec before it ends anything, so only what is noted in the state counts.
+func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, now time.Time) (proven, fresh bool, left time.Duration) {
+	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+	if spec == nil || status == nil || !onlyTimeTells(pod, progress.KnownImages[name], spec.Image, status) {
+		return false, false, 0
 	}
 	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
-	left = started.Add(grace + patience).Sub(now)
-	return left <= 0, max(left, 0)
+	whole := (grace + patience) * time.Duration(max(1, len(progress.LastContainerStatuses)))
+	seen := progress.Seen[name]
+	if seen.ContainerID != status.ContainerID {
+		return false, true, whole
+	}
+	left = seen.At.Add(whole).Sub(now)
+	return left <= 0, false, max(left, 0)
 }
 
-// sentAt returns when the container's last change was sent.
-func (s *State) sentAt(container string) *metav1.Time {
-	for i := len(s.ContainerBatchesRecord) - 1; i >= 0; i-- {
-		if slices.Contains(s.ContainerBatchesRecord[i].Containers, container) {
-			return &s.ContainerBatchesRecord[i].Timestamp
+// onlyTimeTells reports whether nothing speaks against the instance that is reported: it runs, its kubelet has seen the spec,
+// it is not known to be of another image, and neither is its digest.
+func onlyTimeTells(pod *corev1.Pod, known []KnownImage, asked string, status *corev1.ContainerStatus) bool {
+	seen := pod.Status.ObservedGeneration
+	if status.State.Running == nil || status.ContainerID == "" || seen == 0 || seen < pod.Generation {
+		return false
+	}
+	digest := cmp.Or(askedDigest(asked), knownDigest(known, asked))
+	return instanceOf(known, status) == nil && (digest == "" || digest == digestOf(status.ImageID))
+}
+
+// note has the clock run for the instances about which only time can tell.
+func (c *Config) note(pod *corev1.Pod, progress *Progress, now metav1.Time) (podpatch.Change, error) {
+	state, err := c.State(pod)
+	if err != nil {
+		return podpatch.Change{}, err
+	}
+	for name := range progress.LastContainerStatuses {
+		if c.imageRuns(pod, progress, name) == nil {
+			continue
+		}
+		if _, fresh, _ := c.provenByTime(pod, progress, name, now.Time); fresh {
+			if state.Seen == nil {
+				state.Seen = make(map[string]Sighting)
+			}
+			state.Seen[name] = Sighting{ContainerID: podstate.ContainerStatus(pod, name).ContainerID, At: now}
 		}
 	}
-	return &s.UpdateTimestamp
+	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
+	return change, c.putState(pod, &change, state)
+}
+
+// remember turns what time has proven into what is known, so that a crash later on does not raise the question again.
+func (s *Progress) remember(pod *corev1.Pod) {
+	for name, seen := range s.Seen {
+		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
+		if spec != nil && status != nil && status.ContainerID == seen.ContainerID {
+			s.know(name, KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID), ContainerID: status.ContainerID})
+		}
+	}
+	s.Seen = nil
 }
 
 // named reports whether the asked image is what the node calls the one that runs, by digest or by name.
@@ -181,13 +214,18 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 	if sameInstance {
 		fact.ContainerID = status.ContainerID
 	}
-	if into.KnownImages == nil {
-		into.KnownImages = make(map[string][]KnownImage)
+	into.know(name, fact)
+}
+
+// know adds a fact about an image in place of an older one.
+func (s *Progress) know(container string, fact KnownImage) {
+	if s.KnownImages == nil {
+		s.KnownImages = make(map[string][]KnownImage)
 	}
 	// A new slice: the old one belongs to another state.
-	known := slices.DeleteFunc(slices.Clone(into.KnownImages[name]), func(k KnownImage) bool { return k.Image == spec.Image })
+	known := slices.DeleteFunc(slices.Clone(s.KnownImages[container]), func(k KnownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
-	into.KnownImages[name] = known[max(0, len(known)-maxKnownImages):]
+	s.KnownImages[container] = known[max(0, len(known)-maxKnownImages):]
 }
 
 // relearn notes what containers run when a change that was held back goes out: they may have been restarted meanwhile.
@@ -216,7 +254,7 @@ func (c *Config) settled(pod *corev1.Pod, state *Progress, name string, now time
 		if c.imageRuns(pod, state, name) == nil {
 			return true
 		}
-		proven, _ := c.provenByTime(pod, state, name, now)
+		proven, _, _ := c.provenByTime(pod, state, name, now)
 		return proven
 	}
 	// An update that is still held back says here that the one before it was not complete.

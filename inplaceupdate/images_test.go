@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
@@ -239,61 +238,50 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 // for, whatever it is called.
 func TestProvenByTime(t *testing.T) {
 	const retag, overtaken = "node app:a aaaa 1 ask app:v2 node app:a aaaa 2", "node app:a aaaa 1 ask app:b ask app:v2 node app:other bbbb 2"
-	type answer struct {
-		Complete bool
-		Again    time.Duration
-	}
-	started := func(at time.Duration) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: after(at)}
-		}
-	}
+	none := func(*corev1.Pod) {}
 	for _, tc := range []struct {
 		name, story string
-		change      func(*corev1.Pod)
-		at          time.Duration
-		want        answer
+		change      func(*corev1.Pod) // of what is reported from the start
+		later       func(*corev1.Pod) // and of what is reported when the time is over
+		clock, want bool              // whether the clock runs, and has told
 	}{
-		{"just restarted", retag, started(2 * time.Second), 3 * time.Second, answer{false, 39 * time.Second}},
-		{"longer than a termination takes", retag, started(2 * time.Second), 42 * time.Second, answer{true, 0}},
-		{"an overtaken image of unknown digest", overtaken, started(2 * time.Second), 3 * time.Second, answer{false, 39 * time.Second}},
-		{"not the overtaken one", overtaken, started(2 * time.Second), 42 * time.Second, answer{true, 0}},
-		{"with a short grace period", retag, func(pod *corev1.Pod) {
-			started(2 * time.Second)(pod)
-			pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(1))
-		}, 13 * time.Second, answer{true, 0}},
-		{"the instance from before", "node app:a aaaa 1 ask app:v2 node app:a aaaa 1", started(-time.Hour), time.Hour, answer{}},
-		{"an instance from before the update that was not seen", retag, started(-time.Second), time.Hour, answer{}},
-		{"the node has not seen the spec", retag, func(pod *corev1.Pod) {
-			started(2 * time.Second)(pod)
-			pod.Status.ObservedGeneration = pod.Generation - 1
-		}, time.Hour, answer{}},
-		{"the node does not say what it has seen", retag, func(pod *corev1.Pod) {
-			started(2 * time.Second)(pod)
-			pod.Status.ObservedGeneration = 0
-		}, time.Hour, answer{}},
-		{"it does not run", retag, func(pod *corev1.Pod) {
+		{"left alone", retag, none, none, true, true},
+		{"an overtaken image of unknown digest", overtaken, none, none, true, true},
+		{"restarted meanwhile", retag, none, func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "containerd://3" }, true, false},
+		{"ended meanwhile", retag, none, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
-		}, time.Hour, answer{}},
+		}, true, false},
+		{"the instance from before", "node app:a aaaa 1 ask app:v2 node app:a aaaa 1", none, none, false, false},
+		{"another digest than the one that is asked for", "node - aaaa 1 ask app@sha256:bbbb node - aaaa 2", none, none, false, false},
+		{"the node has not seen the spec", retag, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = pod.Generation - 1 }, none, false, false},
+		{"the node does not say what it has seen", retag, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 0 }, none, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := tell(t, "app:v1", tc.story)
-			s.pod.Generation, s.pod.Status.ObservedGeneration = max(s.pod.Generation, 2), max(s.pod.Generation, 2)
-			tc.change(s.pod)
-			step := mustNext(t, s.config, s.pod, after(tc.at))
-			// Another update, of another container, neither forgets that time has told nor that it has not yet.
-			to := newTemplate(image("app", s.pod.Spec.Containers[0].Image), image("log", "log:v9"))
-			from := newTemplate(image("app", s.pod.Spec.Containers[0].Image))
-			next := write(t, s.pod.DeepCopy(), mustStart(t, s.config, s.pod, from, to, inplaceupdate.Target{Revision: "9"}, after(tc.at)))
-			state, err := s.config.State(next)
-			if err != nil {
-				t.Fatal(err)
+			pod := s.pod
+			pod.Generation = max(pod.Generation, 2)
+			pod.Status.ObservedGeneration = pod.Generation
+			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+			tc.change(pod)
+			step := mustNext(t, s.config, pod, after(time.Hour)) // however long ago the update was sent
+			if step.Complete || (step.RequeueAfter == 40*time.Second) != tc.clock || step.Change.IsEmpty() == tc.clock {
+				t.Fatalf("complete %v, again in %v, writes %+v", step.Complete, step.RequeueAfter, step.Change)
 			}
-			if _, open := state.LastContainerStatuses["app"]; open == step.Complete {
-				t.Errorf("the next update waits for app: %v, complete was %v", open, step.Complete)
+			pod = write(t, pod, step.Change)
+			if step = mustNext(t, s.config, pod, after(time.Hour+39*time.Second)); step.Complete || !step.Change.IsEmpty() {
+				t.Fatalf("before the time is over: complete %v, writes %+v", step.Complete, step.Change)
 			}
-			if diff := cmp.Diff(tc.want, answer{step.Complete, step.RequeueAfter}); diff != "" {
-				t.Errorf("answer (-want +got), waiting %v:\n%s", step.Waiting, diff)
+			tc.later(pod)
+			if step = mustNext(t, s.config, pod, after(time.Hour+40*time.Second)); step.Complete != tc.want {
+				t.Fatalf("complete %v, want %v, waiting %v", step.Complete, tc.want, step.Waiting)
+			}
+			if !step.Complete {
+				return
+			}
+			pod = write(t, pod, step.Change)
+			pod.Status.ContainerStatuses[0].ContainerID = "containerd://9" // a crash later on raises no question again
+			if step = mustNext(t, s.config, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
+				t.Errorf("after a crash: complete %v, state %s", step.Complete, pod.Annotations[stateKey])
 			}
 		})
 	}

@@ -50,13 +50,17 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources, ResizeInSpec: c.ResizeInSpec,
 			}}, nil
 		}
-		if waiting, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {
-			return Step{Waiting: waiting, RequeueAfter: wait}, nil
+		if waiting, fresh, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {
+			step := Step{Waiting: waiting, RequeueAfter: wait}
+			if fresh {
+				step.Change, err = c.note(pod, state, now)
+			}
+			return step, err
 		}
 		if state.next() {
 			return c.nextBatch(pod, now)
 		}
-		if step.Change, err = c.forgetResources(pod, state); err != nil {
+		if step.Change, err = c.conclude(pod, state); err != nil {
 			return Step{}, err
 		}
 	}
@@ -94,9 +98,10 @@ func hasQuantities(have, want corev1.ResourceList) bool {
 	return true
 }
 
-// forgetResources ends the claim on the Pod's resources, which others may change once the update is complete.
-func (c *Config) forgetResources(pod *corev1.Pod, progress *Progress) (podpatch.Change, error) {
-	if len(progress.BatchResources) == 0 {
+// conclude ends the claim on the Pod's resources, which others may change once the update is complete, and keeps what time has
+// proven.
+func (c *Config) conclude(pod *corev1.Pod, progress *Progress) (podpatch.Change, error) {
+	if len(progress.BatchResources)+len(progress.Seen) == 0 {
 		return podpatch.Change{}, nil
 	}
 	state, err := c.State(pod)
@@ -104,6 +109,7 @@ func (c *Config) forgetResources(pod *corev1.Pod, progress *Progress) (podpatch.
 		return podpatch.Change{}, err
 	}
 	state.BatchResources = nil
+	state.remember(pod)
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
 	return change, c.putState(pod, &change, state)
 }
@@ -156,14 +162,16 @@ func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
 		return Step{}, err
 	}
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
+	state.remember(pod)
 	c.relearn(pod, state, state.NextContainerImages, now.Time)
 	w := work{images: state.NextContainerImages, refs: state.NextContainerRefMetadata, resources: state.NextContainerResources}
 	c.batch(pod, state, w, now, &change)
 	return Step{Change: change}, c.putState(pod, &change, state)
 }
 
-// unfinished says what the current batch still waits for. wait is when time alone may end that, zero if it will not.
-func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, wait time.Duration) {
+// unfinished says what the current batch still waits for. wait is when time alone may end that, zero if it will not, and fresh
+// whether the state has to be written for that.
+func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
 	// Reported since Kubernetes 1.34. State and spec were written together, so the Pod's own generation is the one to reach.
 	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation && touchesContainers(state) {
 		waiting = append(waiting, reason.Reason{
@@ -178,13 +186,14 @@ func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (wa
 		waiting = append(waiting, c.unresized(pod)...)
 	}
 	if len(state.LastContainerStatuses) > 0 {
-		images, left := c.imagesUnfinished(pod, state, now)
-		waiting, wait = append(waiting, images...), left
+		var images reason.List
+		images, fresh, wait = c.imagesUnfinished(pod, state, now)
+		waiting = append(waiting, images...)
 	}
 	if state.next() && state.PreCheckBeforeNext != nil {
 		waiting = append(waiting, batchUnready(pod, state.PreCheckBeforeNext.ContainersRequiredReady)...)
 	}
-	return waiting, wait
+	return waiting, fresh, wait
 }
 
 func touchesContainers(state *Progress) bool {

@@ -212,7 +212,6 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State, 
 		}
 		state.LastContainerStatuses[name] = record
 		state.UpdateImages = true
-		state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, Batch{Timestamp: *old.sentAt(name), Containers: []string{name}})
 		if images := old.SupersededImages[name]; len(images) > 0 {
 			if state.SupersededImages == nil {
 				state.SupersededImages = make(map[string][]string)

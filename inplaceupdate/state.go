@@ -51,6 +51,9 @@ type Progress struct {
 	// EnvByImage names the containers that get new env from metadata by the restart for their new image. If that image is taken
 	// back there may be no restart, and somebody has to report one.
 	EnvByImage []string `json:"envByImage,omitempty"`
+	// Seen holds, by container, since when the kubelet has left an instance alone about which only time can tell whether it is
+	// of the new image.
+	Seen map[string]Sighting `json:"seen,omitempty"`
 	// KnownImages holds, by container, a few images of which it is known what they are on this node, the newest last. They
 	// outlive an update, because the next one may go back to them.
 	KnownImages map[string][]KnownImage `json:"knownImages,omitempty"`
@@ -67,6 +70,12 @@ type KnownImage struct {
 	// is empty where it was not sure that the instance was started for this very name.
 	ImageID     string `json:"imageID"`
 	ContainerID string `json:"containerID,omitempty"`
+}
+
+// Sighting is an instance of a container, and when it was first reported by a kubelet that had seen the spec.
+type Sighting struct {
+	ContainerID string      `json:"containerID"`
+	At          metav1.Time `json:"at"`
 }
 
 // ContainerRecord is what a container ran before its image was changed.

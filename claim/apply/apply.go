@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,7 +96,7 @@ func Release(
 	return patchAll(ctx, c, kind, objects, func(object metav1.Object) any {
 		return body(object.GetUID(), map[string]string{"$patch": "delete", "uid": string(owner.UID)})
 	}, func(object metav1.Object, err error) error {
-		if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		if apierrors.IsNotFound(err) || isOtherUID(err) {
 			return nil
 		}
 		return fmt.Errorf("releasing %s: %w", about(kind, object), err)
@@ -168,6 +169,16 @@ func patchAll(
 // body is a strategic merge patch of one owner reference. The UID makes the API server refuse a successor.
 func body(uid types.UID, reference any) any {
 	return map[string]any{"metadata": map[string]any{"uid": uid, "ownerReferences": []any{reference}}}
+}
+
+// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's. A policy may
+// refuse with the same code.
+func isOtherUID(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 func about(kind schema.GroupVersionKind, object metav1.Object) reason.Object {

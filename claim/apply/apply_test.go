@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,7 +100,7 @@ func (s *apiServer) Patch(_ context.Context, obj client.Object, patch client.Pat
 		}
 	}
 	if fresh.UID != pod.UID || controllers > 1 {
-		return apierrors.NewInvalid(podKind.GroupKind(), obj.GetName(), nil)
+		return apierrors.NewInvalid(podKind.GroupKind(), obj.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "", "field is immutable")})
 	}
 	fresh.ResourceVersion = "8"
 	s.pods[pod.Name] = fresh
@@ -220,6 +221,15 @@ func TestAdoptStopsWhereRightsAreMissing(t *testing.T) {
 	}
 	if _, err := apply.Adopt(t.Context(), s, s, owner, podKind, list); !apierrors.IsForbidden(err) || len(s.patched) != 1 {
 		t.Errorf("error = %v after %d patches, want Forbidden after 1", err, len(s.patched))
+	}
+}
+
+// TestReleaseRefused: a policy answers with the same code as the check of the UID. That is no reason to forget the Pod.
+func TestReleaseRefused(t *testing.T) {
+	s := newServer(newPod("kept", mine))
+	s.fail["kept"] = apierrors.NewInvalid(podKind.GroupKind(), "kept", field.ErrorList{field.Forbidden(nil, "kept by policy")})
+	if _, err := apply.Release(t.Context(), s, owner, podKind, objects(newPod("kept", mine))); !apierrors.IsInvalid(err) {
+		t.Errorf("error = %v, want the refusal", err)
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	tryRevision = "write the revision"
 	tryClaims   = "tend claims"
 	tryCreate   = "create Pods"
+	tryOld      = "create Pods of the current revision"
 	tryCancel   = "cancel deletions"
 	tryDelete   = "delete Pods"
 	trySettle   = "settle Pods"
@@ -60,19 +61,29 @@ func attemptOf(v *view, action string) apply.Attempt {
 	return apply.Attempt{Object: v.cs.UID, Action: action, Target: strconv.FormatInt(v.cs.Generation, 10)}
 }
 
+// memory of what was refused. An update that is refused has taken a Pod out of service, so there is more time between two of
+// them.
+func (r *Reconciler) memory(action string) *apply.Refusals {
+	if action == tryUpdate {
+		return r.kept
+	}
+	return r.backOff
+}
+
 // attempt does something for the CloneSet unless it was refused a moment ago. The error is a verdict where trying again at
 // once would not help; the view is woken when it is time.
 func (r *Reconciler) attempt(ctx context.Context, v *view, action string, do func() error) error {
-	if wait, err := r.backOff.Of(attemptOf(v, action), v.now); err != nil {
+	if wait, err := r.memory(action).Of(attemptOf(v, action), v.now); err != nil {
 		v.wake.in(wait)
 		return verdict{err}
 	}
 	err := do()
 	switch {
 	case err == nil:
-		r.backOff.Succeeded(v.cs.UID, action)
+		r.memory(action).Succeeded(v.cs.UID, action)
 		return nil
-	case apply.IsLasting(err):
+	case apply.IsLasting(err), action == tryCreate, action == tryOld:
+		// Creations back off whatever the reason: their claims' events would lead to the next attempt at once.
 		r.backOffFrom(ctx, v, action, err)
 		return verdict{err}
 	}
@@ -80,7 +91,7 @@ func (r *Reconciler) attempt(ctx context.Context, v *view, action string, do fun
 }
 
 func (r *Reconciler) backOffFrom(ctx context.Context, v *view, action string, err error) {
-	wait := r.backOff.Add(attemptOf(v, action), v.now, err)
+	wait := r.memory(action).Add(attemptOf(v, action), v.now, err)
 	v.wake.in(wait)
 	r.log(ctx).Info("refused, will be tried again", "action", action, "after", wait, "why", err.Error())
 }

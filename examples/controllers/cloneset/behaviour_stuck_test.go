@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
@@ -22,7 +24,7 @@ import (
 
 // TestStuck: what the API server refuses is tried again with back-off, whatever it is, and goes on once it is accepted.
 func TestStuck(t *testing.T) {
-	behave(t, "", nil, []behaviour{
+	behave(t, "", []string{"failed calling webhook"}, []behaviour{
 		{"a quota on Pods", stuckOnQuota},
 		{"a quota on Pods of a CloneSet with claims", stuckOnQuotaWithClaims},
 		{"a quota on claims", stuckOnClaims},
@@ -32,6 +34,12 @@ func TestStuck(t *testing.T) {
 		{"a recreation that is refused", func(c *cluster) {
 			stuckOnDeletion(c, "recreate", v1beta1.ReCreate, setImage(0, "example.test/app:v2"))
 		}},
+		{"a webhook that is down, and claims", stuckOnWebhook},
+		{"a Pod that may be neither changed nor deleted", stuckOnProtected},
+		{"one protected Pod among others", protectedAmongOthers},
+		{"a deletion whose cancellation is refused", stuckCancellation},
+		{"a release that is refused", stuckRelease},
+		{"Pods of the old revision that are refused", stuckOnOldRevision},
 		{"updates in place that are refused", stuckInPlace},
 		{"updates in place that are impossible", stuckOnPolicy},
 	})
@@ -145,20 +153,20 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// refuseDeletion has the API server refuse the deletion of Pods.
-func (c *cluster) refuseDeletion() (stop func()) {
+// deny has the API server refuse operations on Pods of the case's namespace, which must be its own. The rule is CEL.
+func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
 	c.t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-delete"},
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Delete},
+					Operations: []admissionv1.OperationType{operation},
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				}}},
 			},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "kept by policy"}},
+			Validations: []admissionv1.Validation{{Expression: rule, Message: "kept by policy"}},
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
@@ -180,16 +188,22 @@ func (c *cluster) refuseDeletion() (stop func()) {
 	return stop
 }
 
-func stuckOnDeletion(c *cluster, name string, p v1beta1.CloneSetPodUpdatePolicy, change func(*v1beta1.CloneSet)) {
-	c.namespace = env.Namespace(c.t)
-	c.create(c.cloneSet(name, 6, policy(p), rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromString("100%")) })))
-	stop := c.refuseDeletion()
+// untilDenied waits until what is tried as a dry run is refused.
+func (c *cluster) untilDenied(try func(ctx context.Context) error) {
+	c.t.Helper()
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		if err := c.Delete(ctx, &c.pods(name)[0], client.DryRunAll); err == nil {
+		if err := try(ctx); err == nil {
 			return errors.New("the policy is not in force yet")
 		}
 		return nil
 	})
+}
+
+func stuckOnDeletion(c *cluster, name string, p v1beta1.CloneSetPodUpdatePolicy, change func(*v1beta1.CloneSet)) {
+	c.namespace = env.Namespace(c.t)
+	c.create(c.cloneSet(name, 6, policy(p), rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromString("100%")) })))
+	stop := c.deny("delete", admissionv1.Delete, "false")
+	c.untilDenied(func(ctx context.Context) error { return c.Delete(ctx, &c.pods(name)[0], client.DryRunAll) })
 	c.change(name, change)
 	c.fewWrites()
 	stop()
@@ -208,6 +222,12 @@ func stuckInPlace(c *cluster) {
 	c.untilRefused(&c.pods("stuck")[0], "")
 	c.change("stuck", setImage(0, "example.test/app:v2"))
 	c.until("stuck", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "frozen by policy"))
+	c.until("stuck", func(cs *v1beta1.CloneSet) error { // those that were tried are back in service
+		if cs.Status.AvailableReplicas != 6 {
+			return errors.New("not all Pods are available")
+		}
+		return nil
+	})
 	c.fewWrites()
 }
 
@@ -219,4 +239,140 @@ func stuckOnPolicy(c *cluster) {
 	c.change("impossible", setEnv("A", "1"))
 	c.until("impossible", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "ImmutableField", "env"))
 	c.fewWrites()
+}
+
+func stuckOnWebhook(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	hook := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-down"},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "down.example.test", FailurePolicy: ptr.To(admissionv1.Fail), SideEffects: ptr.To(admissionv1.SideEffectClassNone),
+			TimeoutSeconds: ptr.To(int32(1)), AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:      admissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}},
+		}},
+	}
+	if err := c.Create(c.t.Context(), hook); err != nil {
+		c.t.Fatal(err)
+	}
+	stop := func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), hook) }
+	c.t.Cleanup(stop)
+	c.untilDenied(func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "probe"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+		return c.Create(ctx, pod, client.DryRunAll)
+	})
+	c.stuck(c.cloneSet("whdown", 1, c.withClaims(3)), "failed calling webhook")
+	c.fewWrites()
+	stop()
+	c.until("whdown", settled)
+	if n := len(c.claims("whdown")); n != 1 {
+		c.t.Errorf("%d claims, want 1", n)
+	}
+}
+
+// notProtected lets through what concerns a Pod without a label.
+const notProtected = "!('protected' in oldObject.metadata.labels)"
+
+func stuckOnProtected(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	c.deny("delete", admissionv1.Delete, "false")
+	c.deny("freeze", admissionv1.Update, "object.spec.containers.all(c, c.image.endsWith(':v1'))")
+	c.create(c.cloneSet("flap", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
+	pod := c.pods("flap")[0]
+	c.untilDenied(func(ctx context.Context) error { return c.Delete(ctx, pod.DeepCopy(), client.DryRunAll) })
+	c.change("flap", setImage(0, "example.test/app:v2"))
+	c.until("flap", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "kept by policy"))
+	since := c.mark()
+	c.fewWrites()
+	if n := c.writes("flap", since)["patch pods/status"]; n > 2 {
+		c.t.Errorf("the gate was written %d times within 10 s", n)
+	}
+}
+
+func protectedAmongOthers(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	c.deny("delete", admissionv1.Delete, notProtected)
+	c.deny("freeze", admissionv1.Update, notProtected+" || object.spec.containers.all(c, c.image.endsWith(':v1'))")
+	c.create(c.cloneSet("prot", 6, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
+		ru.MaxUnavailable = new(intstr.FromInt32(2))
+		ru.PriorityStrategy = &pub.PriorityStrategy{WeightPriority: []pub.WeightPriorityTerm{{
+			Weight: 100, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"protected": "yes"}},
+		}}}
+	})))
+	pod := c.pods("prot")[0]
+	c.label(pod.Name, "protected", "yes")
+	c.untilDenied(func(ctx context.Context) error { return c.Delete(ctx, pod.DeepCopy(), client.DryRunAll) })
+	c.change("prot", setImage(0, "example.test/app:v2"))
+	c.untilPods("prot", images(map[string]int{"v1": 1, "v2": 5}))
+}
+
+func stuckCancellation(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	c.deny("frozen", admissionv1.Update, notProtected+" || object.metadata.labels == oldObject.metadata.labels")
+	c.create(c.cloneSet("cancel", 2, hooked(onPreDelete, false)))
+	c.change("cancel", setReplicas(1))
+	var dying string
+	c.untilPods("cancel", func(pods []corev1.Pod) error {
+		for i := range pods {
+			if state(apps.LifecyclePreparingDelete)(&pods[i]) == nil {
+				dying = pods[i].Name
+				return nil
+			}
+		}
+		return errors.New("no Pod waits for its hook")
+	})
+	c.label(dying, "protected", "yes")
+	c.untilDenied(func(ctx context.Context) error {
+		return c.Patch(ctx, c.pod(dying), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`)), client.DryRunAll)
+	})
+	c.change("cancel", setReplicas(6))
+	c.untilPods("cancel", count(6))
+}
+
+func stuckRelease(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	c.deny("owners", admissionv1.Update, notProtected+" || (has(object.metadata.ownerReferences) && has(object.metadata.ownerReferences[0].controller))")
+	cs := c.create(c.cloneSet("rel", 1, c.withClaims(4), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
+	pod := c.pods("rel")[0]
+	c.label(pod.Name, "protected", "yes")
+	c.untilDenied(func(ctx context.Context) error {
+		return c.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`)), client.DryRunAll)
+	})
+	c.label(pod.Name, "app", "away")
+	c.until("rel", hasCondition(apps.ConditionFailedScale, corev1.ConditionTrue, "", "kept by policy"))
+	c.label(pod.Name, "app", "rel") // the user takes it back, and it never was released
+	c.until("rel", withoutCondition(apps.ConditionFailedScale))
+	claim := c.claims("rel")[pod.Labels[apps.LabelInstanceID]]
+	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].UID != cs.UID {
+		c.t.Errorf("claim %s, which is to be reused, belongs to %+v", claim.Name, claim.OwnerReferences)
+	}
+}
+
+func stuckOnOldRevision(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	c.create(c.cloneSet("old", 3, policy(v1beta1.ReCreate), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
+		ru.MaxUnavailable, ru.Partition = new(intstr.FromInt32(2)), new(intstr.FromInt32(1))
+	})))
+	c.change("old", setImage(0, "example.test/app:v2"))
+	c.until("old", settled)
+	c.deny("nov1", admissionv1.Create, "object.spec.containers.all(c, !c.image.endsWith('app:v1'))")
+	c.untilDenied(func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "probe"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+		return c.Create(ctx, pod, client.DryRunAll)
+	})
+	for _, pod := range c.pods("old") {
+		if pod.Spec.Containers[0].Image == "example.test/app:v1" {
+			if err := c.Delete(c.t.Context(), &pod); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	c.change("old", setReplicas(6))
+	c.untilPods("old", images(map[string]int{"v2": 5}))
 }

@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -62,6 +63,20 @@ func (u *unborn) remove(owner types.UID, id string) {
 	}
 }
 
+// settle drops the ids of an owner that have a Pod after all: the answer to its creation was lost.
+func (u *unborn) settle(owner types.UID, born func(id string) bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for id := range u.ids[owner] {
+		if born(id) {
+			u.ids[owner].Delete(id)
+		}
+	}
+	if len(u.ids[owner]) == 0 {
+		delete(u.ids, owner)
+	}
+}
+
 func (u *unborn) has(owner types.UID, id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,6 +122,33 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, claim *corev1.Per
 // tendClaims handles claims whose Pod was lost, when they are not to be reused (C-36): a claim whose Pod still exists but
 // is inactive goes to that Pod, which takes it along; a claim that no Pod uses is deleted.
 func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err error) {
+	r.unborn.settle(v.cs.UID, func(id string) bool { _, exists := r.pods.Get(v.cs.Namespace, podName(v.cs, id)); return exists })
+	if acted, err = r.claimsOfReleased(ctx, v); acted || worthTrying(err) {
+		return acted, err
+	}
+	lostErr := err
+	acted, err = r.claimsOfLost(ctx, v)
+	return acted, errors.Join(lostErr, err)
+}
+
+// claimsOfReleased hands over what a Pod uses that was released before its claims could follow it.
+func (r *Reconciler) claimsOfReleased(ctx context.Context, v *view) (acted bool, err error) {
+	var released []*corev1.Pod
+	for _, claim := range v.claims {
+		pod, ok := r.pods.Get(v.cs.Namespace, podName(v.cs, claim.Labels[apps.LabelInstanceID]))
+		if ok && !metav1.IsControlledBy(pod, v.cs) && !slices.Contains(released, pod) {
+			released = append(released, pod)
+		}
+	}
+	if len(released) == 0 {
+		return false, nil
+	}
+	err = r.attempt(ctx, v, tryClaims, func() error { return r.handOverAll(ctx, v, released) })
+	return err == nil, err
+}
+
+// claimsOfLost is tendClaims for the claims of Pods that were lost.
+func (r *Reconciler) claimsOfLost(ctx context.Context, v *view) (acted bool, err error) {
 	if v.cs.Spec.ScaleStrategy.EnablePVCReuse || len(v.claims) == 0 {
 		return false, nil
 	}
@@ -119,11 +161,13 @@ func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err e
 		inactive[pod.Labels[apps.LabelInstanceID]] = pod
 	}
 	err = r.attempt(ctx, v, tryClaims, func() error {
+		var errs []error
 		for _, claim := range v.claims {
 			id := claim.Labels[apps.LabelInstanceID]
 			if id == "" || active[id] || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {
 				continue
 			}
+			var err error
 			switch pod := inactive[id]; {
 			case pod != nil:
 				err = r.handOver(ctx, v, claim, pod)
@@ -132,31 +176,31 @@ func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err e
 			default:
 				err = r.deleteClaim(ctx, v, claim)
 			}
-			acted = true
-			if err != nil {
-				return err
+			acted = acted || err == nil
+			if errs = append(errs, err); len(errs) > podsPerPass {
+				break
 			}
 		}
-		return nil
+		return errors.Join(errs...)
 	})
-	return acted && err == nil, err
+	return acted, err
 }
 
-// handOverAll hands all claims that a Pod uses over to it.
-func (r *Reconciler) handOverAll(ctx context.Context, v *view, pod *corev1.Pod) error {
-	used := claimsUsedBy(pod)
-	for _, claim := range v.claims {
-		if claim.DeletionTimestamp != nil || !slices.Contains(used, claim.Namespace+"/"+claim.Name) {
-			continue
-		}
-		if err := r.handOver(ctx, v, claim, pod); err != nil {
-			return err
-		}
+// handOverAll hands the claims that Pods use over to them.
+func (r *Reconciler) handOverAll(ctx context.Context, v *view, pods []*corev1.Pod) error {
+	var errs []error
+	for _, pod := range pods {
+		used := claimsUsedBy(pod)
+		v.claims = slices.DeleteFunc(v.claims, func(claim *corev1.PersistentVolumeClaim) bool {
+			if claim.DeletionTimestamp != nil || !slices.Contains(used, claim.Namespace+"/"+claim.Name) {
+				return false
+			}
+			err := r.handOver(ctx, v, claim, pod)
+			errs = append(errs, err)
+			return err == nil
+		})
 	}
-	v.claims = slices.DeleteFunc(v.claims, func(claim *corev1.PersistentVolumeClaim) bool {
-		return slices.Contains(used, claim.Namespace+"/"+claim.Name)
-	})
-	return nil
+	return errors.Join(errs...)
 }
 
 // handOver replaces the claim's owner by its Pod.

@@ -229,15 +229,15 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 	err = r.attempt(ctx, v, tryRelease, func() error {
 		objects := make([]metav1.Object, len(decision.Release))
 		for i, pod := range decision.Release {
-			if err := r.handOverAll(ctx, v, pod); err != nil {
-				return err
-			}
 			objects[i] = pod
 		}
 		_, err := claimapply.Release(ctx, r.client, claimapply.Owner{
 			Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
 		}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
-		return err
+		if err != nil {
+			return err
+		}
+		return r.handOverAll(ctx, v, decision.Release) // or else in the next pass
 	})
 	if err != nil {
 		err = fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)

@@ -105,7 +105,7 @@ func (w *story) checkMemory() {
 	if n := r.client.Tracker().Len(); n > doubts {
 		w.Failf("memory", "writes of %d owners are kept that are gone", n-doubts)
 	}
-	if n := max(r.refusals.Len(), r.kept.Len()); n > len(pods) {
+	if n := max(r.refusals.Len(), r.kept.Len()-len(w.setup.owners)); n > len(pods) {
 		w.Failf("memory", "refusals of %d Pods are kept, of which there are %d", n, len(pods))
 	}
 	if n := r.backOff.Len(); n > len(w.setup.owners) {

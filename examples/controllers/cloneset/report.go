@@ -63,6 +63,8 @@ func (r *Reconciler) stop(ctx context.Context, v *view, err error) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	status := *v.cs.Status.DeepCopy()
+	status.ObservedGeneration = v.cs.Generation
+	dropCondition(&status, ConditionInvalid)
 	setFailure(&status, apps.ConditionFailedUpdate, err, metav1.NewTime(v.now))
 	_, err = r.writeStatus(ctx, v.cs, status)
 	return ctrl.Result{RequeueAfter: v.wake.get()}, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,9 +40,16 @@ func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error)
 }
 
 func (r *Reconciler) scalePods(ctx context.Context, v *view) (acted bool, err error) {
-	if acted, err = r.cancelDeletions(ctx, v); acted || err != nil {
-		return acted, err
+	acted, cancelErr := r.cancelDeletions(ctx, v)
+	if acted || worthTrying(cancelErr) {
+		return acted, cancelErr
 	}
+	acted, err = r.resize(ctx, v)
+	return acted, errors.Join(cancelErr, err)
+}
+
+// resize creates what is missing, or else deletes what is too many.
+func (r *Reconciler) resize(ctx context.Context, v *view) (acted bool, err error) {
 	step := v.step(r.planner, r.options.Gates[apps.GatePreparingUpdateAsUpdate])
 	for _, limit := range step.Limits {
 		if limit.Code == rollout.ScaleUpLimited {
@@ -50,7 +58,7 @@ func (r *Reconciler) scalePods(ctx context.Context, v *view) (acted bool, err er
 	}
 	if step.Create == 0 {
 		limited := slices.ContainsFunc(step.Limits, func(l reason.Reason) bool { return l.Code == rollout.ScaleUpLimited })
-		if !limited && r.unborn.forget(v.cs.UID) {
+		if !limited && r.unborn.forget(v.cs.UID) && !v.cs.Spec.ScaleStrategy.EnablePVCReuse {
 			v.wake.in(conflictRetry) // what was kept for Pods that are not wanted any more is lost
 		}
 		return r.delete(ctx, v, step)
@@ -68,27 +76,47 @@ func (r *Reconciler) scalePods(ctx context.Context, v *view) (acted bool, err er
 // controller's memory. The next pass goes on.
 const maxCreations = slowstart.MaxBatch
 
-// create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any.
+// create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any. Pods of
+// one revision that are refused do not keep those of the other from being made.
 func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
-	ids := r.instanceIDs(v, min(step.Create, maxCreations))
-	if len(ids) == 0 {
-		return false, nil // those that are missing wait for their predecessors to be gone
+	ids := r.instanceIDs(v, step.Create)
+	ids = ids[:min(len(ids), maxCreations)]
+	old, updated := ids[:min(step.CreateOld, len(ids))], ids[min(step.CreateOld, len(ids)):]
+	template := &v.cs.Spec.Template
+	if len(old) > 0 {
+		content, err := r.decoder.Content(v.current)
+		if err != nil {
+			return false, fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
+		}
+		template = content.Template
 	}
-	made := 0
-	err = r.attempt(ctx, v, tryCreate, func() (err error) {
-		made, err = r.createPods(ctx, v, step, ids)
+	made, oldErr := r.createAll(ctx, v, tryOld, template, v.current, old)
+	more, err := r.createAll(ctx, v, tryCreate, &v.cs.Spec.Template, v.update, updated)
+	if made+more > 0 {
+		r.events.Event(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, createdText(v, made+more, made))
+	}
+	if err = errors.Join(oldErr, err); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true, nil // everything here is about to go; trying again would only make noise
+	}
+	return made+more > 0, err
+}
+
+// createAll makes a Pod of a revision for each id, unless that was refused a moment ago. None are made without ids: those that
+// are missing wait for their predecessors to be gone.
+func (r *Reconciler) createAll(
+	ctx context.Context, v *view, action string, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, ids []string,
+) (made int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	err = r.attempt(ctx, v, action, func() (err error) {
+		made, err = r.createPods(ctx, v, template, rev, ids)
 		if err != nil {
 			r.events.Event(v.cs, corev1.EventTypeWarning, apps.EventFailedCreate, err.Error())
 		}
 		return err
 	})
-	if made > 0 {
-		r.events.Event(v.cs, corev1.EventTypeNormal, apps.EventSuccessfulCreate, createdText(v, made, min(step.CreateOld, made)))
-	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return true, nil // everything here is about to go; trying again would only make noise
-	}
-	return made > 0, err
+	return made, err
 }
 
 // createdText says how many Pods of which revision were made.
@@ -104,31 +132,21 @@ func createdText(v *view, made, old int) string {
 }
 
 // createPods makes a Pod for each id, with slow start, and returns how many it made.
-func (r *Reconciler) createPods(ctx context.Context, v *view, step rollout.Step, ids []string) (made int, err error) {
-	old, template := v.update, &v.cs.Spec.Template
-	if step.CreateOld > 0 {
-		content, err := r.decoder.Content(v.current)
-		if err != nil {
-			return 0, fmt.Errorf("CloneSet %s/%s: template of the current revision: %w", v.cs.Namespace, v.cs.Name, err)
-		}
-		old, template = v.current, content.Template
-	}
+func (r *Reconciler) createPods(
+	ctx context.Context, v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, ids []string,
+) (made int, err error) {
 	existing := sets.New[string]()
 	for _, claim := range v.claims {
 		existing.Insert(claim.Name)
 	}
 	made, err = slowstart.Run(ctx, len(ids), 1, func(ctx context.Context, i int) error {
-		pod := r.newPod(v, &v.cs.Spec.Template, v.update, ids[i])
-		if i < step.CreateOld {
-			pod = r.newPod(v, template, old, ids[i])
-		}
+		r.unborn.add(v.cs.UID, ids[i])
+		pod := r.newPod(v, template, rev, ids[i])
 		err := r.createClaims(ctx, newClaims(v, ids[i], existing))
 		if err == nil {
 			err = notCreated("Pod", pod.Name, pod.GenerateName+"*", r.client.Create(ctx, pod))
 		}
-		if podapply.IsLasting(err) {
-			r.unborn.add(v.cs.UID, ids[i])
-		} else if err == nil {
+		if err == nil {
 			r.unborn.remove(v.cs.UID, ids[i])
 		}
 		return err

@@ -81,6 +81,9 @@ func (r *Reconciler) ownerEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld, e.ObjectNew
+			if before.GetUID() != after.GetUID() {
+				r.forget(before.GetUID())
+			}
 			return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 				!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
@@ -131,6 +134,7 @@ func (r *Reconciler) forget(owner types.UID) {
 	r.client.Forget(owner)
 	r.facts.Forget(owner)
 	r.backOff.Forget(owner)
+	r.kept.Forget(owner)
 	r.unborn.forget(owner)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -39,21 +40,19 @@ const reasonsInEvent = 5
 // updatePods takes Pods to the revision they should have, within the budget.
 func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err error) {
 	step := v.step(r.planner, false)
-	acted, err = r.settle(ctx, v, step)
-	if acted || err != nil || !v.updates {
-		return acted, err
-	}
-	if step.Update == 0 {
-		return false, nil
+	acted, settleErr := r.settle(ctx, v, step)
+	if acted || worthTrying(settleErr) || !v.updates || step.Update == 0 {
+		return acted, settleErr
 	}
 	target := v.update
 	if step.Update < 0 {
 		target = v.current
 	}
 	chosen := r.chooseUpdates(v, step)
-	return r.each(ctx, v, tryUpdate, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	acted, err = r.each(ctx, v, tryUpdate, chosen, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.updatePod(ctx, v, pod, target)
 	})
+	return acted, errors.Join(settleErr, err)
 }
 
 // settle takes Pods out of PreparingUpdate that are not to be updated any more: after a rollback, or because a partition
@@ -117,18 +116,18 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	plan := r.planner.Plan(v.revisionOf(pod), target)
 	if plan.Possible() {
 		refused := updateOf(pod, podstate.ShortRevision(target.Name))
-		if wait, err := r.refusals.Of(refused, v.now); err != nil && v.policy == v1beta1.InPlaceOnly {
-			v.wake.in(wait)
-			return false, verdict{err}
+		wait, err := r.refusals.Of(refused, v.now)
+		if err == nil {
+			acted, err = r.startInPlace(ctx, v, pod, plan, target)
+			if !errors.Is(err, podapply.Refused) {
+				return acted, err
+			}
+			// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
+			wait = r.refusals.Add(refused, v.now, err)
 		}
-		acted, err = r.startInPlace(ctx, v, pod, plan, target)
-		if !errors.Is(err, podapply.Refused) {
-			return acted, err
-		}
-		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
+		v.wake.in(wait)
 		if v.policy == v1beta1.InPlaceOnly {
-			v.wake.in(r.refusals.Add(refused, v.now, err))
-			return acted, err
+			return acted, verdict{err}
 		}
 		return r.recreate(ctx, v, pod, reason.From(err))
 	}
@@ -177,6 +176,10 @@ func (r *Reconciler) refused(v *view) error {
 // marked as specified for deletion, as OpenKruise does, so that nobody takes the deletion for one to cancel (L-14).
 func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why reason.List) (acted bool, err error) {
 	mark := "true"
+	if wait, err := r.kept.Of(podapply.Attempt{Object: pod.UID, Action: tryDelete}, v.now); err != nil {
+		v.wake.in(wait)
+		return false, verdict{err}
+	}
 	acted, err = r.deletePod(ctx, v, pod, &podpatch.Change{Labels: map[string]*string{apps.LabelSpecifiedDelete: &mark}})
 	if err != nil {
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodReCreate, "failed to recreate Pod %s: %v", pod.Name, err)
@@ -273,7 +276,7 @@ func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, change
 	// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
 	result, err := podapply.Apply(expectationsapply.For(ctx, v.cs.UID, pod.UID), r.client, patches)
 	r.forgetIfGone(pod.UID)
-	if podapply.IsLasting(err) {
+	if podapply.IsLasting(err) && !errors.Is(err, podapply.Replaced) {
 		v.refused.Add(1)
 		err = verdict{err}
 	}
@@ -291,18 +294,18 @@ func (r *Reconciler) each(ctx context.Context, v *view, action string, pods []*c
 	if len(pods) == 0 {
 		return false, nil
 	}
-	if wait, err := r.backOff.Of(attemptOf(v, action), v.now); err != nil {
+	if wait, err := r.memory(action).Of(attemptOf(v, action), v.now); err != nil {
 		v.wake.in(wait)
 		return false, verdict{err}
+	}
+	calls := max(r.options.Calls/int(r.writers.Add(1)), min(r.options.Calls, 2))
+	defer r.writers.Add(-1)
+	if r.memory(action).Recent(v.cs.UID, action) {
+		calls, pods = 1, r.leastRefusedFirst(pods)
 	}
 	if len(pods) > podsPerPass {
 		pods = pods[:podsPerPass]
 		v.wake.in(conflictRetry)
-	}
-	calls := max(r.options.Calls/int(r.writers.Add(1)), min(r.options.Calls, 2))
-	defer r.writers.Add(-1)
-	if r.backOff.Recent(v.cs.UID, action) {
-		calls = 1
 	}
 	before := v.refused.Load()
 	var changed atomic.Bool
@@ -324,9 +327,20 @@ func (r *Reconciler) each(ctx context.Context, v *view, action string, pods []*c
 	}
 	switch {
 	case changed.Load():
-		r.backOff.Succeeded(v.cs.UID, action)
-	case v.refused.Load() > before:
+		r.memory(action).Succeeded(v.cs.UID, action)
+	case err != nil && v.refused.Load() > before:
 		r.backOffFrom(ctx, v, action, err)
 	}
 	return changed.Load(), cmp.Or(err, ctx.Err())
+}
+
+// leastRefusedFirst puts the Pods of which nothing was refused before the others, which could hide them for ever otherwise.
+func (r *Reconciler) leastRefusedFirst(pods []*corev1.Pod) []*corev1.Pod {
+	refused := func(pod *corev1.Pod) bool {
+		return r.kept.Recent(pod.UID, tryDelete) || r.refusals.Recent(pod.UID, tryUpdate)
+	}
+	return slices.Concat(
+		slices.DeleteFunc(slices.Clone(pods), refused),
+		slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !refused(pod) }),
+	)
 }
