@@ -90,20 +90,12 @@ func mutants() []mutant {
 			"step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)\n\tif missing > 0 {", "step.UpdateAtTarget = step.UpdateUnavailable\n\tif missing < 0 {", cloneSet,
 		},
 		{
-			"a Pod that cannot be updated now hides those behind it", "rollout/budget.go",
-			"if b.Admit(available(c)) {\n\t\t\tout = append(out, c)\n\t\t}", "if !b.Admit(available(c)) {\n\t\t\tbreak\n\t\t}\n\t\tout = append(out, c)", cloneSet,
-		},
-		{
 			"Pods are not looked at again when their hook is edited", controllers + "setup.go",
 			"if !ok || !alsoOK || equality", "if !ok || !alsoOK || true || equality", cloneSet,
 		},
 		{
 			"claims that somebody uses are deleted", controllers + "claims.go",
 			"func(pod *corev1.Pod) bool { return pod.UID != except })", "func(pod *corev1.Pod) bool { return pod.UID == \"\" && pod.UID != except })", cloneSet,
-		},
-		{
-			"an instance gets claims of which one is on its way out", controllers + "pods.go",
-			"usable[id] = claim.DeletionTimestamp == nil && (known || !ok)", "usable[id] = claim.DeletionTimestamp == nil || (known && ok)", cloneSet,
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",

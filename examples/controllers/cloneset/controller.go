@@ -106,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !ok {
 		return ctrl.Result{}, nil
 	}
+	defer r.forgetIfReplaced(req, owner.UID)
 	pending, err := r.client.Check(ctx, owner)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("CloneSet %s: comparing the cache with own writes: %w", req, err)
@@ -117,11 +118,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if owner, ok = r.owners.Get(req.Namespace, req.Name); !ok {
 		return ctrl.Result{}, nil
 	}
-	result, err := r.reconcile(expectationsapply.For(ctx, owner.UID), owner.DeepCopy())
-	if now, ok := r.owners.Get(req.Namespace, req.Name); !ok || now.UID != owner.UID {
-		r.forget(owner.UID) // it was deleted meanwhile, and nobody will say so again
+	return r.reconcile(expectationsapply.For(ctx, owner.UID), owner.DeepCopy())
+}
+
+// forgetIfReplaced drops what a pass has left behind about a CloneSet that was deleted while it was under way: nobody will say
+// so again.
+func (r *Reconciler) forgetIfReplaced(req ctrl.Request, owner types.UID) {
+	if now, ok := r.owners.Get(req.Namespace, req.Name); !ok || now.UID != owner {
+		r.forget(owner)
 	}
-	return result, err
 }
 
 // reconcile decides and acts on a view that holds all own writes.
@@ -194,6 +199,7 @@ func (r *Reconciler) takeUnchanged(ctx context.Context, pod *corev1.Pod) (done f
 	if newest, _ := r.pods.Get(pod.Namespace, pod.Name); pending == nil && err == nil && newest == pod {
 		return done, true
 	}
+	r.forgetIfGone(pod.UID)
 	done()
 	return nil, false
 }

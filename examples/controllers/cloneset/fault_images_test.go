@@ -62,6 +62,11 @@ func (w *story) image(container string) string {
 
 func (w *story) goodImage(container string) string {
 	good := goodImages(container)
+	if w.Chance(30) { // names of one image
+		good = slices.DeleteFunc(good, func(image string) bool {
+			return !strings.HasSuffix(image, ":v2") && !strings.HasSuffix(image, otherTag) && !strings.HasSuffix(image, sharedDigest)
+		})
+	}
 	return good[w.Rand().IntN(len(good))]
 }
 

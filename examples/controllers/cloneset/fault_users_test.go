@@ -33,7 +33,9 @@ const (
 
 	otherHoldDelete = "example.test/other-hold-delete" // labels that edited hooks ask for
 	otherHoldUpdate = "example.test/other-hold-update"
-	released        = "nobody" // the label app of Pods that users take away
+	nobodyWarms     = "example.test/warm" // a label of a hook that nobody honours, until it is taken out of the spec
+
+	released = "nobody" // the label app of Pods that users take away
 )
 
 // muteEnv names ingredients of schedules that are left out, separated by commas: those of setup that only some schedules have.
@@ -56,6 +58,7 @@ type setup struct {
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
 	reserved                                   bool // templates with keys that the controller writes
+	coldHook                                   bool // a hook that nobody honours
 }
 
 // has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
@@ -80,7 +83,7 @@ func (w *story) begin() {
 	s.relabel, s.force = w.has("relabel", 20), w.has("force", 20)
 	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
 	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 15)
-	s.reserved = w.has("reserved", 15)
+	s.reserved, s.coldHook = w.has("reserved", 15), w.has("coldHook", 5)
 	w.policies = w.drawPolicies()
 	w.Logf("%+v, policies %+v", w.setup, w.policies)
 	w.publishImages()
@@ -170,10 +173,13 @@ func (w *story) policy() v1beta1.CloneSetPodUpdatePolicy {
 }
 
 func (w *story) lifecycle() *pub.Lifecycle {
-	if !w.setup.deleteHook && !w.setup.updateHook {
+	if !w.setup.deleteHook && !w.setup.updateHook && !w.setup.coldHook {
 		return nil
 	}
 	l := &pub.Lifecycle{}
+	if w.setup.coldHook {
+		l.PreNormal = &pub.LifecycleHook{LabelsHandler: map[string]string{nobodyWarms: "true"}}
+	}
 	if w.setup.deleteHook {
 		l.PreDelete = &pub.LifecycleHook{LabelsHandler: map[string]string{holdDelete: "true"}, MarkPodNotReady: w.setup.markNotReady}
 	}
@@ -318,6 +324,10 @@ func (w *story) deleteOwner(name string) {
 // settle makes the last spec one that can be reached.
 func (w *story) settle() {
 	w.policies = policies{}
+	for range 3 * w.Rand().IntN(2) { // the last edit may find everything at rest
+		w.Nodes.Settle()
+		w.CatchUp()
+	}
 	for _, name := range w.setup.owners {
 		if w.cloneSet(name) == nil {
 			w.createOwner(name)
@@ -328,6 +338,9 @@ func (w *story) settle() {
 		ru.Paused = false
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 		w.mendImages(cs)
+		if w.setup.coldHook && cs.Spec.Lifecycle != nil {
+			cs.Spec.Lifecycle.PreNormal = nil
+		}
 		if ru.PodUpdatePolicy == v1beta1.InPlaceOnly {
 			ru.PodUpdatePolicy = v1beta1.InPlaceIfPossible
 		}

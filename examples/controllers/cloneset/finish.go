@@ -48,6 +48,7 @@ func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	defer done()
+	defer f.forgetIfGone(pod.UID)
 	// A notification may come before the cache shows what was written last; deciding on that would only earn a conflict.
 	if pending, err := f.client.Check(ctx, pod); pending != nil || err != nil {
 		return ctrl.Result{RequeueAfter: busyRetry}, err
@@ -92,7 +93,6 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
 	}
 	_, err = podapply.Apply(expectationsapply.For(ctx, pod.UID), f.client, patches)
-	f.forgetIfGone(pod.UID)
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
