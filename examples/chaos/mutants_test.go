@@ -78,12 +78,8 @@ func mutants() []mutant {
 			"firstBackOff, lastBackOff = 2 * time.Second, time.Minute", "firstBackOff, lastBackOff = 200 * time.Millisecond, 200 * time.Millisecond", cloneSet,
 		},
 		{
-			"two names of one image are taken for one", "inplaceupdate/images.go",
-			"if is := instanceOf(known, status); is != nil {\n\t\treturn is.Image == asked", "if is := instanceOf(known, status); is != nil && is.Image == \"\" {\n\t\treturn is.Image == asked", cloneSet,
-		},
-		{
-			"an image that was overtaken is taken for the wanted one", "inplaceupdate/images.go",
-			"return superseded != asked && (digest", "return superseded == \"\" && (digest", cloneSet,
+			"a new name of the image that runs is waited for without end", "inplaceupdate/images.go",
+			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet,
 		},
 		{
 			"missing Pods hold up the update that would repair those that exist", "rollout/rollout.go",

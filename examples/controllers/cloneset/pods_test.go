@@ -1,0 +1,107 @@
+package cloneset
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
+// survived are for a Pod of their own id, and for nobody if one of them is on its way out.
+func TestInstanceIDs(t *testing.T) {
+	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
+	cs.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, 2)
+	now := metav1.Now()
+	meta := func(name, id string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{apps.LabelInstanceID: id},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(cs)},
+		}
+	}
+	pod := func(id string, change func(*corev1.Pod)) client.Object {
+		p := &corev1.Pod{ObjectMeta: meta("web-"+id, id)}
+		change(p)
+		return p
+	}
+	running := func(*corev1.Pod) {}
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
+	evicted := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	released := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	claims := func(id string, dying int) (out []client.Object) {
+		for i, name := range []string{"data", "logs"} {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(name+"-web-"+id, id)}
+			if i < dying {
+				claim.DeletionTimestamp = &now
+			}
+			out = append(out, claim)
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name   string
+		reuse  bool
+		unborn []string
+		have   []client.Object
+		n      int
+		want   []string
+	}{
+		{"C-7 new ones", false, nil, nil, 2, []string{"new0", "new1"}},
+		{"C-36 claims that lost their Pod", true, nil, claims("a", 0), 2, []string{"a", "new0"}},
+		{"C-36 without reuse", false, nil, claims("a", 0), 1, []string{"new0"}},
+		{"claims that wait for a Pod that could not be created", false, []string{"a"}, claims("a", 0), 1, []string{"a"}},
+		{"one of the claims is on its way out", true, nil, claims("a", 1), 1, []string{"new0"}},
+		{"the Pod is on its way out", true, nil, append(claims("a", 0), pod("a", leaving)), 2, []string{"new0"}},
+		{"the Pod is on its way out, and another one is wanted", true, nil, slices.Concat(claims("a", 0), claims("b", 0), []client.Object{pod("a", leaving)}), 1, []string{"b"}},
+		{"the Pod is on its way out with its claims", true, nil, append(claims("a", 2), pod("a", leaving)), 1, []string{"new0"}},
+		{"the Pod is on its way out, without reuse", false, nil, append(claims("a", 0), pod("a", leaving)), 1, []string{"new0"}},
+		{"the Pod runs", true, nil, append(claims("a", 0), pod("a", running)), 1, []string{"new0"}},
+		{"the Pod was evicted and keeps its name", true, nil, append(claims("a", 0), pod("a", evicted)), 1, []string{"new0"}},
+		{"C-4 the Pod was released and keeps its name", true, nil, append(claims("a", 0), pod("a", released)), 1, []string{"new0"}},
+		{"a released Pod has the name of a new id", false, nil, []client.Object{pod("new0", released)}, 1, []string{"new1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			next := 0
+			stores := filled(t, tc.have...)
+			r, err := newReconciler(t.Context(), loans{informers: stores}, unused{}, Options{NewID: func() string {
+				next++
+				return fmt.Sprint("new", next-1)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, informer := range stores.byType {
+				go informer.Run(t.Context().Done())
+				if !toolscache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+					t.Fatal("an informer does not sync")
+				}
+			}
+			owner := cs.DeepCopy()
+			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
+			v := &view{cs: owner, claims: r.claims.Of("cs")}
+			for _, p := range r.pods.Of("cs") {
+				if f := factsOf(labels.Everything())(p); f.active {
+					v.members = append(v.members, member{pod: p, facts: f})
+				} else {
+					v.inactive = append(v.inactive, p)
+				}
+			}
+			for _, id := range tc.unborn {
+				r.unborn.add("cs", id)
+			}
+			if diff := cmp.Diff(tc.want, r.instanceIDs(v, tc.n)); diff != "" {
+				t.Errorf("ids (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
