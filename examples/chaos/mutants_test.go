@@ -110,18 +110,6 @@ func mutants() []mutant {
 			"templates change the controller's own labels", "inplaceupdate/reserved.go",
 			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet,
 		},
-		{
-			"writes of Pods that are gone are remembered", controllers + "controller.go",
-			"if _, ok := r.pods.ByUID(pod); !ok {", "if _, ok := r.pods.ByUID(pod); !ok && pod == \"\" {", cloneSet,
-		},
-		{
-			"an update starts from where the Pod was before", controllers + "controller.go",
-			"pending == nil && err == nil && newest == pod {", "pending == nil && err == nil && newest != nil {", cloneSet,
-		},
-		{
-			"stand-ins of Pods that are leaving are updated", "rollout/rollout.go",
-			"exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))", "exchange(diffs(s, c.Old.staying(), c.New.staying()))", cloneSet,
-		},
 		{"own writes are not awaited", "examples/embed/main.go", "if err != nil || pending != nil {", "if err != nil {", embed},
 		{
 			"Pods that do not serve use the budget of those that do", "examples/embed/main.go",
