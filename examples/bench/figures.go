@@ -45,7 +45,7 @@ type figure struct {
 	CPUSeconds    float64 `json:"cpuSeconds"`
 	PeakMebibytes float64 `json:"peakMebibytes"`
 	// Writes, Conflicts and Reads are the manager's requests for Pods and their subresources, for each Pod. Conflicts were
-	// refused with 409 and are no writes.
+	// refused with 409 and are no writes. Dry runs count as reads.
 	Writes    float64 `json:"writesPerPod"`
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`
@@ -75,12 +75,24 @@ type tallied struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Code is set for requests that failed: 409 for a conflict.
-	Code   int     `json:"code,omitempty"`
+	Code int `json:"code,omitempty"`
+	// DryRun is set for requests that ask for a dry run. They cost what a write does, but change nothing.
+	DryRun bool    `json:"dryRun,omitempty"`
 	Count  int     `json:"count"`
 	PerPod float64 `json:"perPod"`
 }
 
-func (t tallied) write() bool { return audit.Request{Verb: t.Verb}.IsWrite() }
+func (t tallied) write() bool { return t.request().IsWrite() }
+
+func (t tallied) request() audit.Request {
+	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code, DryRun: t.DryRun}
+}
+
+// kind is the request without how often it was sent.
+func (t tallied) kind() tallied {
+	t.Count, t.PerPod = 0, 0
+	return t
+}
 
 // counted reports whether a request belongs to the figures.
 func counted(r audit.Request) bool {
@@ -94,7 +106,7 @@ func tallyRequests(requests []audit.Request, pods int) []tallied {
 		if !counted(r) {
 			continue
 		}
-		key := tallied{Verb: r.Verb, Resource: r.Resource}
+		key := tallied{Verb: r.Verb, Resource: r.Resource, DryRun: r.DryRun}
 		if r.Code >= 300 {
 			key.Code = r.Code
 		}
@@ -114,12 +126,12 @@ func compareKinds(a, b tallied) int {
 	if a.write() != b.write() {
 		return map[bool]int{true: -1, false: 1}[a.write()]
 	}
-	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Code, b.Code))
+	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.String(), b.String()))
 }
 
 // String renders the kind of request: "patch pods/status (409)".
 func (t tallied) String() string {
-	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code}.String()
+	return t.request().String()
 }
 
 // setRequests fills in what the manager asked for.

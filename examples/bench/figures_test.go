@@ -24,6 +24,7 @@ func requestsOfARollout() []audit.Request {
 		repeat(20, audit.Request{Verb: "patch", Resource: "pods/status", Code: 200}),
 		repeat(10, audit.Request{Verb: "patch", Resource: "pods", Code: 200}),
 		repeat(1, audit.Request{Verb: "patch", Resource: "pods", Code: 409}),
+		repeat(4, audit.Request{Verb: "patch", Resource: "pods/resize", Code: 200, DryRun: true}),
 		repeat(5, audit.Request{Verb: "get", Resource: "pods", Code: 404}),
 		repeat(2, audit.Request{Verb: "patch", Resource: "clonesets/status", Code: 200}),
 		repeat(1, audit.Request{Verb: "list", Resource: "podtemplates", Code: 200}),
@@ -41,13 +42,14 @@ func TestRequestsArePerPod(t *testing.T) {
 	f := figure{Phase: "in-place", Pods: 10}
 	f.setRequests(requestsOfARollout())
 	want := figure{
-		Phase: "in-place", Pods: 10, Writes: 3, Conflicts: 0.1, Reads: 0.5,
+		Phase: "in-place", Pods: 10, Writes: 3, Conflicts: 0.1, Reads: 0.9,
 		Requests: []tallied{
 			{Verb: "patch", Resource: "clonesets/status", Count: 2, PerPod: 0.2},
 			{Verb: "patch", Resource: "pods", Count: 10, PerPod: 1},
 			{Verb: "patch", Resource: "pods", Code: 409, Count: 1, PerPod: 0.1},
 			{Verb: "patch", Resource: "pods/status", Count: 20, PerPod: 2},
 			{Verb: "get", Resource: "pods", Code: 404, Count: 5, PerPod: 0.5},
+			{Verb: "patch", Resource: "pods/resize", DryRun: true, Count: 4, PerPod: 0.4},
 			{Verb: "list", Resource: "podtemplates", Count: 1, PerPod: 0.1},
 		},
 	}
@@ -72,6 +74,7 @@ func TestRequestTable(t *testing.T) {
 		{"patch pods (409)", "0.1", "-"},
 		{"patch pods/status", "2", "-"},
 		{"get pods (404)", "0.5", "-"},
+		{"patch pods/resize (dry run)", "0.4", "-"},
 		{"list podtemplates", "0.1", "-"},
 	}
 	if diff := cmp.Diff(want, append([][]string{header}, rows...)); diff != "" {

@@ -50,9 +50,8 @@ func requestTable(phases []figure) (header []string, rows [][]string) {
 	for _, f := range phases {
 		header = append(header, f.Phase)
 		for _, t := range f.Requests {
-			kind := tallied{Verb: t.Verb, Resource: t.Resource, Code: t.Code}
-			if !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
+			if !slices.Contains(kinds, t.kind()) {
+				kinds = append(kinds, t.kind())
 			}
 		}
 	}
@@ -62,7 +61,7 @@ func requestTable(phases []figure) (header []string, rows [][]string) {
 		for _, f := range phases {
 			cell := "-"
 			for _, t := range f.Requests {
-				if t.Verb == kind.Verb && t.Resource == kind.Resource && t.Code == kind.Code {
+				if t.kind() == kind {
 					cell = fmt.Sprintf("%.3g", t.PerPod)
 				}
 			}

@@ -54,6 +54,9 @@ func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Res
 	if errors.Is(out.updateErr, podapply.Refused) {
 		v.wake.in(refusalRetry) // whoever lifts the refusal does not wake the controller
 	}
+	if r.client.InDoubt(v.cs.UID) {
+		v.wake.in(conflictRetry) // a name that was taken holds the pass up without an error
+	}
 	return ctrl.Result{RequeueAfter: v.wake.get()}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 )
@@ -25,19 +26,26 @@ type Request struct {
 	UserAgent string
 	// Code is the HTTP status of the answer.
 	Code int
+	// DryRun is set where the query asks for a dry run, which changes nothing.
+	DryRun bool
 }
 
 // IsWrite reports whether the request could have changed something.
 func (r Request) IsWrite() bool {
-	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch" && !r.DryRun
 }
 
-// String renders verb, resource and, for a request that failed, the code: "patch pods/status (409)".
+// String renders verb, resource, whether it was a dry run and, for a request that failed, the code: "patch pods/status (409)",
+// "patch pods/resize (dry run)".
 func (r Request) String() string {
-	if r.Code >= 300 {
-		return fmt.Sprintf("%s %s (%d)", r.Verb, r.Resource, r.Code)
+	out := r.Verb + " " + r.Resource
+	if r.DryRun {
+		out += " (dry run)"
 	}
-	return r.Verb + " " + r.Resource
+	if r.Code >= 300 {
+		out += fmt.Sprintf(" (%d)", r.Code)
+	}
+	return out
 }
 
 // Read returns the requests in the log from an offset on whose user agents begin with agent, and the offset to go on from.
@@ -68,6 +76,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 		offset += int64(len(line))
 		var e struct {
 			Verb, UserAgent string
+			RequestURI      string
 			User            struct{ Username string }
 			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
 			ResponseStatus  struct{ Code int }
@@ -78,6 +87,7 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 		request := Request{
 			Verb: e.Verb, Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 			User: e.User.Username, UserAgent: e.UserAgent, Code: e.ResponseStatus.Code,
+			DryRun: isDryRun(e.RequestURI),
 		}
 		if e.ObjectRef.Subresource != "" {
 			request.Resource += "/" + e.ObjectRef.Subresource
@@ -86,4 +96,10 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 			requests = append(requests, request)
 		}
 	}
+}
+
+// isDryRun reports whether the query of a request asks for a dry run.
+func isDryRun(uri string) bool {
+	parsed, err := url.ParseRequestURI(uri)
+	return err == nil && parsed.Query().Has("dryRun")
 }

@@ -56,3 +56,29 @@ func TestRead(t *testing.T) {
 		t.Error("a line that is no JSON is read without an error")
 	}
 }
+
+func TestDryRun(t *testing.T) {
+	const uri = "/api/v1/namespaces/n/pods/p/resize?fieldManager=me"
+	line := func(uri string) string {
+		return `{"verb":"patch","requestURI":"` + uri + `","objectRef":{"resource":"pods","subresource":"resize"},"responseStatus":{"code":422}}` + "\n"
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(line(uri)+line(uri+"&dryRun=All")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	requests, _, err := audit.Read(path, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var writes []bool
+	for _, r := range requests {
+		got, writes = append(got, r.String()), append(writes, r.IsWrite())
+	}
+	if diff := cmp.Diff([]string{"patch pods/resize (422)", "patch pods/resize (dry run) (422)"}, got); diff != "" {
+		t.Errorf("rendered (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]bool{true, false}, writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
