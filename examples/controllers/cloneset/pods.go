@@ -110,9 +110,11 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	for i := range v.members {
 		taken.Insert(v.members[i].pod.Labels[apps.LabelInstanceID])
 	}
+	leaving := sets.New[string]()
 	for _, pod := range v.inactive {
-		taken.Insert(pod.Labels[apps.LabelInstanceID])
+		leaving.Insert(pod.Labels[apps.LabelInstanceID])
 	}
+	taken = taken.Union(leaving)
 	var ids []string
 	awaited := 0
 	for _, id := range r.survivingIDs(v) {
@@ -120,6 +122,8 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 		switch {
 		case !exists && !taken.Has(id):
 			ids = append(ids, id)
+		case !exists && leaving.Has(id):
+			awaited++ // it has gone since the pass began, and its event is about to wake the next
 		case exists && pod.DeletionTimestamp != nil && metav1.IsControlledBy(pod, v.cs):
 			awaited++
 		}

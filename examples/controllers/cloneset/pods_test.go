@@ -38,6 +38,8 @@ func TestInstanceIDs(t *testing.T) {
 	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &now }
 	evicted := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	released := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	// The pass has seen it on its way out; the cache has already lost it.
+	gone := func(p *corev1.Pod) { p.DeletionTimestamp, p.Annotations = &now, map[string]string{"gone": ""} }
 	claims := func(id string, dying int) (out []client.Object) {
 		for i, name := range []string{"data", "logs"} {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(name+"-web-"+id, id)}
@@ -63,6 +65,7 @@ func TestInstanceIDs(t *testing.T) {
 		{"one of the claims is on its way out", true, nil, claims("a", 1), 1, []string{"new0"}},
 		{"the Pod is on its way out", true, nil, append(claims("a", 0), pod("a", leaving)), 2, []string{"new0"}},
 		{"the Pod is on its way out, and another one is wanted", true, nil, slices.Concat(claims("a", 0), claims("b", 0), []client.Object{pod("a", leaving)}), 1, []string{"b"}},
+		{"the Pod has gone since the pass began", true, nil, append(claims("a", 0), pod("a", gone)), 2, []string{"new0"}},
 		{"the Pod is on its way out with its claims", true, nil, append(claims("a", 2), pod("a", leaving)), 1, []string{"new0"}},
 		{"the Pod is on its way out, without reuse", false, nil, append(claims("a", 0), pod("a", leaving)), 1, []string{"new0"}},
 		{"the Pod runs", true, nil, append(claims("a", 0), pod("a", running)), 1, []string{"new0"}},
@@ -72,7 +75,15 @@ func TestInstanceIDs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			next := 0
-			stores := filled(t, tc.have...)
+			var lost []*corev1.Pod
+			have := slices.DeleteFunc(slices.Clone(tc.have), func(o client.Object) bool {
+				_, isGone := o.GetAnnotations()["gone"]
+				if isGone {
+					lost = append(lost, o.(*corev1.Pod))
+				}
+				return isGone
+			})
+			stores := filled(t, have...)
 			r, err := newReconciler(t.Context(), loans{informers: stores}, unused{}, Options{NewID: func() string {
 				next++
 				return fmt.Sprint("new", next-1)
@@ -88,7 +99,7 @@ func TestInstanceIDs(t *testing.T) {
 			}
 			owner := cs.DeepCopy()
 			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
-			v := &view{cs: owner, claims: r.claims.Of("cs")}
+			v := &view{cs: owner, claims: r.claims.Of("cs"), inactive: lost}
 			for _, p := range r.pods.Of("cs") {
 				if f := factsOf(labels.Everything())(p); f.active {
 					v.members = append(v.members, member{pod: p, facts: f})
