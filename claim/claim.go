@@ -2,7 +2,7 @@
 //
 // An owner controls the objects that name it as their controller. It lets go of those that its selector no longer matches,
 // and may take orphans that it does match. [Split] sorts objects into these groups; package claim/apply writes the owner
-// references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only release (C-4, S-1).
+// references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only release.
 //
 // Everything here is pure, safe for concurrent use, and leaves the objects alone.
 package claim

@@ -42,7 +42,7 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Tim
 	return waiting, fresh, wait
 }
 
-// unresized says which containers do not have their requests and limits yet (U-23.2). A native sidecar counts where its
+// unresized says which containers do not have their requests and limits yet. A native sidecar counts where its
 // node reports what it has.
 func (c *Config) unresized(pod *corev1.Pod) reason.List {
 	var waiting reason.List

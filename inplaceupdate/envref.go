@@ -8,7 +8,7 @@ import (
 )
 
 // planRefMetadata moves changed keys that a container reads through env from the plan's plain metadata to RefMetadata.
-// Removed keys stay: nobody could read their new value (U-7).
+// Removed keys stay: nobody could read their new value.
 func (c *Config) planRefMetadata(p *Plan, containers []corev1.Container) {
 	moved := func(m map[string]*string, key string) (string, bool) {
 		if value := m[key]; value != nil {

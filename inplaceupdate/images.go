@@ -18,7 +18,7 @@ import (
 // maxKnownImages bounds how many images of a container are remembered: what it runs, and what it may be rolled back to.
 const maxKnownImages = 3
 
-// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not (U-23.4).
+// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not.
 func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	if spec == nil || status == nil {

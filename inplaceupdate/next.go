@@ -19,16 +19,16 @@ type Step struct {
 	// label is that of the new revision from the first write on, while its containers may be the old ones.
 	Complete bool
 	// Change is what to write now; it may be empty. A change that opens the gate demands the exact Pod it was decided on
-	// and must not be retried on another one (U-11).
+	// and must not be retried on another one.
 	Change podpatch.Change
 	// Waiting says what the update waits for, in the order it was found.
 	Waiting reason.List
-	// RequeueAfter, when positive, is when to look again; nothing else will wake the caller (U-14).
+	// RequeueAfter, when positive, is when to look again; nothing else will wake the caller.
 	RequeueAfter time.Duration
 }
 
 // Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never
-// updated is complete, and its gate, which has no condition yet, is opened the same way (U-24, U-26), once its node has
+// updated is complete, and its gate, which has no condition yet, is opened the same way, once its node has
 // reported its containers: nobody misses the gate before, and the write would collide with those of scheduler and kubelet.
 // The error is a reason.Reason with code UnreadableState; such a Pod is to be left alone.
 func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
@@ -138,7 +138,7 @@ func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) 
 	if left := ends.Sub(now.Time); left > 0 {
 		return Step{
 			Waiting: reason.List{{Code: GracePeriodRunning, Object: podObject(pod), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
-			// Whole seconds, rounded up (U-14).
+			// Whole seconds, rounded up.
 			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
 		}, nil
 	}

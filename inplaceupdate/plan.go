@@ -29,7 +29,7 @@ type Plan struct {
 	// Resources by container or native sidecar: only the cpu and memory values that change.
 	Resources map[string]corev1.ResourceRequirements
 	// RefMetadata holds the labels and annotations that a container reads through env and that are delivered together with
-	// that container (U-7).
+	// that container.
 	RefMetadata map[string]RefMetadata
 	// ResizeRestarts is set when a resource changes whose resize policy restarts the container.
 	ResizeRestarts bool
@@ -51,7 +51,7 @@ func (p *Plan) Immediate() bool {
 }
 
 // TrafficOff reports whether the Pod has to be taken out of service first: always when a container is restarted, which a
-// resize does only where its policy says so (U-10), and never for metadata alone.
+// resize does only where its policy says so, and never for metadata alone.
 func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }

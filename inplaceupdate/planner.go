@@ -34,13 +34,13 @@ type planned struct {
 }
 
 // NewPlanner returns a Planner. extra, unless nil, adds reasons against an update that the templates do not show, for
-// example claim templates that a revision's annotation stands for (U-6); it must depend on the two revisions alone, of which it may read all.
+// example claim templates that a revision's annotation stands for; it must depend on the two revisions alone, of which it may read all.
 func NewPlanner(config Config, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
 	return &Planner{config: config, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
-// Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks
-// (U-1). The plan is shared: read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
+// Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks.
+// The plan is shared: read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
 func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 	if from == nil {
 		return &Plan{Blocking: reason.List{{

@@ -15,15 +15,15 @@ const (
 	ResizeDisabled reason.Code = "ResizeDisabled"
 	// ResourceNotResizable means that a resource other than cpu and memory changed.
 	ResourceNotResizable reason.Code = "ResourceNotResizable"
-	// ResourceSetChanged means that a request or limit was added or removed; a resize only replaces existing ones (U-5).
+	// ResourceSetChanged means that a request or limit was added or removed; a resize only replaces existing ones.
 	ResourceSetChanged reason.Code = "ResourceSetChanged"
 	// QOSClassWouldChange means that the new requests and limits would give the Pod another QoS class (KEP-1287).
 	QOSClassWouldChange reason.Code = "QOSClassWouldChange"
-	// RevisionMissing means that the Pod's own revision is unknown, for example because history was truncated (U-1).
+	// RevisionMissing means that the Pod's own revision is unknown, for example because history was truncated.
 	RevisionMissing reason.Code = "RevisionMissing"
 	// ReservedKey means that a template has a label or annotation that the operator itself writes on Pods. It has no effect.
 	ReservedKey reason.Code = "ReservedKey"
-	// OutsideTemplate means that the revisions differ in something beside the Pod template (U-4).
+	// OutsideTemplate means that the revisions differ in something beside the Pod template.
 	OutsideTemplate reason.Code = "OutsideTemplate"
 )
 
@@ -42,7 +42,7 @@ const (
 	// BatchNotReady means that containers of a lower launch priority wait for those of a higher one to become ready.
 	BatchNotReady reason.Code = "BatchNotReady"
 	// UnreadableState means that a state or grace annotation is not what this package wrote. The Pod is left alone until
-	// the annotation is mended or removed (U-27).
+	// the annotation is mended or removed.
 	UnreadableState reason.Code = "UnreadableState"
 	// UpdateBlocked means that Start was asked to carry out a plan that is not possible. It wraps the plan's reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"

@@ -98,7 +98,7 @@ func text(q interface{ String() string }, ok bool) string {
 	return q.String()
 }
 
-// resizeRestarts reports whether a changed resource has a policy that restarts the container (U-10).
+// resizeRestarts reports whether a changed resource has a policy that restarts the container.
 func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirements) bool {
 	for _, policy := range container.ResizePolicy {
 		if policy.RestartPolicy != corev1.RestartContainer {

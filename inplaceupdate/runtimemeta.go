@@ -39,7 +39,7 @@ func (c *Config) runtimeMeta(pod *corev1.Pod) (meta *runtimeMeta, ok bool) {
 	return meta, json.Unmarshal([]byte(raw), meta) == nil
 }
 
-// envUnreported says which containers are not known to run with today's labels and annotations (U-23.1).
+// envUnreported says which containers are not known to run with today's labels and annotations.
 func (c *Config) envUnreported(pod *corev1.Pod) reason.List {
 	meta, ok := c.runtimeMeta(pod)
 	if !ok {
@@ -62,7 +62,7 @@ func (c *Config) envUnreported(pod *corev1.Pod) reason.List {
 	return waiting
 }
 
-// plainHashesMatch reports whether the agent confirms that every container runs exactly today's spec (U-23.3).
+// plainHashesMatch reports whether the agent confirms that every container runs exactly today's spec.
 func (c *Config) plainHashesMatch(pod *corev1.Pod) bool {
 	meta, ok := c.runtimeMeta(pod)
 	if !ok {

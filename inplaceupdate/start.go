@@ -21,15 +21,15 @@ const ReasonStart = "StartInPlaceUpdate"
 
 // Target says which revision a Pod is taken to, and how.
 type Target struct {
-	// Revision is written to the state annotation. The caller changes its revision label in the same patch (U-9).
+	// Revision is written to the state annotation. The caller changes its revision label in the same patch.
 	Revision string
-	// GraceSeconds, when positive, keeps the Pod out of service that long before its spec changes (U-14).
+	// GraceSeconds, when positive, keeps the Pod out of service that long before its spec changes.
 	GraceSeconds int32
 }
 
 // Start returns the change that begins an update: the readiness gate closed where the plan needs that, and either the
 // first batch or, with a grace period, the annotation that holds it. Merge it with the caller's own labels and send it.
-// The gate's condition is written whatever the Pod in the cache shows (U-11). An earlier update that has not completed is
+// The gate's condition is written whatever the Pod in the cache shows. An earlier update that has not completed is
 // superseded: what it still had to deliver goes with this one, where the plan does not say otherwise, because the plan
 // starts from the revision that the Pod's label says; and its images do not count as done.
 //
@@ -336,7 +336,7 @@ func (w *work) containers() []string {
 	return (&Plan{Images: w.images, RefMetadata: w.refs, Resources: w.resources}).containers()
 }
 
-// batch moves the first batch of the work into the change and the rest into the state (U-18).
+// batch moves the first batch of the work into the change and the rest into the state.
 func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, change *podpatch.Change) {
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
 	state.PreCheckBeforeNext, state.BatchResources = nil, nil
@@ -417,7 +417,7 @@ func (w *work) postpone(state *State, name string) {
 }
 
 // firstBatch returns, sorted, the containers without a launch priority and those of the highest one, and whoever reads a
-// metadata key that goes out with them (U-18, U-19).
+// metadata key that goes out with them.
 func (c *Config) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMetadata) []string {
 	priorities := make(map[string]int, len(all))
 	highest, found := 0, false

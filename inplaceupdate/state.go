@@ -30,13 +30,13 @@ type State struct {
 // Progress is the part of a State that completion depends on. It is decoded alone where nothing is written, because a
 // Pod's state is looked at with every event of the Pod.
 type Progress struct {
-	// LastContainerStatuses holds what each container ran when its image was changed; null until one was (U-13).
+	// LastContainerStatuses holds what each container ran when its image was changed; null until one was.
 	LastContainerStatuses map[string]ContainerRecord `json:"lastContainerStatuses"`
 	// UpdateEnvFromMetadata, UpdateResources and UpdateImages say what the update touches and completion must check.
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`
 	UpdateResources       bool `json:"updateResources,omitempty"`
 	UpdateImages          bool `json:"updateImages,omitempty"`
-	// NextContainerImages, NextContainerRefMetadata and NextContainerResources wait for a later batch (U-18).
+	// NextContainerImages, NextContainerRefMetadata and NextContainerResources wait for a later batch.
 	NextContainerImages      map[string]string                      `json:"nextContainerImages,omitempty"`
 	NextContainerRefMetadata map[string]RefMetadata                 `json:"nextContainerRefMetadata,omitempty"`
 	NextContainerResources   map[string]corev1.ResourceRequirements `json:"nextContainerResources,omitempty"`
@@ -245,7 +245,7 @@ func (c *Config) grace(pod *corev1.Pod) (*Grace, error) {
 	return grace, nil
 }
 
-// InGracePeriod reports whether the Pod carries a change whose grace period runs (U-16).
+// InGracePeriod reports whether the Pod carries a change whose grace period runs.
 func (c *Config) InGracePeriod(pod *corev1.Pod) bool {
 	_, _, ok := annotation(pod, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
 	return ok

@@ -24,7 +24,7 @@ const (
 )
 
 // Change returns what to write for a transition: the label and timestamp of a state that changes, and the labels and
-// finalizers of a hook that is put back. It is empty when nothing changes (L-12).
+// finalizers of a hook that is put back. It is empty when nothing changes.
 func (m Machine) Change(pod *corev1.Pod, t Transition, now metav1.Time) podpatch.Change {
 	change := podpatch.Change{UID: pod.UID}
 	if t.From != t.To {

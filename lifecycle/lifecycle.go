@@ -26,15 +26,15 @@
 //
 // The states and their names are the same, and so is where a Pod ends up. Ways that led nowhere have an exit:
 //
-//   - A Pod in Updated that needs a newer revision while no update hook is configured is updated directly (L-5).
-//   - A Pod in PreparingDelete that should be updated instead returns to PreparingNormal, or where L-14 forbids that, its
-//     deletion goes on (L-9). Neither is an error that stalls its owner.
-//   - A Pod in PreparingUpdate whose update is no longer wanted returns as after a rollback (L-6), also when it is the
+//   - A Pod in Updated that needs a newer revision while no update hook is configured is updated directly.
+//   - A Pod in PreparingDelete that should be updated instead returns to PreparingNormal, or where that is not allowed, its
+//     deletion goes on. Neither is an error that stalls its owner.
+//   - A Pod in PreparingUpdate whose update is no longer wanted returns as after a rollback, also when it is the
 //     partition that was raised.
-//   - The readiness writer of the update hook is released on entering Normal as well (L-11).
+//   - The readiness writer of the update hook is released on entering Normal as well.
 //   - A state nobody knows is treated as PreparingNormal.
 //
-// Without an update hook, a finished update goes from Updating to Normal in one write instead of through Updated (L-4).
+// Without an update hook, a finished update goes from Updating to Normal in one write instead of through Updated.
 //
 // Everything here is pure and safe for concurrent use; Pods are never modified.
 package lifecycle
@@ -67,7 +67,7 @@ const (
 	PreparingDelete State = "PreparingDelete"
 )
 
-// Available reports whether a Pod in this state may count as available (L-10). Pods without a state may.
+// Available reports whether a Pod in this state may count as available. Pods without a state may.
 func (s State) Available() bool { return s == "" || s == Normal }
 
 // Keys names the label and the annotation of the state. Both are required.
@@ -84,7 +84,7 @@ type Hook struct {
 	Labels map[string]string
 	// Finalizers hold the Pod while it has them.
 	Finalizers []string
-	// MarkNotReady takes the Pod's readiness away while it waits for the hook. It has no effect on PreNormal (L-11).
+	// MarkNotReady takes the Pod's readiness away while it waits for the hook. It has no effect on PreNormal.
 	MarkNotReady bool
 	// BeforeOnly says that the hook is asked before an update and nobody restores it afterwards: the machine puts its labels
 	// and finalizers back when the Pod returns to Normal, which is at once. It has an effect on InPlaceUpdate alone.
@@ -106,7 +106,7 @@ const (
 	PreNormal     Kind = "preNormal"
 )
 
-// Hooked reports whether the Pod has at least one of the hook's labels, with its value, or finalizers (L-1). A nil or empty
+// Hooked reports whether the Pod has at least one of the hook's labels, with its value, or finalizers. A nil or empty
 // hook holds nothing.
 func Hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
@@ -125,7 +125,7 @@ func Hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	return false
 }
 
-// AllHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers (L-1). A nil hook is
+// AllHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. A nil hook is
 // never all-hooked, an empty one always is.
 func AllHooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
@@ -154,7 +154,7 @@ func hasFinalizer(meta *metav1.ObjectMeta, finalizer string) bool {
 }
 
 // Initial returns the state of a Pod to be created from the template when nothing but a hook keeps it from being Normal
-// (L-8, StatefulSet): PreparingNormal if there is a preNormal hook that the template does not satisfy by itself. Owners that
+// (StatefulSet): PreparingNormal if there is a preNormal hook that the template does not satisfy by itself. Owners that
 // prepare all their Pods create them in PreparingNormal (CloneSet), owners without states in none (DaemonSet).
 func Initial(template *metav1.ObjectMeta, hooks Hooks) State {
 	if hooks.PreNormal != nil && !AllHooked(template, hooks.PreNormal) {
@@ -164,7 +164,7 @@ func Initial(template *metav1.ObjectMeta, hooks Hooks) State {
 }
 
 // CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal, because the workload was scaled up
-// again (L-14): call Next with the intent Cancel for that many of those that nobody asked to delete. pods counts the
+// again: call Next with the intent Cancel for that many of those that nobody asked to delete. pods counts the
 // workload's active Pods, condemned those among them that are in PreparingDelete or asked to be deleted, and cancellable
 // those in PreparingDelete that nobody asked to delete. It is 0 when MarkNotReady is set for deletion or update.
 func CancelDeletions(replicas, pods, condemned, cancellable int, hooks Hooks) int {

@@ -5,13 +5,13 @@ type Intent uint8
 
 // The intents of an owner.
 const (
-	// Keep wants nothing new; what has begun goes on. A Pod in PreparingDelete is still going to be deleted (C-18).
+	// Keep wants nothing new; what has begun goes on. A Pod in PreparingDelete is still going to be deleted.
 	Keep Intent = iota
 	// Update wants the Pod updated in place to a revision that it does not have.
 	Update
 	// Delete wants the Pod gone, also when it is to be created again.
 	Delete
-	// Cancel wants a deletion that waits for its hook undone (L-14), and otherwise nothing new.
+	// Cancel wants a deletion that waits for its hook undone, and otherwise nothing new.
 	Cancel
 )
 
@@ -56,40 +56,40 @@ type HookFacts struct {
 type Facts struct {
 	State                               State
 	PreDelete, InPlaceUpdate, PreNormal HookFacts
-	// Unscheduled keeps a Pod without preNormal hook in PreparingNormal (L-7, CloneSet). StatefulSets set it to false.
+	// Unscheduled keeps a Pod without preNormal hook in PreparingNormal (CloneSet). StatefulSets set it to false.
 	Unscheduled bool
 
 	// Intent is what the owner wants.
 	Intent Intent
 	// Settled says that the Pod has the revision it is meant to have: the update revision, or an older one that a partition
-	// keeps. It takes a Pod out of PreparingUpdate (L-6). It has no meaning beside the intent Update.
+	// keeps. It takes a Pod out of PreparingUpdate. It has no meaning beside the intent Update.
 	Settled bool
 	// Complete says that the Pod's in-place update, if any, is complete.
 	Complete bool
-	// KeepUnset leaves a Pod without state without one when its update begins at once (S-19).
+	// KeepUnset leaves a Pod without state without one when its update begins at once.
 	KeepUnset bool
 }
 
 // Transition is what happens to one Pod now.
 type Transition struct {
-	// From and To are the states before and after; equal ones write nothing (L-12).
+	// From and To are the states before and after; equal ones write nothing.
 	From, To State
 	// Act is what else the owner does.
 	Act Action
 	// Awaits says what a Pod waits for, and Hook which hook that concerns.
 	Awaits Awaited
 	Hook   Kind
-	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update (L-5), and
+	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update, and
 	// after one where nobody else does.
 	Rearm bool
-	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none (L-11).
+	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none.
 	Hold Kind
 	// ReleaseDelete and ReleaseUpdate say that the writers of these hooks must not hold the gate. Where they do not, there is
 	// nothing to write.
 	ReleaseDelete, ReleaseUpdate bool
 }
 
-// Next decides what happens to a Pod (L-2 to L-14). Called again after its transition was written and the facts have
+// Next decides what happens to a Pod. Called again after its transition was written and the facts have
 // changed, it leads every Pod to Normal or to its deletion as soon as hooks are honoured; no state is without exit.
 func Next(f Facts) Transition {
 	t := Transition{From: f.State, To: f.State}
@@ -117,7 +117,7 @@ func (s State) known() State {
 	return PreparingNormal
 }
 
-// toDeletion waits in PreparingDelete while the hook holds the Pod (L-2).
+// toDeletion waits in PreparingDelete while the hook holds the Pod.
 func (t *Transition) toDeletion(f *Facts) {
 	if f.PreDelete.Hooked {
 		t.To = PreparingDelete
@@ -127,7 +127,7 @@ func (t *Transition) toDeletion(f *Facts) {
 	t.Act = DeletePod
 }
 
-// fromPreparingDelete cancels a deletion where that is asked for and possible (L-14, L-9), and goes on with it otherwise.
+// fromPreparingDelete cancels a deletion where that is asked for and possible, and goes on with it otherwise.
 func (t *Transition) fromPreparingDelete(f *Facts) {
 	cancellable := !f.PreDelete.MarkNotReady && !f.InPlaceUpdate.MarkNotReady
 	if cancellable && (f.Intent == Cancel || f.Intent == Update) {
@@ -137,7 +137,7 @@ func (t *Transition) fromPreparingDelete(f *Facts) {
 	t.toDeletion(f)
 }
 
-// toUpdate moves a Pod towards a newer revision (L-3, L-5).
+// toUpdate moves a Pod towards a newer revision.
 func (t *Transition) toUpdate(f *Facts, state State) {
 	if state == Updated && f.InPlaceUpdate.Configured && !f.InPlaceUpdate.Empty {
 		t.To, t.Rearm = PreparingUpdate, true
@@ -156,7 +156,7 @@ func (t *Transition) toUpdate(f *Facts, state State) {
 	}
 }
 
-// onwards moves a Pod of which nothing new is wanted towards Normal (L-4, L-6, L-7).
+// onwards moves a Pod of which nothing new is wanted towards Normal.
 func (t *Transition) onwards(f *Facts, state State) {
 	switch state {
 	case PreparingNormal:
@@ -179,7 +179,7 @@ func (t *Transition) onwards(f *Facts, state State) {
 	}
 }
 
-// afterUpdate returns a Pod to Normal once the update hook is back (L-4), or together with it where nobody brings it back.
+// afterUpdate returns a Pod to Normal once the update hook is back, or together with it where nobody brings it back.
 func (t *Transition) afterUpdate(f *Facts) {
 	if !f.InPlaceUpdate.Configured || f.InPlaceUpdate.AllHooked {
 		t.To = Normal
@@ -193,7 +193,7 @@ func (t *Transition) afterUpdate(f *Facts) {
 	t.wait(HookComplete, InPlaceUpdate)
 }
 
-// toNormal makes a new Pod count (L-7).
+// toNormal makes a new Pod count.
 func (t *Transition) toNormal(f *Facts) {
 	switch {
 	case f.PreNormal.Configured && !f.PreNormal.AllHooked:
@@ -207,8 +207,8 @@ func (t *Transition) toNormal(f *Facts) {
 
 func (t *Transition) wait(what Awaited, hook Kind) { t.Act, t.Awaits, t.Hook = Wait, what, hook }
 
-// readiness decides about the gate from the state alone, in each pass (L-12), so that no way out of a state can leave a
-// writer behind (L-11).
+// readiness decides about the gate from the state alone, in each pass, so that no way out of a state can leave a
+// writer behind.
 func (t *Transition) readiness(f *Facts) {
 	switch {
 	case t.To == PreparingDelete && f.PreDelete.MarkNotReady:

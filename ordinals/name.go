@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Name returns the name of an owner's Pod: "web" and 3 give "web-3" (S-1).
+// Name returns the name of an owner's Pod: "web" and 3 give "web-3".
 func Name(owner string, ordinal int) string { return owner + "-" + strconv.Itoa(ordinal) }
 
 // Parse takes a Pod's name apart: "web-3" gives "web" and 3. It accepts exactly the names that Name makes, so no two names

@@ -1,7 +1,7 @@
 // Package ordinals answers "which numbers do the Pods of this workload have?" for workloads whose Pods are numbered.
 //
 // With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved ones,
-// until there are as many as replicas say (S-2). [Of] computes them as a [Set] of intervals, so that a reserved range of a
+// until there are as many as replicas say. [Of] computes them as a [Set] of intervals, so that a reserved range of a
 // million costs as much as a reserved number. [Name] and [Parse] go between an ordinal and a Pod's name.
 //
 // Everything here is pure; a Set never changes and is safe for concurrent use. Its zero value is empty.
@@ -22,7 +22,7 @@ import (
 
 const (
 	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative or
-	// runs backwards. The caller freezes the workload rather than taking the list for empty (S-6).
+	// runs backwards. The caller freezes the workload rather than taking the list for empty.
 	InvalidOrdinal reason.Code = "InvalidOrdinal"
 	// OrdinalOverflow means that there are not enough numbers: the last Pod would get one above Max.
 	OrdinalOverflow reason.Code = "OrdinalOverflow"
@@ -152,7 +152,7 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Backward iterates in descending order, the order in which ordinals are given up and updated (S-4, S-16).
+// Backward iterates in descending order, the order in which ordinals are given up and updated.
 func (s Set) Backward() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range slices.Backward(s.spans) {

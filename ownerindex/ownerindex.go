@@ -184,7 +184,7 @@ func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string
 func (x *Index[T]) HasSynced() bool { return x.informer.HasSynced() }
 
 // EnqueueController returns an event handler that wakes the controller of a changed object. Only group and kind of the
-// owner reference are compared, so that objects made through an older API version wake their owner too (D-27). relevant,
+// owner reference are compared, so that objects made through an older API version wake their owner too. relevant,
 // unless nil, drops updates that cannot concern the owner; creations, deletions and changes of owner are always passed on.
 func EnqueueController(kind schema.GroupKind, relevant func(before, after client.Object) bool) handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {

@@ -6,7 +6,7 @@
 // it wrong is an outage: maxUnavailable rounded up deletes one Pod too many.
 //
 // What cannot be read is an error that names the field, the value and what is allowed, and never a silent zero. In
-// particular "5" without "%" is refused: it was taken for 5 Pods by some readers and for 5 % by others (P-1, P-5).
+// particular "5" without "%" is refused: it was taken for 5 Pods by some readers and for 5 % by others.
 //
 // All functions are pure, safe for concurrent use and do not allocate unless they fail or a percentage has more than 17
 // digits.
@@ -79,7 +79,7 @@ func Validate(path string, value *intstr.IntOrString, round Rounding) error {
 	return err
 }
 
-// Kept returns how many Pods a partition keeps at the old revision (P-2): a percentage is rounded up, but any other
+// Kept returns how many Pods a partition keeps at the old revision: a percentage is rounded up, but any other
 // percentage than exactly "100%" lets at least one Pod of two or more be updated. The result is between 0 and replicas.
 //
 //	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3

@@ -22,9 +22,9 @@ type Deletion struct {
 	NodeLabels func(node string) (map[string]string, bool)
 }
 
-// Sort puts the Pods that should be deleted first to the front (C-23): not assigned to a node; phase Pending, then
+// Sort puts the Pods that should be deleted first to the front: not assigned to a node; phase Pending, then
 // Unknown, then Running; not available; not ready; lower annotation controller.kubernetes.io/pod-deletion-cost (0 where it
-// is invalid or missing); more crowded (C-24, C-25); ready for less time; more container restarts; newer. The sort is
+// is invalid or missing); more crowded; ready for less time; more container restarts; newer. The sort is
 // stable and ranks within the given Pods only.
 func (d Deletion) Sort(pods []*corev1.Pod) {
 	if len(pods) < 2 {
@@ -61,7 +61,7 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	arrange(pods, order)
 }
 
-// spreadRanks returns each Pod's rank by topology (C-25): the sum over the constraints of its position from the end of its
+// spreadRanks returns each Pod's rank by topology: the sum over the constraints of its position from the end of its
 // domain, weighted by the logarithm of the number of domains. Within a host the order without ranks counts, elsewhere
 // that with the ranks by node.
 func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []float64 {

@@ -1,12 +1,12 @@
 // Package podorder answers "which Pod first?": which to update first, and which to delete first.
 //
 // An update order is made of steps, each of which is stable and keeps the order of the step before where it has no opinion
-// of its own (O-3, O-5): [SortForUpdate], then a [Priority], then a [Scatter], then [Front] for Pods whose update has
+// of its own: [SortForUpdate], then a [Priority], then a [Scatter], then [Front] for Pods whose update has
 // already begun. Deletion has one order, [Deletion].
 //
 // # What priority does to Pods without a key
 //
-// With an order priority, Pods that have none of the keys come before all that have one (O-2). That contradicts the
+// With an order priority, Pods that have none of the keys come before all that have one. That contradicts the
 // description this API has always had (keyed Pods first, the others behind them), but it is what every release did and
 // what rollouts were tuned to, so it stays.
 //
@@ -25,7 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// SortForUpdate sorts Pods into the default update order (C-42): not assigned to a node; phase Pending, then Unknown, then
+// SortForUpdate sorts Pods into the default update order: not assigned to a node; phase Pending, then Unknown, then
 // Running; not ready; ready more recently; more container restarts; newer. What serves least is updated first. The sort is
 // stable.
 func SortForUpdate(pods []*corev1.Pod) {
@@ -39,8 +39,8 @@ func SortForUpdate(pods []*corev1.Pod) {
 	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compare(&facts[b]) }))
 }
 
-// Front moves the Pods for which first is true to the front, keeping the order among them and among the others (the last
-// step of C-42: Pods whose update is being prepared). O(n).
+// Front moves the Pods for which first is true to the front, keeping the order among them and among the others (for
+// Pods whose update is being prepared, say). O(n).
 func Front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
 	var rest []*corev1.Pod
 	n := 0
@@ -101,7 +101,7 @@ func instant(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// compare puts first what comes first in C-23 and C-42: the lower stage and cost; then the higher rank, the later
+// compare puts first the lower stage and cost; then the higher rank, the later
 // readiness, more restarts and the later creation.
 func (f *facts) compare(g *facts) int {
 	switch {

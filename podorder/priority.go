@@ -41,7 +41,7 @@ type weight struct {
 	weight   int64
 }
 
-// CompileWeights makes a priority by weight (O-1): the weights of all matching terms are added up and larger sums come
+// CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come
 // first. path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil,
 // empty or invalid selector and each weight outside 0 to MaxWeight.
 func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
@@ -75,7 +75,7 @@ func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	return p, nil
 }
 
-// CompileOrder makes a priority by order (O-1, O-2): the first term whose label a Pod has is its level. Pods without any
+// CompileOrder makes a priority by order: the first term whose label a Pod has is its level. Pods without any
 // come first, then level by level; within a level a larger number at the end of the label's value comes first ("sts-10"
 // is 10, "abc" is 0). path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm
 // for each empty key.
@@ -96,7 +96,7 @@ func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
 	return p, nil
 }
 
-// Sort puts the Pods of higher priority first. It is stable (O-3).
+// Sort puts the Pods of higher priority first. It is stable.
 func (p Priority) Sort(pods []*corev1.Pod) {
 	if len(p.weights) == 0 && len(p.keys) == 0 || len(pods) < 2 {
 		return

@@ -69,7 +69,7 @@ type Change struct {
 	// otherwise. Status, reason and message replace those of the Pod's condition; its LastProbeTime and ObservedGeneration
 	// are left alone.
 	Conditions []corev1.PodCondition
-	// Force sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache (U-11).
+	// Force sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache.
 	Force bool
 	// Images by name of a container or native sidecar.
 	Images map[string]string

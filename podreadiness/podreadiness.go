@@ -1,8 +1,8 @@
 // Package podreadiness answers "who keeps this Pod from being ready?".
 //
 // A Pod's readiness gate is one condition with one status, but several parties may have a reason to keep the Pod out of
-// service. They share the gate by a list in the condition's message: the status is False as long as anybody is in it (U-30,
-// U-31). Each party adds and removes its own [Writer] only.
+// service. They share the gate by a list in the condition's message: the status is False as long as anybody is in it.
+// Each party adds and removes its own [Writer] only.
 //
 //	[{"userAgent":"Lifecycle","key":"preDeleteHook"}]
 //
@@ -130,8 +130,8 @@ func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Writer, error) {
 	return writers, nil
 }
 
-// Initialize returns the change that sets those of the gates True that the Pod's spec lists and whose condition is missing
-// (U-26, U-30), and an empty change for a terminating Pod. An owner merges it into the one status patch that it sends for a
+// Initialize returns the change that sets those of the gates True that the Pod's spec lists and whose condition is missing,
+// and an empty change for a terminating Pod. An owner merges it into the one status patch that it sends for a
 // new Pod.
 //
 // It demands the Pod's resourceVersion, because a writer may take hold of a shared gate in the meantime. An owner whose

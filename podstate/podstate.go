@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsActive reports whether the Pod counts for its owner: it is not being deleted and has not ended (C-3).
+// IsActive reports whether the Pod counts for its owner: it is not being deleted and has not ended.
 func IsActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil &&
 		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -99,7 +99,7 @@ func HasGate(pod *corev1.Pod, gate corev1.PodConditionType) bool {
 	return false
 }
 
-// GateOpen reports whether a readiness gate does not hold the Pod back: its condition is absent or True (C-49).
+// GateOpen reports whether a readiness gate does not hold the Pod back: its condition is absent or True.
 func GateOpen(pod *corev1.Pod, gate corev1.PodConditionType) bool {
 	c := Condition(pod, gate)
 	return c == nil || c.Status == corev1.ConditionTrue
@@ -160,7 +160,7 @@ func ReadySince(pod *corev1.Pod) metav1.Time {
 }
 
 // SameRevision reports whether two revision labels name the same revision: equal as a whole, or equal in what follows
-// the last "-". Long names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of one owner are therefore equal. An empty
+// the last "-". Long names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of one owner are therefore equal. An empty
 // label equals nothing.
 func SameRevision(a, b string) bool {
 	if a == "" || b == "" {

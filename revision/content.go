@@ -23,7 +23,7 @@ type Content struct {
 	// Template is the Pod template.
 	Template *corev1.PodTemplateSpec
 	// Outside holds, as JSON, whatever else the data has beside spec.template; nil in every revision this kit writes. A
-	// difference there is never delivered in place (U-4).
+	// difference there is never delivered in place.
 	Outside []byte
 }
 

@@ -16,7 +16,7 @@ import (
 // template.
 const HashVersion = "1"
 
-// maxNamePrefix leaves room for "-" and the hash in a name of at most 253 characters, as Kubernetes' controllers do.
+// maxNamePrefix leaves room for "-" and the hash in a name of at most 253 characters, as Kubernetes' controllers do.
 const maxNamePrefix = 223
 
 // Encode returns the data of a ControllerRevision for a Pod template:
@@ -39,7 +39,7 @@ func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 }
 
 // Hash returns the hash of a revision's data: FNV-32 over the bytes and, unless nil, the collision count, in the alphabet
-// that forms no words.
+// that forms no words.
 func Hash(data []byte, collisions *int32) string {
 	h := fnv.New32()
 	_, _ = h.Write(data) // a hash never fails
@@ -50,7 +50,7 @@ func Hash(data []byte, collisions *int32) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// Name returns the name of an owner's revision: the owner's name, cut to 223 characters, a dash and the hash.
+// Name returns the name of an owner's revision: the owner's name, cut to 223 characters, a dash and the hash.
 func Name(owner, hash string) string {
 	if len(owner) > maxNamePrefix {
 		owner = owner[:maxNamePrefix]

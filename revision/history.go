@@ -25,7 +25,7 @@ type Keys struct {
 // Owner describes whose history it is.
 type Owner struct {
 	Namespace, Name string
-	// Reference is the controller reference that each revision carries.
+	// Reference is the controller reference that each revision carries.
 	Reference metav1.OwnerReference
 	// Annotations are copied to each new revision, so that a user finds change causes there.
 	Annotations map[string]string
@@ -37,7 +37,7 @@ type Action string
 const (
 	// Keep says that the newest revision is of today's template already.
 	Keep Action = "Keep"
-	// Bump says that an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
+	// Bump says that an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
 	Bump Action = "Bump"
 	// Create says that no revision is of today's template.
 	Create Action = "Create"
@@ -126,7 +126,7 @@ func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	})
 }
 
-// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
+// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
 // not among them.
 func Find(revisions []*appsv1.ControllerRevision, label string) *appsv1.ControllerRevision {
 	for _, rev := range revisions {
@@ -141,10 +141,9 @@ func Find(revisions []*appsv1.ControllerRevision, label string) *appsv1.Controll
 type Counting string
 
 const (
-	// CountUnused makes the limit the number of revisions kept beyond those in use.
+	// CountUnused makes the limit the number of revisions kept beyond those in use.
 	CountUnused Counting = "Unused"
-	// CountAllOld makes the limit count every revision but the protected ones, in use or not; what is in use is never deleted
-	//
+	// CountAllOld makes the limit count every revision but the protected ones, in use or not; what is in use is never deleted.
 	CountAllOld Counting = "AllOld"
 )
 

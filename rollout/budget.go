@@ -55,8 +55,8 @@ func Admitted[T any](b UpdateBudget, waiting []T, available func(T) bool) []T {
 	return out
 }
 
-// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for
-// (C-17): what does not serve is deleted freely. ready tells which of them serve now.
+// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for:
+// what does not serve is deleted freely. ready tells which of them serve now.
 func Affordable[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T
 	left := step.DeleteReady

@@ -13,7 +13,7 @@
 //     cluster changed.
 //
 // A change that can be delivered wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
-// one Pod: there is nothing a surge Pod would stand in for. Statements C-10 to C-19 of the reference describe the rest.
+// one Pod: there is nothing a surge Pod would stand in for.
 package rollout
 
 import (
@@ -40,22 +40,22 @@ const Unlimited = -1
 type Spec struct {
 	// Replicas is the number of Pods wanted.
 	Replicas int
-	// Partition is how many of them stay at the old revision (P-2).
+	// Partition is how many of them stay at the old revision.
 	Partition int
 	// MaxUnavailable is how many Pods may be unavailable by our own hand.
 	MaxUnavailable int
-	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused (C-20).
+	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused.
 	MaxSurge int
-	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created (C-15); Unlimited for no limit.
+	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created; Unlimited for no limit.
 	ScaleMaxUnavailable int
-	// OneRevision is set when the current revision is the new one: whatever is created is new, whatever the partition
-	// (C-11), and nothing is taken back.
+	// OneRevision is set when the current revision is the new one: whatever is created is new, whatever the partition,
+	// and nothing is taken back.
 	OneRevision bool
-	// Rollback lets a partition that grew take Pods back to the old revision (C-48).
+	// Rollback lets a partition that grew take Pods back to the old revision.
 	Rollback bool
 	// InPlace is set when every Pod that is to be updated can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone (C-30).
+	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone.
 	ExcludePreDeleting bool
 }
 
@@ -94,7 +94,7 @@ func (c *Counts) Add(updated, available bool) {
 func (c Counts) Total() int { return c.Old.Total + c.New.Total }
 
 // Unavailable is the number of Pods that are not available or on their way out by a hook. Pods that are asked to be
-// deleted are not among them (C-17 lets them count once they are gone).
+// deleted are not among them: they count once they are gone.
 func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
 }
@@ -105,14 +105,14 @@ func (c Counts) specifiedUnavailable() int {
 
 // Step is what to do now. Numbers are never negative but Update.
 type Step struct {
-	// Create Pods, CreateOld of them at the old revision (C-10).
+	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision (C-16). It is for the caller to wait while any
-	// Pod is Specified or PreDeleting (C-18).
+	// Delete Pods that nobody named, DeleteOld of them from the old revision. It is for the caller to wait while any
+	// Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
-	// DeleteReady is how many Pods may be deleted that are ready; others are deleted freely (C-17).
+	// DeleteReady is how many Pods may be deleted that are ready; others are deleted freely.
 	DeleteReady int
-	// Update is how many Pods are to be taken to the new revision, negative to the old one (C-19).
+	// Update is how many Pods are to be taken to the new revision, negative to the old one.
 	Update int
 	// Keep is how many of the Pods that Update chooses from stay where they are: the last in update order.
 	Keep int
@@ -159,7 +159,7 @@ func Plan(s Spec, c Counts) Step {
 	return step
 }
 
-// diffs says how many Pods too many (positive) or too few each revision has (C-12).
+// diffs says how many Pods too many (positive) or too few each revision has.
 func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	oldDiff = old - s.Partition
 	newDiff = updated - (s.Replicas - s.Partition)
@@ -171,7 +171,7 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 
 // exchange says how many Pods are to go from old to new, negative for back: as many as one revision has too many and the
 // other too few. Where both have too few or too many Pods it is for creation or scale-in to end that, and an update would
-// only move the lack from one revision to the other (the letter of C-19 would, with a rollback, for ever).
+// only move the lack from one revision to the other (with a rollback, for ever).
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:
@@ -184,7 +184,7 @@ func exchange(oldDiff, newDiff int) int {
 }
 
 // surge says how many Pods beyond Replicas are useful now: to stand in for ready Pods that are asked to be deleted, or for
-// Pods that are recreated, whichever is more (C-13).
+// Pods that are recreated, whichever is more.
 func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
 	if s.MaxSurge <= 0 {
 		return 0, 0
@@ -223,7 +223,7 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 }
 
 // explainDelete says when the budget has no room for all Pods that are to be deleted. Scale-in waits for specified Pods
-// and for hooks (C-18), and takes unavailable Pods first (C-23).
+// and for hooks, and takes unavailable Pods first.
 func explainDelete(c Counts, step *Step) {
 	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
 	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {

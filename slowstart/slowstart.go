@@ -1,6 +1,6 @@
 // Package slowstart answers "how do I make a thousand requests without making a thousand mistakes?".
 //
-// [Run] works in batches of 1, 2, 4, ... calls side by side (C-8). Where every call would fail, because a quota is
+// [Run] works in batches of 1, 2, 4, ... calls side by side. Where every call would fail, because a quota is
 // exhausted or an admission webhook refuses, one request finds out. Where all succeed, a thousand calls take ten round
 // trips more than one.
 package slowstart
@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// MaxBatch is how many calls run side by side at most (S-8).
+// MaxBatch is how many calls run side by side at most.
 const MaxBatch = 500
 
 // Run calls do for 0 to count-1, in batches that begin with initial calls (1 if it is less) and double up to MaxBatch.

@@ -74,7 +74,7 @@ const (
 // arguments always give the same decision. A nil map is a Secret that does not exist.
 //
 // In order: what cannot serve is replaced at once, a leaf that is due is renewed, a rotation under way goes on when its
-// overlap is over, and an authority that is due is rotated (WC-6, WC-7, WC-9). At most one reason is given, the first.
+// overlap is over, and an authority that is due is rotated. At most one reason is given, the first.
 func Decide(c *Config, data map[string][]byte, seen Observation, now time.Time) Decision {
 	f := look(c, data, now)
 	d := Decision{Step: f.step(), plan: plan{found: f, data: data, now: now, old: f.old}}

@@ -104,7 +104,7 @@ func judgeAuthority(p *pair, name string, now time.Time) {
 	}
 }
 
-// judgeLeaf checks what a client would check (WC-7).
+// judgeLeaf checks what a client would check.
 func (f *found) judgeLeaf(c *Config, now time.Time) {
 	leaf, name := f.leaf.cert, c.Keys.Cert[0]
 	if leaf == nil {

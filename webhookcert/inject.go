@@ -28,7 +28,7 @@ const (
 	// BadAddress means that the address to tell clients is none.
 	BadAddress reason.Code = "BadAddress"
 	// NoConversion means that a CustomResourceDefinition does not convert through a webhook. The API server refuses a bundle
-	// there, so it is left alone (WC-16).
+	// there, so it is left alone.
 	NoConversion reason.Code = "NoConversionWebhook"
 )
 
@@ -36,7 +36,7 @@ const (
 type Target struct {
 	// Bundle is the PEM of all authorities. Order, comments and duplicates do not make a difference.
 	Bundle []byte
-	// Host and Port replace the Service of an object by a URL, for a server outside the cluster (WC-4, WC-14). An empty Host
+	// Host and Port replace the Service of an object by a URL, for a server outside the cluster. An empty Host
 	// means that the client configuration stays as its owner wrote it, but for the bundle.
 	Host string
 	Port int

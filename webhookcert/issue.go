@@ -169,7 +169,7 @@ func (c *Config) newAuthority(source Source, now time.Time) (pair, error) {
 	return sign(source, template, key, template, key)
 }
 
-// newLeaf makes a certificate for all names. Its validity begins with its authority's (WC-8) and does not outlast it.
+// newLeaf makes a certificate for all names. Its validity begins with its authority's and does not outlast it.
 func (c *Config) newLeaf(source Source, ca *pair, now time.Time) (pair, error) {
 	key, err := source.key(c.Algorithm)
 	if err != nil {

@@ -84,8 +84,8 @@ func Read(c *Config, data map[string][]byte) (*Material, error) {
 }
 
 // ReadExternal returns what to serve and to expect in the objects by a Secret that somebody else keeps, such as
-// cert-manager (WC-20: ca.crt, tls.crt, tls.key). Only CACert, Cert and Key of the keys are used. The bundle may hold
-// several authorities and the certificate a chain; neither names nor dates are checked (WC-22). The error is a
+// cert-manager (ca.crt, tls.crt, tls.key). Only CACert, Cert and Key of the keys are used. The bundle may hold
+// several authorities and the certificate a chain; neither names nor dates are checked. The error is a
 // reason.Reason.
 func ReadExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	var values [3][]byte

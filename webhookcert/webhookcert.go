@@ -32,8 +32,8 @@
 //
 // Missing keys, garbage, other names, keys that do not fit, certificates that expired or are not valid yet: each has one
 // reason and one way out, in one write. What still works is kept: the authority if only the leaf is bad, and authorities that
-// are replaced stay in the bundle for an overlap. A Secret that OpenKruise wrote (WC-5, WC-8: RSA, PKCS#1) is used as it is;
-// the authority that signs the leaf is always alone in its key, so OpenKruise can read the Secret again (WC-7).
+// are replaced stay in the bundle for an overlap. A Secret that OpenKruise wrote (RSA, PKCS#1) is used as it is;
+// the authority that signs the leaf is always alone in its key, so OpenKruise can read the Secret again.
 //
 // Everything here is pure and safe for concurrent use; data that is passed in is never modified.
 package webhookcert
@@ -103,7 +103,7 @@ type Algorithm string
 const (
 	// ECDSA is P-256, encoded as SEC 1.
 	ECDSA Algorithm = "ECDSA"
-	// RSA has 2048 bits and is encoded as PKCS#1, which is what OpenKruise reads (WC-8).
+	// RSA has 2048 bits and is encoded as PKCS#1, which is what OpenKruise reads.
 	RSA Algorithm = "RSA"
 )
 

@@ -12,7 +12,7 @@
 // spec is ever removed.
 //
 // An object is refused for all its problems at once: 422, reason Invalid, and one cause per problem with the field's path in
-// the version of the request (V-20). Bodies that make no sense get 400, or 422 with the path when a single field has the wrong
+// the version of the request. Bodies that make no sense get 400, or 422 with the path when a single field has the wrong
 // type. What panics is answered with 500; so is what cannot be looked up.
 //
 // A feature that is off lets everything pass.
@@ -35,7 +35,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// Paths that belong to no kind (WC-17).
+// Paths that belong to no kind.
 const (
 	// ConvertPath serves conversion between the versions of every kind.
 	ConvertPath = "/convert"
@@ -47,7 +47,7 @@ const (
 type Options struct {
 	// Gates are the feature gates that differ from their defaults.
 	Gates map[apps.Gate]bool
-	// Reader finds the Pods that requests name. Nil leaves out checks that need it (V-14). A cache that lags behind refuses
+	// Reader finds the Pods that requests name. Nil leaves out checks that need it. A cache that lags behind refuses
 	// Pods it has not seen yet; with a client that reads from the API server each such name costs a request.
 	Reader client.Reader
 	// Log gets one line per refused request at V(1), and failures. The zero value logs nothing.
@@ -86,7 +86,7 @@ func Handlers(options Options) map[string]http.Handler {
 }
 
 // Paths returns the paths of admission that [Handlers] serves with these options, sorted. Entries of webhook configurations
-// with other paths would get no answer (WC-14).
+// with other paths would get no answer.
 func Paths(options Options) []string {
 	var paths []string
 	for _, e := range endpoints(options) {

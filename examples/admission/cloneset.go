@@ -55,7 +55,7 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	return kind
 }
 
-// withPodsToDelete looks up the Pods that a request newly puts in podsToDelete (V-14).
+// withPodsToDelete looks up the Pods that a request newly puts in podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts cloneset.ValidateOptions, obj, stored *v1beta1.CloneSet,
 ) (cloneset.ValidateOptions, error) {
 	if reader == nil {

@@ -38,7 +38,7 @@ type reviewResponse struct {
 // convertFunc converts one serialised object to an apiVersion.
 type convertFunc func(object []byte, apiVersion string) ([]byte, error)
 
-// converter serves conversion of all kinds (WC-17).
+// converter serves conversion of all kinds.
 type converter struct {
 	kinds map[schema.GroupKind]convertFunc
 	log   logr.Logger

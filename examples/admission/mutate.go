@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutate answers a request with the defaults it lacks, as a JSON patch (V-1, V-5). It is an [admission.HandlerFunc].
+// Mutate answers a request with the defaults it lacks, as a JSON patch. It is an [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return refuse(ctx, err)

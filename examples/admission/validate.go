@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Validate answers a request with everything that is wrong with it: 422 for objects that are not valid (V-20), 403 for objects
-// that may not be deleted (V-30). It is an [admission.HandlerFunc].
+// Validate answers a request with everything that is wrong with it: 422 for objects that are not valid, 403 for objects
+// that may not be deleted. It is an [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return refuse(ctx, err)

@@ -23,7 +23,7 @@ func isBuilt(gate apps.Gate) bool {
 }
 
 // ParseGates reads "Name=true,Other=false". AllAlpha and AllBeta stand for the gates of a stage whose features are built;
-// a gate that is named itself wins over them, whatever the order (FG-6). Unknown names and values are errors that name them
+// a gate that is named itself wins over them, whatever the order. Unknown names and values are errors that name them
 // and what is known, and so is a gate that would switch on what is not built.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
 	specs := apps.GateSpecs()

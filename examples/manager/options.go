@@ -43,7 +43,7 @@ type Options struct {
 	ExpectationTimeout time.Duration
 	// CloneSetWorkers is how many CloneSets are reconciled side by side; 0 means 3.
 	CloneSetWorkers int
-	// ExcludePreparingDelete is the global form of the CloneSet field of that name (C-30).
+	// ExcludePreparingDelete is the global form of the CloneSet field of that name.
 	ExcludePreparingDelete bool
 	// Version is part of the user agent.
 	Version string
@@ -79,7 +79,7 @@ func (r RateLimit) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 		})
 }
 
-// Webhooks says how admission and conversion are served. [WebhooksFromEnv] reads it from the variables of WC-1.
+// Webhooks says how admission and conversion are served. [WebhooksFromEnv] reads it from the environment.
 type Webhooks struct {
 	// Namespace is where Secret and Service are.
 	Namespace, SecretName, ServiceName string
@@ -99,7 +99,7 @@ type Webhooks struct {
 	InitializeTimeout time.Duration
 }
 
-// WebhooksFromEnv reads the environment variables of OpenKruise (WC-1). An error names variable, value and what is allowed.
+// WebhooksFromEnv reads the environment variables of OpenKruise. An error names variable, value and what is allowed.
 func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 	or := func(name, value string) string {
 		if set := getenv(name); set != "" {

@@ -31,7 +31,7 @@ const (
 // convertedCRDs are the CRDs with several versions.
 func convertedCRDs() []string { return []string{"clonesets.apps.kruise.io"} }
 
-// secretKeys are OpenKruise's (WC-5), and where this manager keeps the second authority of a rotation, which OpenKruise
+// secretKeys are OpenKruise's, and where this manager keeps the second authority of a rotation, which OpenKruise
 // does not know and leaves alone.
 func secretKeys() webhookcert.Keys {
 	return webhookcert.Keys{
@@ -42,12 +42,12 @@ func secretKeys() webhookcert.Keys {
 	}
 }
 
-// externalKeys are those of cert-manager (WC-20).
+// externalKeys are those of cert-manager.
 func externalKeys() webhookcert.Keys {
 	return webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
 }
 
-// newKeeper returns the keeper of the certificates, by the environment's names (WC-4 to WC-9).
+// newKeeper returns the keeper of the certificates, by the environment's names.
 func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookcertapply.Observer) (*webhookcertapply.Keeper, error) {
 	config := webhookcert.Config{
 		// OpenKruise reads no other keys, and the way back is to stay open.
@@ -66,7 +66,7 @@ func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookce
 		config.DNSNames = []string{name}
 	}
 	if name != "localhost" {
-		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check asks for that (WC-8)
+		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check asks for that
 	}
 	if external {
 		config.Keys = externalKeys()
@@ -138,7 +138,7 @@ func listenHost(called string) string {
 }
 
 // ensureNamespace creates the namespace that Secret and Lease are kept in, for clusters where nothing was installed. Its
-// label keeps webhooks for Pods away from the manager's own (WC-30).
+// label keeps webhooks for Pods away from the manager's own.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "controller-manager"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})

@@ -11,7 +11,7 @@
 // # How
 //
 // The keeper watches exactly the objects it is told about, each by a field selector on its name, and decides with package
-// webhookcert. The Secret is written by compare-and-swap, so replicas race safely (WC-6). Webhook configurations and
+// webhookcert. The Secret is written by compare-and-swap, so replicas race safely. Webhook configurations and
 // CustomResourceDefinitions get a JSON patch with tests on resourceVersion and entry name, and only where something
 // differs; never server-side apply, which would make the keeper co-owner of list entries that their owner wants to drop.
 // Before each such patch the Secret is read from the API server, after the object: a replica whose view is old takes no
@@ -49,7 +49,7 @@ import (
 )
 
 const (
-	// ObjectMissing means that an object to inject into does not exist. It is watched for (compare WC-12).
+	// ObjectMissing means that an object to inject into does not exist. It is watched for.
 	ObjectMissing reason.Code = "ObjectMissing"
 	// Throttled means that somebody keeps changing an object, and that it is put right less often than it is changed.
 	Throttled reason.Code = "RepairThrottled"
@@ -84,7 +84,7 @@ type Options struct {
 	// Host and Port, if Host is set, replace the Service in these objects by a URL.
 	Host string
 	Port int
-	// External means that somebody else keeps Secret and objects, such as cert-manager (WC-20..22). Nothing is written.
+	// External means that somebody else keeps Secret and objects, such as cert-manager. Nothing is written.
 	External bool
 	// Directory, if set, gets bundle, certificate and key as files with the names of Config.Keys, for servers that cannot do
 	// without. See WriteFiles.

@@ -12,7 +12,7 @@ import (
 const dataLink = "..data"
 
 // WriteFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
-// that link is swapped (WC-10). Directories get mode 0700 and files 0600. Files and links that are in the way are replaced;
+// that link is swapped. Directories get mode 0700 and files 0600. Files and links that are in the way are replaced;
 // others in the directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a
 // certificate and then its key can still see one from before and one from after a swap; it should read both through one
 // resolved ..data.

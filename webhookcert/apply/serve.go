@@ -37,7 +37,7 @@ func (k *Keeper) Bundle() []byte {
 
 // Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published bundle,
 // and every object that exists holds that bundle. Otherwise the error carries reasons with code NotServing or those of
-// package webhookcert (compare WC-41, which looks at files).
+// package webhookcert.
 func (k *Keeper) Ready(ctx context.Context) error {
 	s, m := k.status.Load(), k.certificate.Load()
 	if s == nil || m == nil {

@@ -2,39 +2,38 @@ package apps
 
 // Pod conditions that are also readiness gates.
 const (
-	// ConditionInPlaceUpdateReady is a readiness gate that CloneSet adds to every Pod it creates (U-29). Written by
+	// ConditionInPlaceUpdateReady is a readiness gate that CloneSet adds to every Pod it creates. Written by
 	// CloneSet: False with ReasonStartInPlaceUpdate when an update starts, True without reason or message when it is
-	// finished or never began (U-26).
+	// finished or never began.
 	ConditionInPlaceUpdateReady = "InPlaceUpdateReady"
 	// ReasonStartInPlaceUpdate is the reason of ConditionInPlaceUpdateReady while an update runs.
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
-	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds it False
-	// (U-8).
+	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds it False.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
-	// ConditionKruisePodReady is a readiness gate with several writers, added by the Pod webhook (U-30). The message
+	// ConditionKruisePodReady is a readiness gate with several writers, added by the Pod webhook. The message
 	// is a JSON list of who holds it False, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
-	// then key, and "[]" when released (U-31).
+	// then key, and "[]" when released.
 	ConditionKruisePodReady = "KruisePodReady"
-	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady (L-11).
+	// NotReadyUserAgentLifecycle is the userAgent lifecycle hooks use in ConditionKruisePodReady.
 	NotReadyUserAgentLifecycle = "Lifecycle"
 	// NotReadyKeyPreDelete is held from PreparingDelete on, for a preDelete hook with markPodNotReady.
 	NotReadyKeyPreDelete = "preDeleteHook"
 	// NotReadyKeyPreUpdate is held from PreparingUpdate until Updated or Normal, for an inPlaceUpdate hook with
-	// markPodNotReady (L-11).
+	// markPodNotReady.
 	NotReadyKeyPreUpdate = "preUpdateHook"
 )
 
 // Condition types of a CloneSet, written by its controller.
 const (
-	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set and not 2147483647 (C-50).
+	// ConditionProgressing exists only while spec.progressDeadlineSeconds is set and not 2147483647.
 	ConditionProgressing = "Progressing"
-	// ConditionFailedScale is True with the error as message when scaling failed (C-53).
+	// ConditionFailedScale is True with the error as message when scaling failed.
 	ConditionFailedScale = "FailedScale"
-	// ConditionFailedUpdate is True with the error as message when updating failed (C-53).
+	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
 )
 
-// Reasons of ConditionProgressing, in the order in which they are tried (C-50).
+// Reasons of ConditionProgressing, in the order in which they are tried.
 const (
 	// ReasonProgressAvailable goes with True: every replica is updated and available.
 	ReasonProgressAvailable = "CloneSetAvailable"
@@ -48,7 +47,7 @@ const (
 	ReasonProgressUpdated = "CloneSetUpdated"
 )
 
-// Events on a CloneSet (C-54). EventSource is their source component.
+// Events on a CloneSet. EventSource is their source component.
 const (
 	// EventSource is the component that reports the events below.
 	EventSource = "cloneset-controller"
@@ -60,20 +59,20 @@ const (
 	EventSuccessfulDelete = "SuccessfulDelete"
 	// EventFailedDelete is a Warning: a Pod or claim could not be deleted.
 	EventFailedDelete = "FailedDelete"
-	// EventFailedUpdate is a Warning: a claim could not be handed over (C-37).
+	// EventFailedUpdate is a Warning: a claim could not be handed over.
 	EventFailedUpdate = "FailedUpdate"
-	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations (C-15).
+	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations.
 	EventScaleUpLimited = "ScaleUpLimited"
-	// EventSuccessfulUpdatePodInPlace reports a Pod whose in-place update started (C-46).
+	// EventSuccessfulUpdatePodInPlace reports a Pod whose in-place update started.
 	EventSuccessfulUpdatePodInPlace = "SuccessfulUpdatePodInPlace"
-	// EventFailedUpdatePodInPlace is a Warning: an in-place update could not start (C-46).
+	// EventFailedUpdatePodInPlace is a Warning: an in-place update could not start.
 	EventFailedUpdatePodInPlace = "FailedUpdatePodInPlace"
-	// EventSuccessfulUpdatePodReCreate reports a Pod marked for recreation (C-45).
+	// EventSuccessfulUpdatePodReCreate reports a Pod marked for recreation.
 	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
-	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation (C-45).
+	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation.
 	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
-	// EventCreatedImagePullJob reports an image job for a new revision; type Normal (I-6).
+	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
-	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well (I-6).
+	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.
 	EventFailedCreateImagePullJob = "FailedCreateImagePullJob"
 )

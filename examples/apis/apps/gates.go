@@ -5,7 +5,7 @@ import "maps"
 // Gate names a feature gate. Its default is in [DefaultGates].
 type Gate string
 
-// Stage says how settled a feature is. The aggregates AllAlpha and AllBeta stand for all gates of a stage (FG-6).
+// Stage says how settled a feature is. The aggregates AllAlpha and AllBeta stand for all gates of a stage.
 type Stage string
 
 // Stages of features.
@@ -22,39 +22,39 @@ type GateSpec struct {
 
 // Gates that CloneSet or its webhooks consult.
 const (
-	// GateInPlaceUpdateEnvFromMetadata restarts containers whose environment reads a changed label or annotation
-	// (U-7). Default true; off whenever GateKruiseDaemon is off.
+	// GateInPlaceUpdateEnvFromMetadata restarts containers whose environment reads a changed label or annotation.
+	// Default true; off whenever GateKruiseDaemon is off.
 	GateInPlaceUpdateEnvFromMetadata Gate = "InPlaceUpdateEnvFromMetadata"
 	// GateKruiseDaemon says that the node daemon runs, which image jobs and runtime metadata need. Default true.
 	GateKruiseDaemon Gate = "KruiseDaemon"
 	// GatePodUnavailableBudgetDelete checks deletions against PodUnavailableBudget. Default true.
 	GatePodUnavailableBudgetDelete Gate = "PodUnavailableBudgetDeleteGate"
-	// GatePodUnavailableBudgetUpdate checks in-place updates against PodUnavailableBudget (C-44). Default false.
+	// GatePodUnavailableBudgetUpdate checks in-place updates against PodUnavailableBudget. Default false.
 	GatePodUnavailableBudgetUpdate Gate = "PodUnavailableBudgetUpdateGate"
-	// GateCloneSetShortHash writes the bare hash to LabelRevision (R-7, C-60). Default false.
+	// GateCloneSetShortHash writes the bare hash to LabelRevision. Default false.
 	GateCloneSetShortHash Gate = "CloneSetShortHash"
-	// GateCloneSetPartitionRollback rolls Pods back when the partition grows (C-12, C-48). Default false.
+	// GateCloneSetPartitionRollback rolls Pods back when the partition grows. Default false.
 	GateCloneSetPartitionRollback Gate = "CloneSetPartitionRollback"
-	// GateCloneSetEventHandlerOptimization drops Pod events that cannot matter (C-57). Default false.
+	// GateCloneSetEventHandlerOptimization drops Pod events that cannot matter. Default false.
 	GateCloneSetEventHandlerOptimization Gate = "CloneSetEventHandlerOptimization"
 	// GatePreparingUpdateAsUpdate counts PreparingUpdate Pods as new in the scale phase (2.4). Default false.
 	GatePreparingUpdateAsUpdate Gate = "PreparingUpdateAsUpdate"
-	// GateRecreatePodWhenChangeVCT recreates Pods whose claim templates changed (U-6). Default false.
+	// GateRecreatePodWhenChangeVCT recreates Pods whose claim templates changed. Default false.
 	GateRecreatePodWhenChangeVCT Gate = "RecreatePodWhenChangeVCTInCloneSetGate"
-	// GatePreDownloadImageForInPlaceUpdate creates image jobs ahead of in-place updates (I-1). Default false.
+	// GatePreDownloadImageForInPlaceUpdate creates image jobs ahead of in-place updates. Default false.
 	GatePreDownloadImageForInPlaceUpdate Gate = "PreDownloadImageForInPlaceUpdate"
-	// GateInPlaceWorkloadVerticalScaling lets cpu and memory change in place (U-2, U-5). Default false.
+	// GateInPlaceWorkloadVerticalScaling lets cpu and memory change in place. Default false.
 	GateInPlaceWorkloadVerticalScaling Gate = "InPlaceWorkloadVerticalScaling"
-	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to those of this group (U-30).
+	// GateKruisePodReadiness adds ConditionKruisePodReady to every Pod, not only to those of this group.
 	// Default false.
 	GateKruisePodReadiness Gate = "KruisePodReadinessGate"
-	// GateTemplateNoDefaults leaves Pod and claim templates as written (V-2). Default false.
+	// GateTemplateNoDefaults leaves Pod and claim templates as written. Default false.
 	GateTemplateNoDefaults Gate = "TemplateNoDefaults"
-	// GateDefaultHostNetworkHostPorts fills in hostPort in templates with hostNetwork (V-3). Default false.
+	// GateDefaultHostNetworkHostPorts fills in hostPort in templates with hostNetwork. Default false.
 	GateDefaultHostNetworkHostPorts Gate = "DefaultHostNetworkHostPortsInPodTemplates"
-	// GateForceDeleteTimeoutExpectation gives up on unobserved writes after the timeout (C-5). Default false.
+	// GateForceDeleteTimeoutExpectation gives up on unobserved writes after the timeout. Default false.
 	GateForceDeleteTimeoutExpectation Gate = "ForceDeleteTimeoutExpectationGate"
-	// GateResourcesDeletionProtection makes LabelDeleteProtection effective (V-30). Default false.
+	// GateResourcesDeletionProtection makes LabelDeleteProtection effective. Default false.
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 )
 
@@ -134,7 +134,7 @@ func DefaultGates() map[Gate]bool {
 	return gates
 }
 
-// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied (FG-1 to FG-4). Names it
+// ResolveGates returns the defaults overridden by set, with the dependencies between gates applied. Names it
 // does not know are kept, so that callers can report them.
 func ResolveGates(set map[Gate]bool) map[Gate]bool {
 	gates := DefaultGates()

@@ -6,17 +6,17 @@ const Group = "apps.kruise.io"
 // Labels on Pods.
 const (
 	// LabelRevision says which revision a Pod belongs to. Written by the owner at creation and at the START of an
-	// in-place update (U-9). Value: the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate
-	// CloneSetShortHash; both spellings of one revision are equal.
+	// in-place update. Value: the full ControllerRevision name ("web-7d9f8c6b5d"), or the bare hash with gate
+	// CloneSetShortHash; both spellings of one revision are equal.
 	LabelRevision = "controller-revision-hash"
 	// LabelPodTemplateHash is the bare hash of the revision ("7d9f8c6b5d"), always in the short form. Written by
-	// CloneSet at creation, at an in-place update, and when found missing (C-40).
+	// CloneSet at creation, at an in-place update, and when found missing.
 	LabelPodTemplateHash = "pod-template-hash"
 	// LabelInstanceID ties a Pod to its claims. Written by CloneSet on Pods and on their claims at creation. Value:
-	// five characters of the safe alphabet ("x7k2p"), also the suffix of the Pod's name (C-7).
+	// five characters of the safe alphabet ("x7k2p"), also the suffix of the Pod's name.
 	LabelInstanceID = "apps.kruise.io/cloneset-instance-id"
-	// LabelSpecifiedDelete asks the owner to delete this Pod within its budget (C-17). Written by users, and by
-	// CloneSet for a recreate update (C-45). Presence counts; CloneSet writes "true".
+	// LabelSpecifiedDelete asks the owner to delete this Pod within its budget. Written by users, and by
+	// CloneSet for a recreate update. Presence counts; CloneSet writes "true".
 	LabelSpecifiedDelete = "apps.kruise.io/specified-delete"
 	// LabelLifecycleState is the state of the lifecycle hooks (1.4). Written by the owner. Value: one of the
 	// Lifecycle constants; absent or empty counts as Normal.
@@ -28,29 +28,29 @@ const (
 
 // Values of LabelLifecycleState.
 const (
-	// LifecyclePreparingNormal waits for the preNormal hook, or without one for a node (L-7, L-8).
+	// LifecyclePreparingNormal waits for the preNormal hook, or without one for a node.
 	LifecyclePreparingNormal = "PreparingNormal"
-	// LifecycleNormal is the only non-empty state in which a Pod can be available (L-10).
+	// LifecycleNormal is the only non-empty state in which a Pod can be available.
 	LifecycleNormal = "Normal"
-	// LifecyclePreparingUpdate waits for the inPlaceUpdate hook before an update (L-3).
+	// LifecyclePreparingUpdate waits for the inPlaceUpdate hook before an update.
 	LifecyclePreparingUpdate = "PreparingUpdate"
-	// LifecycleUpdating is set in the write that starts an in-place update (L-3).
+	// LifecycleUpdating is set in the write that starts an in-place update.
 	LifecycleUpdating = "Updating"
-	// LifecycleUpdated waits for the inPlaceUpdate hook after an update (L-4).
+	// LifecycleUpdated waits for the inPlaceUpdate hook after an update.
 	LifecycleUpdated = "Updated"
-	// LifecyclePreparingDelete waits for the preDelete hook (L-2).
+	// LifecyclePreparingDelete waits for the preDelete hook.
 	LifecyclePreparingDelete = "PreparingDelete"
 )
 
 // Annotations on Pods.
 const (
 	// AnnotationLifecycleTimestamp is the time of the last state change, RFC 3339 in UTC
-	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState (L-12).
+	// ("2026-07-01T10:00:00Z"). Written by the owner together with LabelLifecycleState.
 	AnnotationLifecycleTimestamp = "lifecycle.apps.kruise.io/timestamp"
 	// AnnotationInPlaceUpdateState is the progress of an in-place update. Written by the owner. Value: JSON of 1.2,
 	// which always has revision, updateTimestamp and lastContainerStatuses.
 	AnnotationInPlaceUpdateState = "apps.kruise.io/inplace-update-state"
-	// AnnotationInPlaceUpdateGrace holds the change that waits for the grace period to end (U-14). Written and
+	// AnnotationInPlaceUpdateGrace holds the change that waits for the grace period to end. Written and
 	// removed by the owner. Value: JSON of 1.2.
 	AnnotationInPlaceUpdateGrace = "apps.kruise.io/inplace-update-grace"
 	// AnnotationInPlaceUpdateStateLegacy is the earlier name of AnnotationInPlaceUpdateState. Read as a fallback,
@@ -60,9 +60,9 @@ const (
 	// removed on write, never written.
 	AnnotationInPlaceUpdateGraceLegacy = "inplace-update-grace"
 	// AnnotationRuntimeContainersMeta lists container ids with their hashes. Written by the node daemon, read when an
-	// update is checked for completion (U-23). Value: JSON of 1.2.
+	// update is checked for completion. Value: JSON of 1.2.
 	AnnotationRuntimeContainersMeta = "apps.kruise.io/runtime-containers-meta"
-	// AnnotationPodDeletionCost ranks Pods for scale-in, lower first (C-23). Written by users. Value: int32 in
+	// AnnotationPodDeletionCost ranks Pods for scale-in, lower first. Written by users. Value: int32 in
 	// decimal without plus sign or leading zeros; missing or unreadable counts as 0.
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
@@ -85,13 +85,13 @@ func ReservedPodAnnotations() []string {
 const (
 	// LabelRevisionHash is the hash that ends the revision's name. Written by CloneSet at creation.
 	LabelRevisionHash = "controller.kubernetes.io/hash"
-	// LabelPreDownloadCreated is "true" once image jobs exist for the revision (I-2). Written by CloneSet. The doubled
+	// LabelPreDownloadCreated is "true" once image jobs exist for the revision. Written by CloneSet. The doubled
 	// "pre" is how the key is spelled.
 	LabelPreDownloadCreated = "apps.kruise.io/pre-predownload-created"
-	// LabelPreDownloadIgnored is "true" once image jobs were found unnecessary for the revision (I-2). Written by
+	// LabelPreDownloadIgnored is "true" once image jobs were found unnecessary for the revision. Written by
 	// CloneSet.
 	LabelPreDownloadIgnored = "apps.kruise.io/image-predownload-ignored"
-	// AnnotationClaimTemplateHash is the hash of the volumeClaimTemplates (U-6, C-64). Written by CloneSet. Value:
+	// AnnotationClaimTemplateHash is the hash of the volumeClaimTemplates. Written by CloneSet. Value:
 	// uint32 in decimal, or "" when there are no templates.
 	AnnotationClaimTemplateHash = "kruise.io/cloneset-volumeclaimtemplate-hash"
 )
@@ -99,19 +99,19 @@ const (
 // Keys on the CloneSet object.
 const (
 	// AnnotationImagePreDownloadParallelism is how v1alpha1 spells imagePreDownloadParallelism. Written by users and
-	// by conversion (V-40, V-41). Value: int or percent as a string; v1beta1 validation accepts an int only (V-21).
+	// by conversion. Value: int or percent as a string; v1beta1 validation accepts an int only.
 	AnnotationImagePreDownloadParallelism = "apps.kruise.io/image-predownload-parallelism"
 	// AnnotationImagePreDownloadTimeoutSeconds is how v1alpha1 spells imagePreDownloadTimeoutSeconds. Written by users
 	// and by conversion. Value: seconds as a decimal int32.
 	AnnotationImagePreDownloadTimeoutSeconds = "apps.kruise.io/image-predownload-timeout-seconds"
-	// AnnotationImagePreDownloadMinUpdatedReadyPods is how v1alpha1 spells imagePreDownloadMinUpdatedReadyPods (I-4).
+	// AnnotationImagePreDownloadMinUpdatedReadyPods is how v1alpha1 spells imagePreDownloadMinUpdatedReadyPods.
 	// Written by users and by conversion. Value: int, or a percent that v1beta1 cannot express and conversion leaves
 	// alone.
 	AnnotationImagePreDownloadMinUpdatedReadyPods = "apps.kruise.io/image-predownload-min-updated-ready-pods"
-	// LabelExcludePreparingDelete set to "true" is how v1alpha1 spells scaleStrategy.excludePreparingDelete (C-30).
+	// LabelExcludePreparingDelete set to "true" is how v1alpha1 spells scaleStrategy.excludePreparingDelete.
 	// Written by users and by conversion.
 	LabelExcludePreparingDelete = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
-	// LabelDeleteProtection refuses deletion of the object (V-30). Written by users. Value: one of the
+	// LabelDeleteProtection refuses deletion of the object. Written by users. Value: one of the
 	// DeleteProtection constants; anything else protects nothing.
 	LabelDeleteProtection = "policy.kruise.io/delete-protection"
 	// DeleteProtectionAlways refuses deletion for as long as the label is there.
@@ -132,16 +132,15 @@ const (
 	// turns it into EnvContainerBarrier.
 	EnvContainerPriority = "KRUISE_CONTAINER_PRIORITY"
 	// EnvContainerBarrier is written by the Pod webhook: a configMapKeyRef to ConfigMap "<pod>-barrier" with key
-	// "p_<priority>". In-place update reads the priority of a container from that key (U-18).
+	// "p_<priority>". In-place update reads the priority of a container from that key.
 	EnvContainerBarrier = "KRUISE_CONTAINER_BARRIER"
 	// ContainerBarrierKeyPrefix starts the key that EnvContainerBarrier refers to; the priority in decimal follows.
 	ContainerBarrierKeyPrefix = "p_"
 	// ContainerBarrierNameSuffix ends the name of the ConfigMap that EnvContainerBarrier refers to; the Pod's name
 	// precedes.
 	ContainerBarrierNameSuffix = "-barrier"
-	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container
-	// (U-7).
+	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
-	// EnvSidecarSetVersionAlt is the second such variable, for hot upgrades (U-7).
+	// EnvSidecarSetVersionAlt is the second such variable, for hot upgrades.
 	EnvSidecarSetVersionAlt = "SIDECARSET_VERSION_ALT"
 )

@@ -13,10 +13,10 @@ import (
 // Options are the differences between kinds and feature gates. The zero value is plain Kubernetes.
 type Options struct {
 	// ContainerImagePullPolicy is for containers that name none. Empty applies the Kubernetes rule: Always for the tag
-	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always (V-4). Init containers
+	// latest or no tag, IfNotPresent otherwise. The workloads of apps.kruise.io use Always. Init containers
 	// always follow the Kubernetes rule.
 	ContainerImagePullPolicy corev1.PullPolicy
-	// HostNetworkHostPorts sets hostPort to containerPort where it is 0 and the template uses hostNetwork (V-3, gate
+	// HostNetworkHostPorts sets hostPort to containerPort where it is 0 and the template uses hostNetwork (gate
 	// DefaultHostNetworkHostPortsInPodTemplates).
 	HostNetworkHostPorts bool
 }
@@ -52,7 +52,7 @@ func PodTemplate(template *corev1.PodTemplateSpec, opts Options) {
 }
 
 // ClaimTemplate fills in the defaults of one claim template: the phase Pending and rounded quantities. volumeMode stays
-// unset (V-2): the API server sets it on the claims themselves.
+// unset: the API server sets it on the claims themselves.
 func ClaimTemplate(claim *corev1.PersistentVolumeClaim) {
 	setIfZero(&claim.Status.Phase, corev1.ClaimPending)
 	roundUp(claim.Spec.Resources.Limits)

@@ -15,7 +15,7 @@ const CountRule = `must be an integer from 0 to 2147483647, or such a number wit
 // percentage is how percentages are written. The length is limited so that hostile input stays cheap.
 var percentage = regexp.MustCompile(`^([0-9]{1,10}(?:\.[0-9]{1,18})?)%$`)
 
-// Count checks an integer or percentage: not negative, at most 2147483647, a string only with "%" (V-16). Decimals are
+// Count checks an integer or percentage: not negative, at most 2147483647, a string only with "%". Decimals are
 // fine ("12.5%"), more than 100% as well. Nil is fine.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	if value == nil {
@@ -27,7 +27,7 @@ func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up (V-13). That is so for
+// AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. That is so for
 // everything above 0 as long as total is above 0. It is false for values [Count] refuses.
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
 	number, ok := rational(value)

@@ -12,7 +12,7 @@ import (
 )
 
 // PodTemplate checks the template of a workload whose Pods run for ever: restartPolicy Always, no
-// activeDeadlineSeconds. claims are the names of volumeClaimTemplates; each counts as a volume of that name (V-12).
+// activeDeadlineSeconds. claims are the names of volumeClaimTemplates; each counts as a volume of that name.
 func PodTemplate(template *corev1.PodTemplateSpec, claims []string, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)

@@ -92,7 +92,7 @@ func (u *unborn) forget(owner types.UID) bool {
 	return ok
 }
 
-// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not (C-31), but for those that
+// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not, but for those that
 // somebody else's Pod uses as well. The claim's own protection keeps it until the Pod is gone.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
 	id := pod.Labels[apps.LabelInstanceID]
@@ -119,7 +119,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, claim *corev1.Per
 	return nil
 }
 
-// tendClaims handles claims whose Pod was lost, when they are not to be reused (C-36): a claim whose Pod still exists but
+// tendClaims handles claims whose Pod was lost, when they are not to be reused: a claim whose Pod still exists but
 // is inactive goes to that Pod, which takes it along; a claim that no Pod uses is deleted.
 func (r *Reconciler) tendClaims(ctx context.Context, v *view) (acted bool, err error) {
 	r.unborn.settle(v.cs.UID, func(id string) bool { _, exists := r.pods.Get(v.cs.Namespace, podName(v.cs, id)); return exists })

@@ -36,16 +36,16 @@ import (
 	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
 )
 
-// kind is the controller's kind, in the version it writes into owner references (C-7).
+// kind is the controller's kind, in the version it writes into owner references.
 func kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
 // Options of the controller. The zero value is usable.
 type Options struct {
 	// Gates are the feature gates; nil stands for the defaults.
 	Gates map[apps.Gate]bool
-	// ExcludePreparingDelete is the global form of the field of that name (C-30).
+	// ExcludePreparingDelete is the global form of the field of that name.
 	ExcludePreparingDelete bool
-	// ResizeInSpec is set for API servers without pods/resize (U-12).
+	// ResizeInSpec is set for API servers without pods/resize.
 	ResizeInSpec bool
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
@@ -63,7 +63,7 @@ type Options struct {
 	Calls int
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
-	// NewID returns a random instance id; nil means five characters of the alphabet that forms no words (C-7).
+	// NewID returns a random instance id; nil means five characters of the alphabet that forms no words.
 	NewID func() string
 	// Metrics may be nil.
 	Metrics *Metrics
@@ -221,7 +221,7 @@ func (r *Reconciler) await(ctx context.Context, owner types.UID, pending *expect
 	return ctrl.Result{RequeueAfter: pending.RequeueAfter}
 }
 
-// release lets go of Pods that the selector no longer matches (C-4) and returns the others. A Pod takes its claims along:
+// release lets go of Pods that the selector no longer matches and returns the others. A Pod takes its claims along:
 // whoever has relabelled it, to look into what is wrong with it, needs them.
 func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) ([]*corev1.Pod, error) {
 	owner := claim.Owner{UID: v.cs.UID, Namespace: v.cs.Namespace, Selector: v.selector}
@@ -255,7 +255,7 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *int32, err error) {
 	cs := v.cs
 	v.revisions = r.revisions.Of(cs.UID)
-	for _, orphan := range r.revisions.Orphans(cs.Namespace) { // used, not adopted
+	for _, orphan := range r.revisions.Orphans(cs.Namespace) { // used, not adopted
 		if v.selector.Matches(labelSet(orphan.Labels)) {
 			v.revisions = append(v.revisions, orphan)
 		}
@@ -285,7 +285,7 @@ func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *i
 	return collisions, nil
 }
 
-// currentRevision is the one that is being replaced; without a record of it, the update revision.
+// currentRevision is the one that is being replaced; without a record of it, the update revision.
 func (r *Reconciler) currentRevision(v *view, update *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	name := v.cs.Status.CurrentRevision
 	if name == update.Name {

@@ -37,7 +37,7 @@ const (
 type Finisher struct{ *Reconciler }
 
 // Reconcile looks at one Pod. All writes demand the Pod as it was decided on: a conflict means that something newer is on
-// its way, and its event will bring the Pod back here (U-11).
+// its way, and its event will bring the Pod back here.
 func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, _ := f.unfinished(req)
 	if pod == nil {
@@ -63,7 +63,7 @@ func (f *Finisher) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	changes, again, err := f.decide(pod, cs, metav1.NewTime(f.options.Clock.Now()))
 	if err != nil {
-		// Unreadable annotations: the owner reports them; the Pod is left alone until they are mended (U-27).
+		// Unreadable annotations: the owner reports them; the Pod is left alone until they are mended.
 		f.events.Event(cs, corev1.EventTypeWarning, apps.EventFailedUpdate, err.Error())
 		return ctrl.Result{}, nil
 	}
@@ -157,7 +157,7 @@ func settling(pod *corev1.Pod, now time.Time) time.Duration {
 	}
 }
 
-// shortHash adds the label that older controllers did not write (C-40).
+// shortHash adds the label that older controllers did not write.
 func shortHash(pod *corev1.Pod) podpatch.Change {
 	label := pod.Labels[apps.LabelRevision]
 	if label == "" || pod.Labels[apps.LabelPodTemplateHash] != "" {

@@ -25,7 +25,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Help: "Pods deleted to be made anew for an update, by why they were not updated in place; policy means that none was asked for.",
 		}, []string{"reason"}),
 		leakage: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cloneset_scale_expectation_leakage", Help: "CloneSets whose own writes did not become visible in time (C-5).",
+			Name: "cloneset_scale_expectation_leakage", Help: "CloneSets whose own writes did not become visible in time.",
 		}, []string{"namespace", "name"}),
 	}
 	for _, c := range []prometheus.Collector{m.inPlace, m.recreates, m.leakage} {

@@ -24,7 +24,7 @@ import (
 )
 
 // ClaimTemplatesChanged means that the claim templates differ between two revisions and the gate
-// RecreatePodWhenChangeVCTInCloneSetGate wants Pods recreated for that (U-6).
+// RecreatePodWhenChangeVCTInCloneSetGate wants Pods recreated for that.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
 func labelSet(m map[string]string) labels.Set { return m }
@@ -39,7 +39,7 @@ func revisionOwner(cs *v1beta1.CloneSet) revision.Owner {
 
 func (r *Reconciler) revisionKeys() revision.Keys { return kruise.RevisionKeys() }
 
-// revisionLabels are the labels of a Pod at a revision (C-60, R-7): the full name, or the hash alone where the gate asks
+// revisionLabels are the labels of a Pod at a revision: the full name, or the hash alone where the gate asks
 // for it.
 func (r *Reconciler) revisionLabels(name string) map[string]string {
 	full := name
@@ -49,7 +49,7 @@ func (r *Reconciler) revisionLabels(name string) map[string]string {
 	return map[string]string{apps.LabelRevision: full, apps.LabelPodTemplateHash: podstate.ShortRevision(name)}
 }
 
-// newPod builds the Pod with an instance id from a template (C-7, C-9, L-8, U-29). The template is not modified.
+// newPod builds the Pod with an instance id from a template. The template is not modified.
 func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	pod := podstate.FromTemplate(template, v.cs.Namespace, ownerReference(v.cs), apps.ConditionInPlaceUpdateReady)
 	r.inPlace.StripReserved(&pod.ObjectMeta)
@@ -80,7 +80,7 @@ func claimName(cs *v1beta1.CloneSet, template, id string) string {
 	return template + "-" + cs.Name + "-" + id
 }
 
-// newClaims builds the claims of an instance that do not exist yet (C-8, C-9).
+// newClaims builds the claims of an instance that do not exist yet.
 func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.PersistentVolumeClaim {
 	var claims []*corev1.PersistentVolumeClaim
 	for i := range v.cs.Spec.VolumeClaimTemplates {
@@ -103,7 +103,7 @@ func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.Persiste
 }
 
 // instanceIDs returns ids for up to n new Pods: first those of claims whose Pod could not be created and, with reuse, of
-// claims that lost their Pod (C-36), then new ones that neither a Pod nor a claim has. There are fewer than n where the Pod
+// claims that lost their Pod, then new ones that neither a Pod nor a claim has. There are fewer than n where the Pod
 // that a surviving claim belongs to is still on its way out: it has the name that its successor is to have.
 func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	taken := sets.New[string]()
@@ -163,7 +163,7 @@ func (r *Reconciler) survivingIDs(v *view) []string {
 func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
 
 // stampClaimTemplates writes the hash of the claim templates on a revision that is about to be created, or taken up again with
-// other claim templates (C-64, U-6).
+// other claim templates.
 func stampClaimTemplates(decision *revision.Decision, cs *v1beta1.CloneSet) {
 	hash := claimTemplateHash(cs.Spec.VolumeClaimTemplates)
 	switch rev := decision.Revision; decision.Action {
@@ -191,7 +191,7 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// claimTemplatesBlock is what the planner asks beside the templates (U-6). Only hashes of this kit's own recipe are
+// claimTemplatesBlock is what the planner asks beside the templates. Only hashes of this kit's own recipe are
 // compared: OpenKruise's recipe is not known, and a difference between the two would prove nothing.
 func claimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
 	if from.Annotations[kruise.AnnotationHashVersion] == "" || to.Annotations[kruise.AnnotationHashVersion] == "" {

@@ -73,7 +73,7 @@ func (r *Reconciler) stop(ctx context.Context, v *view, err error) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: v.wake.get()}, err
 }
 
-// nextStatus computes the status (C-49 to C-53), and wakes the view when the progress deadline ends.
+// nextStatus computes the status, and wakes the view when the progress deadline ends.
 func nextStatus(v *view, out outcome) v1beta1.CloneSetStatus {
 	status := v1beta1.CloneSetStatus{
 		ObservedGeneration:      v.cs.Generation,
@@ -111,8 +111,8 @@ func count(n *int32, yes bool) {
 	}
 }
 
-// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error (C-53 does
-// better than upstream, which never clears it).
+// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error
+// (upstream never clears it).
 func setFailure(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error, now metav1.Time) {
 	if err == nil {
 		dropCondition(status, t)
@@ -130,7 +130,7 @@ func dropCondition(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionTy
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1beta1.CloneSetCondition) bool { return c.Type == t })
 }
 
-// setCondition replaces a condition where status or reason change, and refreshes its message otherwise (C-51).
+// setCondition replaces a condition where status or reason change, and refreshes its message otherwise.
 func setCondition(status *v1beta1.CloneSetStatus, c v1beta1.CloneSetCondition, now metav1.Time) {
 	c.LastUpdateTime, c.LastTransitionTime = now, now
 	for i := range status.Conditions {
@@ -159,7 +159,7 @@ func condition(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) 
 	return nil
 }
 
-// setProgress keeps the Progressing condition (C-50). Unlike upstream (C-52) a new update revision and every Pod that
+// setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that
 // becomes available at it start the clock again, and an exceeded deadline does not outlast them.
 func setProgress(v *view, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
 	deadline := v.cs.Spec.ProgressDeadlineSeconds
@@ -254,7 +254,7 @@ func isReplaced(err error) bool {
 	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
 }
 
-// dropNames removes names from podsToDelete that are no active Pods any more (C-55). version is the CloneSet's after the
+// dropNames removes names from podsToDelete that are no active Pods any more. version is the CloneSet's after the
 // status was written, so that only another writer's change is a conflict.
 func (r *Reconciler) dropNames(ctx context.Context, v *view, version string) error {
 	names := v.cs.Spec.ScaleStrategy.PodsToDelete
@@ -284,7 +284,7 @@ func (r *Reconciler) dropNames(ctx context.Context, v *view, version string) err
 	return nil
 }
 
-// truncate deletes revisions that nobody needs. It does not depend on the rest of the pass having succeeded.
+// truncate deletes revisions that nobody needs. It does not depend on the rest of the pass having succeeded.
 func (r *Reconciler) truncate(ctx context.Context, v *view, status v1beta1.CloneSetStatus) error {
 	if len(v.revisions) <= v.historyLimit+1 {
 		return nil

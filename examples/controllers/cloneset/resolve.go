@@ -156,7 +156,7 @@ func negative(path string, n int32) error {
 }
 
 // resolveUpdate reads the update strategy. Without rollingUpdate its defaults apply; OnDelete has a budget as well, for
-// specified deletes (C-21).
+// specified deletes.
 func (s *settings) resolveUpdate(cs *v1beta1.CloneSet, replicas *int32) error {
 	const path = "spec.updateStrategy.rollingUpdate"
 	ru := cs.Spec.UpdateStrategy.RollingUpdate

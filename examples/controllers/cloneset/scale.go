@@ -28,8 +28,8 @@ import (
 // the same trouble has the same message each time.
 const PodNotCreated reason.Code = "PodNotCreated"
 
-// scale creates and deletes, in the order of C-18. It reports whether it changed anything; only when it has not are Pods
-// updated in the same pass (C-2).
+// scale creates and deletes. It reports whether it changed anything; only when it has not are Pods
+// updated in the same pass.
 func (r *Reconciler) scale(ctx context.Context, v *view) (acted bool, err error) {
 	acted, claimsErr := r.tendClaims(ctx, v)
 	if acted || worthTrying(claimsErr) {
@@ -67,7 +67,7 @@ func (r *Reconciler) resize(ctx context.Context, v *view) (acted bool, err error
 	if acted || r.client.InDoubt(v.cs.UID) {
 		return true, err
 	}
-	// Nothing could be created, say for a quota. That must not hold up deletions and updates (C-2).
+	// Nothing could be created, say for a quota. That must not hold up deletions and updates.
 	deleted, deleteErr := r.delete(ctx, v, step)
 	return deleted, errors.Join(err, deleteErr)
 }
@@ -76,7 +76,7 @@ func (r *Reconciler) resize(ctx context.Context, v *view) (acted bool, err error
 // controller's memory. The next pass goes on.
 const maxCreations = slowstart.MaxBatch
 
-// create makes the missing Pods, old ones first, each after its claims (C-8, C-10). It reports whether it made any. Pods of
+// create makes the missing Pods, old ones first, each after its claims. It reports whether it made any. Pods of
 // one revision that are refused do not keep those of the other from being made.
 func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	ids := r.instanceIDs(v, step.Create)
@@ -178,7 +178,7 @@ func (r *Reconciler) createClaims(ctx context.Context, claims []*corev1.Persiste
 	return nil
 }
 
-// cancelDeletions takes Pods back that wait for a hook before they are deleted and are wanted again (L-14).
+// cancelDeletions takes Pods back that wait for a hook before they are deleted and are wanted again.
 func (r *Reconciler) cancelDeletions(ctx context.Context, v *view) (acted bool, err error) {
 	cancellable := v.pods(func(m *member) bool { return m.dying && !hasSpecifiedDelete(m.pod) && !v.isNamed(m.pod) })
 	condemned := 0
@@ -204,7 +204,7 @@ func (v *view) isNamed(pod *corev1.Pod) bool {
 	return slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 }
 
-// delete finishes deletions that waited for a hook, then deletes what was asked for, then what is too many (C-16 to C-18).
+// delete finishes deletions that waited for a hook, then deletes what was asked for, then what is too many.
 func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	remove := func(pods []*corev1.Pod) (bool, error) {
 		return r.each(ctx, v, tryDelete, pods, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
@@ -233,7 +233,7 @@ func (r *Reconciler) delete(ctx context.Context, v *view, step rollout.Step) (ac
 	return remove(rollout.Affordable(step, chosen, serves))
 }
 
-// rank returns the n Pods to delete first (C-23).
+// rank returns the n Pods to delete first.
 func (r *Reconciler) rank(ctx context.Context, v *view, pods []*corev1.Pod, n int) []*corev1.Pod {
 	n = min(max(n, 0), len(pods))
 	if n < len(pods) {
@@ -255,7 +255,7 @@ func (r *Reconciler) deletionOrder(ctx context.Context, v *view) podorder.Deleti
 	}
 }
 
-// deletePod deletes a Pod and its claims, or has it wait for its hook first (L-2). extra goes with the write that makes it
+// deletePod deletes a Pod and its claims, or has it wait for its hook first. extra goes with the write that makes it
 // wait.
 func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, extra *podpatch.Change) (acted bool, err error) {
 	facts := v.machine.Facts(pod)

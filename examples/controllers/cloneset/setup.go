@@ -157,7 +157,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 	options = withDefaults(options)
 	r := &Reconciler{
 		options: options, live: mgr.GetAPIReader(),
-		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format (C-54).
+		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format.
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
 		inPlace: kruise.InPlace(options.Gates, options.ResizeInSpec),
 		decoder: revision.NewDecoder(decodedRevisions, nil),

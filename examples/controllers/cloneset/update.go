@@ -56,7 +56,7 @@ func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err e
 }
 
 // settle takes Pods out of PreparingUpdate that are not to be updated any more: after a rollback, or because a partition
-// keeps them where they are (L-6). While updates are paused only those are settled that are where they should be.
+// keeps them where they are. While updates are paused only those are settled that are where they should be.
 func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	preparing := func(m *member) bool { return m.state == lifecycle.PreparingUpdate }
 	if len(v.pods(preparing)) == 0 {
@@ -79,7 +79,7 @@ func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (ac
 	})
 }
 
-// updateOrder returns the Pods that may be updated, or taken back, in order (C-41, C-42).
+// updateOrder returns the Pods that may be updated, or taken back, in order.
 func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 	waiting := v.pods(func(m *member) bool {
 		return m.updated == back && !m.dying && !m.specified && !r.inPlace.InGracePeriod(m.pod)
@@ -91,7 +91,7 @@ func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 	return waiting
 }
 
-// chooseUpdates walks the candidates within the budget (C-43).
+// chooseUpdates walks the candidates within the budget.
 func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	back := step.Update < 0
 	unavailable, atTarget := 0, 0
@@ -173,7 +173,7 @@ func (r *Reconciler) refused(v *view) error {
 }
 
 // recreate deletes the Pod within the budget that chose it; the next pass creates its successor. A Pod that a hook holds is
-// marked as specified for deletion, as OpenKruise does, so that nobody takes the deletion for one to cancel (L-14).
+// marked as specified for deletion, as OpenKruise does, so that nobody takes the deletion for one to cancel.
 func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why reason.List) (acted bool, err error) {
 	mark := "true"
 	if wait, err := r.kept.Of(podapply.Attempt{Object: pod.UID, Action: tryDelete}, v.now); err != nil {
@@ -198,7 +198,7 @@ func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why
 }
 
 // startInPlace moves the Pod towards its update: into PreparingUpdate while a hook holds it, otherwise gate, spec, revision
-// and state in one go (L-3, U-8, U-9).
+// and state in one go.
 func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod, plan *inplaceupdate.Plan, target *appsv1.ControllerRevision) (acted bool, err error) {
 	facts := v.machine.Facts(pod)
 	facts.Intent = lifecycle.Update
@@ -248,7 +248,7 @@ func (r *Reconciler) transit(ctx context.Context, v *view, pod *corev1.Pod, t li
 // editGate is how the writers of a readiness gate are added and removed: podreadiness.Edit, or EditOrInitialize.
 type editGate func(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []podreadiness.Writer) (podpatch.Change, error)
 
-// transition turns a lifecycle transition into changes (L-11, L-12).
+// transition turns a lifecycle transition into changes.
 func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time, edit editGate) ([]podpatch.Change, error) {
 	var hold, release []podreadiness.Writer
 	if t.Hold != "" {

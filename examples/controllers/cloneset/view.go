@@ -25,7 +25,7 @@ type facts struct {
 	selected  bool // by the CloneSet's selector
 	active    bool
 	condemned bool // carries the label that asks for its deletion
-	ready     bool // C-49
+	ready     bool // the Pod, and its in-place gate where it has one
 	state     lifecycle.State
 	revision  string // its label
 }
@@ -116,7 +116,7 @@ func (v *view) setRevisions(current, update *appsv1.ControllerRevision) {
 		}
 	}
 	if updated == len(v.members) && updated == v.rollout.Replicas {
-		v.current = update // the rollout is over, whether the status says so yet or not (C-49): nothing goes back from here
+		v.current = update // the rollout is over, whether the status says so yet or not: nothing goes back from here
 	}
 }
 
@@ -145,10 +145,10 @@ func (v *view) counts(preparingCounts bool) rollout.Counts {
 	return c
 }
 
-// oneRevision reports whether no rollout is under way (C-11).
+// oneRevision reports whether no rollout is under way.
 func (v *view) oneRevision() bool { return v.current == v.update }
 
-// revisionOf returns the revision that a Pod was made from, nil when it is not in the history (C-47).
+// revisionOf returns the revision that a Pod was made from, nil when it is not in the history.
 func (v *view) revisionOf(pod *corev1.Pod) *appsv1.ControllerRevision {
 	return revision.Find(v.revisions, pod.Labels[apps.LabelRevision])
 }

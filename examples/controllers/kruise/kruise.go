@@ -27,7 +27,7 @@ func RevisionKeys() revision.Keys {
 }
 
 // InPlace returns the configuration of in-place updates under the given feature gates. resizeInSpec is for API servers
-// without pods/resize (U-12).
+// without pods/resize.
 func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
 	return inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
@@ -81,7 +81,7 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady}
 }
 
-// Writer returns the writer of the shared readiness gate that stands for a hook (L-11).
+// Writer returns the writer of the shared readiness gate that stands for a hook.
 func Writer(kind lifecycle.Kind) podreadiness.Writer {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {
@@ -91,7 +91,7 @@ func Writer(kind lifecycle.Kind) podreadiness.Writer {
 }
 
 // HasResizeSubresource reports whether an API server of this version takes resources through pods/resize: 1.32 and later.
-// Suffixes such as "+gke.1" do not matter; a version that cannot be read counts as older (U-12).
+// Suffixes such as "+gke.1" do not matter; a version that cannot be read counts as older.
 func HasResizeSubresource(gitVersion string) bool {
 	v, err := version.ParseGeneric(gitVersion)
 	return err == nil && !v.LessThan(version.MajorMinor(1, 32))

@@ -1,10 +1,10 @@
 // Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
 //
-// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first (V-5). Differences from
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from
 // OpenKruise 1.9, where the behaviour reference marks a bug or a gap: maxUnavailable 0 together with a surge is
-// accepted (V-13), podsToDelete and progressDeadlineSeconds are checked in v1beta1 too (V-14), a rollingUpdate object
-// under OnDelete may be incomplete (V-15), and InPlaceOnly is checked in v1beta1 too (V-11). Beyond that,
-// scaleStrategy.maxUnavailable must be a proper count (V-16), and minReadySeconds, revisionHistoryLimit and
+// accepted, podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate object
+// under OnDelete may be incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that,
+// scaleStrategy.maxUnavailable must be a proper count, and minReadySeconds, revisionHistoryLimit and
 // gracePeriodSeconds must not be negative. An update is never refused for a problem the stored object already has, so
 // objects taken over from another controller stay editable.
 package cloneset
@@ -29,15 +29,15 @@ const (
 
 // DefaultOptions are the feature gates that change defaulting. The zero value is the default of both.
 type DefaultOptions struct {
-	// TemplateNoDefaults leaves the Pod template and the claim templates as written (V-2).
+	// TemplateNoDefaults leaves the Pod template and the claim templates as written.
 	TemplateNoDefaults bool
-	// HostNetworkHostPorts fills in host ports in templates with hostNetwork (V-3).
+	// HostNetworkHostPorts fills in host ports in templates with hostNetwork.
 	HostNetworkHostPorts bool
 }
 
-// Default fills in what the user left out (V-1, V-2, V-4). stored is the object before an update and nil on creation:
+// Default fills in what the user left out. stored is the object before an update and nil on creation:
 // a Pod template or claim template that is unchanged gets no new defaults, because a default that a newer version
-// learned would otherwise roll every Pod (V-2). It is idempotent.
+// learned would otherwise roll every Pod. It is idempotent.
 func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	spec := &obj.Spec
 	setIfNil(&spec.Replicas, DefaultReplicas)
@@ -68,7 +68,7 @@ func isStored(claim *corev1.PersistentVolumeClaim, stored []corev1.PersistentVol
 	return false
 }
 
-// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate (V-1).
+// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate.
 func defaultUpdateStrategy(strategy *v1beta1.CloneSetUpdateStrategy) {
 	if strategy.Type == "" {
 		strategy.Type = v1beta1.RollingUpdate

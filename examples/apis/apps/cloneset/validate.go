@@ -15,26 +15,26 @@ import (
 // cluster.
 type ValidateOptions struct {
 	// Pods are the Pods of the object's namespace. Nil leaves out the check that names newly put in podsToDelete are
-	// Pods of this CloneSet that are not terminating (V-14); empty means that there are none.
+	// Pods of this CloneSet that are not terminating; empty means that there are none.
 	Pods []*corev1.Pod
 	// InPlacePossible says why template changes cannot be made in place, one sentence or path each; nil or empty means
 	// they can. It gets the templates as they are in both objects. Nil stands for [InPlaceObstacles] with
 	// InPlaceResources.
 	InPlacePossible func(old, next *corev1.PodTemplateSpec) []string
-	// InPlaceResources lets cpu and memory change in place (V-11, gate InPlaceWorkloadVerticalScaling).
+	// InPlaceResources lets cpu and memory change in place (gate InPlaceWorkloadVerticalScaling).
 	InPlaceResources bool
-	// DeletionProtection makes the protection label effective (V-30, gate ResourcesDeletionProtection).
+	// DeletionProtection makes the protection label effective (gate ResourcesDeletionProtection).
 	DeletionProtection bool
 }
 
-// ValidateCreate returns what is wrong with a new, defaulted object (V-12 to V-18, V-21).
+// ValidateCreate returns what is wrong with a new, defaulted object.
 func ValidateCreate(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	errs := validateName(obj)
 	errs = append(errs, validateSpec(obj)...)
 	return append(errs, validatePodsToDelete(obj, nil, opts.Pods)...)
 }
 
-// ValidateUpdate returns what is wrong with an update (V-10, V-11 and all of [ValidateCreate]). Problems of spec that
+// ValidateUpdate returns what is wrong with an update (its own rules and all of [ValidateCreate]). Problems of spec that
 // old has in the same place with the same value are left out.
 func ValidateUpdate(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	errs := newProblems(validateSpec(obj), validateSpec(old))
@@ -47,7 +47,7 @@ func ValidateUpdate(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.Erro
 	return append(errs, validateInPlaceOnly(obj, old, opts)...)
 }
 
-// ValidateDelete refuses to delete a protected object (V-30). It does nothing unless opts.DeletionProtection is set.
+// ValidateDelete refuses to delete a protected object. It does nothing unless opts.DeletionProtection is set.
 // Values of the label other than Always and Cascading protect nothing.
 func ValidateDelete(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	protection, ok := obj.Labels[apps.LabelDeleteProtection]
@@ -98,7 +98,7 @@ func newProblems(errs, before field.ErrorList) field.ErrorList {
 	return fresh
 }
 
-// validateName checks the name, or what it will be made from (V-12).
+// validateName checks the name, or what it will be made from.
 func validateName(obj *v1beta1.CloneSet) field.ErrorList {
 	name, path, prefix := obj.Name, field.NewPath("metadata", "name"), false
 	if name == "" && obj.GenerateName != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// validatePodsToDelete implements V-14. Names the stored object has already are not looked up again: their Pods may be
-// on their way out.
+// validatePodsToDelete checks the names of Pods. Names the stored object has already are not looked up again: their Pods
+// may be on their way out.
 func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods []*corev1.Pod) field.ErrorList {
 	path := specPath().Child("scaleStrategy", "podsToDelete")
 	var before []string
@@ -56,7 +56,7 @@ func notDeletable(obj *v1beta1.CloneSet, name string, pods []*corev1.Pod) string
 	return ""
 }
 
-// validateInPlaceOnly refuses a template change that InPlaceOnly could not carry out (V-11).
+// validateInPlaceOnly refuses a template change that InPlaceOnly could not carry out.
 func validateInPlaceOnly(obj, old *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList {
 	strategy := obj.Spec.UpdateStrategy
 	if strategy.Type != v1beta1.RollingUpdate || strategy.RollingUpdate == nil ||
@@ -79,9 +79,9 @@ func validateInPlaceOnly(obj, old *v1beta1.CloneSet, opts ValidateOptions) field
 	return errs
 }
 
-// InPlaceObstacles returns what of a template change cannot be made in place, going by the fields alone (U-2, U-3,
-// V-11): labels, annotations and the images of containers may change, and with resources also the amounts of cpu and
-// memory that are set already (U-5). Everything else is an obstacle.
+// InPlaceObstacles returns what of a template change cannot be made in place, going by the fields alone: labels, annotations and the
+// images of containers may change, and with resources also the amounts of cpu and memory that are set already. Everything
+// else is an obstacle.
 func InPlaceObstacles(old, next *corev1.PodTemplateSpec, resources bool) []string {
 	before, after := old.Spec.DeepCopy(), next.Spec.DeepCopy()
 	if len(before.Containers) != len(after.Containers) {

@@ -59,7 +59,7 @@ func notNegative(value *int32, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateProgressDeadline implements the rule v1alpha1 always had (V-14): off, or longer than minReadySeconds.
+// validateProgressDeadline implements the rule v1alpha1 always had: off, or longer than minReadySeconds.
 func validateProgressDeadline(spec *v1beta1.CloneSetSpec, path *field.Path) field.ErrorList {
 	deadline := spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
@@ -100,7 +100,7 @@ func isEmpty(selector *metav1.LabelSelector) bool {
 	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
-// validateClaims returns the names of the claim templates, which become volumes (V-12).
+// validateClaims returns the names of the claim templates, which become volumes.
 func validateClaims(claims []corev1.PersistentVolumeClaim, path *field.Path) ([]string, field.ErrorList) {
 	var errs field.ErrorList
 	names := sets.New[string]()
@@ -122,7 +122,7 @@ func validateUpdateStrategy(obj *v1beta1.CloneSet, path *field.Path) field.Error
 	rolling, at := strategy.RollingUpdate, path.Child("rollingUpdate")
 	switch strategy.Type {
 	case v1beta1.OnDelete:
-		// Nothing is defaulted here, so everything may be missing (V-15).
+		// Nothing is defaulted here, so everything may be missing.
 		if rolling == nil {
 			return nil
 		}
@@ -158,7 +158,7 @@ func validateRollingUpdate(rolling *v1beta1.RollingUpdateCloneSet, path *field.P
 	return append(errs, validateInPlaceStrategy(rolling.InPlaceUpdateStrategy, path.Child("inPlaceUpdateStrategy"))...)
 }
 
-// validateBudget refuses a rollout that could never begin (V-13). Values that are no counts are reported elsewhere.
+// validateBudget refuses a rollout that could never begin. Values that are no counts are reported elsewhere.
 func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path *field.Path) field.ErrorList {
 	unavailable := rolling.MaxUnavailable
 	if replicas <= 0 || unavailable == nil || validation.AtLeastOne(*unavailable, replicas) ||
@@ -173,7 +173,7 @@ func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path
 		"must be at least 1 or 1% when maxSurge is 0")}
 }
 
-// validatePriority implements V-18.
+// validatePriority checks the terms that order Pods.
 func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList {
 	if priority == nil {
 		return nil
@@ -216,7 +216,7 @@ func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateInPlaceStrategy implements V-21. A parallelism in quotes counts as the integer it spells.
+// validateInPlaceStrategy checks grace period and parallelism. A parallelism in quotes counts as the integer it spells.
 func validateInPlaceStrategy(strategy *pub.InPlaceUpdateStrategy, path *field.Path) field.ErrorList {
 	if strategy == nil {
 		return nil

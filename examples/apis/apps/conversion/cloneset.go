@@ -44,7 +44,7 @@ func ToV1alpha1(src *v1beta1.CloneSet) (*v1alpha1.CloneSet, error) {
 	return dst, nil
 }
 
-// plainBeta converts without any annotation (V-40).
+// plainBeta converts without any annotation.
 func plainBeta(src *v1alpha1.CloneSet) *v1beta1.CloneSet {
 	src = src.DeepCopy()
 	dst := &v1beta1.CloneSet{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: src.Status}
@@ -96,7 +96,7 @@ func betaStrategy(src *v1alpha1.CloneSet) v1beta1.CloneSetUpdateStrategy {
 	}
 }
 
-// plainAlpha converts without any annotation (V-41).
+// plainAlpha converts without any annotation.
 func plainAlpha(src *v1beta1.CloneSet) *v1alpha1.CloneSet {
 	src = src.DeepCopy()
 	dst := &v1alpha1.CloneSet{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: src.Status}

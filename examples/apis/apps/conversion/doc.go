@@ -1,6 +1,6 @@
 // Package conversion answers "how does a CloneSet look in the other version, and how does nothing get lost?"
 //
-// Most fields have a place in both versions (V-40 to V-45). What has none is kept in one annotation of the converted
+// Most fields have a place in both versions. What has none is kept in one annotation of the converted
 // object: [apps.AnnotationV1beta1Only] on v1alpha1 objects, [apps.AnnotationV1alpha1Only] on v1beta1 objects. Both keys
 // are reserved: an annotation that does not parse is dropped, and so is one on the version it does not belong to.
 //
@@ -28,7 +28,7 @@
 //
 // Three annotations and a label stand for fields of v1beta1. A v1alpha1 object shows them exactly when the field has a
 // value, so they never claim what is not in effect; a value without a place in the field, such as a percentage of ready
-// Pods, is left as it is (V-40). An inPlaceUpdateStrategy with nothing in it is shown as none (V-41), and none becomes
+// Pods, is left as it is. An inPlaceUpdateStrategy with nothing in it is shown as none, and none becomes
 // the {} that the defaults give to the two in-place policies.
 //
 // # Schemaless fields

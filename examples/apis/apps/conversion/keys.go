@@ -14,8 +14,7 @@ import (
 
 const labelTrue = "true"
 
-// betaInPlace reads the image annotations of v1alpha1; the fields of the same names in its spec have no effect there
-// (V-40).
+// betaInPlace reads the image annotations of v1alpha1; the fields of the same names in its spec have no effect there.
 func betaInPlace(flat *pub.InPlaceUpdateStrategy, policy v1beta1.CloneSetPodUpdatePolicy,
 	annotations map[string]string,
 ) *pub.InPlaceUpdateStrategy {
@@ -34,7 +33,7 @@ func betaInPlace(flat *pub.InPlaceUpdateStrategy, policy v1beta1.CloneSetPodUpda
 	return &nested
 }
 
-// alphaInPlace keeps what v1alpha1 has no annotation for; nothing left is shown as none (V-41).
+// alphaInPlace keeps what v1alpha1 has no annotation for; nothing left is shown as none.
 func alphaInPlace(nested *pub.InPlaceUpdateStrategy) *pub.InPlaceUpdateStrategy {
 	if nested == nil || nested.GracePeriodSeconds == 0 {
 		return nil

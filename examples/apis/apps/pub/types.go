@@ -10,21 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Lifecycle lets users hold a Pod back at three points of its life (L-1 to L-14).
+// Lifecycle lets users hold a Pod back at three points of its life.
 type Lifecycle struct {
-	// PreDelete holds the deletion of a Pod for as long as any of its handlers is on the Pod (L-2).
+	// PreDelete holds the deletion of a Pod for as long as any of its handlers is on the Pod.
 	// +optional
 	PreDelete *LifecycleHook `json:"preDelete,omitempty"`
 	// InPlaceUpdate holds an in-place update until its handlers are off the Pod, and the Pod's return to Normal until
-	// they are all on it again (L-3, L-4).
+	// they are all on it again.
 	// +optional
 	InPlaceUpdate *LifecycleHook `json:"inPlaceUpdate,omitempty"`
-	// PreNormal holds a new Pod back from counting as available until all of its handlers are on the Pod (L-7).
+	// PreNormal holds a new Pod back from counting as available until all of its handlers are on the Pod.
 	// +optional
 	PreNormal *LifecycleHook `json:"preNormal,omitempty"`
 }
 
-// LifecycleHook names the handlers of one hook. Any handler on the Pod makes it hooked, all of them all-hooked (L-1).
+// LifecycleHook names the handlers of one hook. Any handler on the Pod makes it hooked, all of them all-hooked.
 type LifecycleHook struct {
 	// LabelsHandler lists labels with the exact value that counts.
 	// +optional
@@ -32,32 +32,32 @@ type LifecycleHook struct {
 	// FinalizersHandler lists finalizers.
 	// +optional
 	FinalizersHandler []string `json:"finalizersHandler,omitempty"`
-	// MarkPodNotReady makes the Pod not ready while preDelete or inPlaceUpdate waits. It has no effect for preNormal
-	// (L-11). Default false.
+	// MarkPodNotReady makes the Pod not ready while preDelete or inPlaceUpdate waits. It has no effect for preNormal.
+	// Default false.
 	// +optional
 	MarkPodNotReady bool `json:"markPodNotReady,omitempty"`
 }
 
 // InPlaceUpdateStrategy says how to update in place. In v1alpha1 the three image fields are part of the schema but
-// without effect: that version uses annotations (V-40).
+// without effect: that version uses annotations.
 type InPlaceUpdateStrategy struct {
-	// GracePeriodSeconds is how long a Pod stays not ready before it changes, in seconds. Default 0 (U-14).
+	// GracePeriodSeconds is how long a Pod stays not ready before it changes, in seconds. Default 0.
 	// +optional
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 	// ImagePreDownloadParallelism is on how many nodes an image is pulled ahead at a time: an integer of at least 0,
-	// no percentage (V-21). Default 1 (I-3).
+	// no percentage. Default 1.
 	// +optional
 	ImagePreDownloadParallelism *intstr.IntOrString `json:"imagePreDownloadParallelism,omitempty"`
-	// ImagePreDownloadTimeoutSeconds limits the pulling on one node, in seconds. Default 300 (I-3).
+	// ImagePreDownloadTimeoutSeconds limits the pulling on one node, in seconds. Default 300.
 	// +optional
 	ImagePreDownloadTimeoutSeconds *int32 `json:"imagePreDownloadTimeoutSeconds,omitempty"`
 	// ImagePreDownloadMinUpdatedReadyPods is how many updated Pods must be ready before images are pulled ahead.
-	// Default 0 (I-4).
+	// Default 0.
 	// +optional
 	ImagePreDownloadMinUpdatedReadyPods *int32 `json:"imagePreDownloadMinUpdatedReadyPods,omitempty"`
 }
 
-// PriorityStrategy orders Pods for update, by weight or by keys but not both (O-1, V-18).
+// PriorityStrategy orders Pods for update, by weight or by keys but not both.
 type PriorityStrategy struct {
 	// OrderPriority sorts by the first listed label key a Pod has, then by the number that ends the label's value,
 	// larger first.
@@ -76,13 +76,13 @@ type OrderPriorityTerm struct {
 
 // WeightPriorityTerm adds a weight to the Pods it matches.
 type WeightPriorityTerm struct {
-	// Weight is between 0 and 100 (V-18).
+	// Weight is between 0 and 100.
 	Weight int32 `json:"weight"`
 	// MatchSelector selects Pods by label. It must not be empty.
 	MatchSelector metav1.LabelSelector `json:"matchSelector"`
 }
 
-// ScatterTerm spreads Pods with one label value over a rollout (O-4).
+// ScatterTerm spreads Pods with one label value over a rollout.
 type ScatterTerm struct {
 	// Key is the label key.
 	Key string `json:"key"`

@@ -56,8 +56,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every new Pod gets (C-9). A change affects Pods created from then on and
-	// makes no revision (C-37). Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims every new Pod gets. A change affects Pods created from then on and
+	// makes no revision. Fields unknown to this version of the API are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -68,7 +68,7 @@ type CloneSetSpec struct {
 	// UpdateStrategy says how to replace or change Pods of an older revision.
 	// +optional
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept (R-8). Default 10.
+	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
@@ -77,22 +77,22 @@ type CloneSetSpec struct {
 	// Lifecycle holds Pods back at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck
-	// (C-50). Unset or 2147483647 turns the Progressing condition off.
+	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck.
+	// Unset or 2147483647 turns the Progressing condition off.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone (C-55).
+	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
-	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited (C-15).
+	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// DisablePVCReuse stops new Pods from taking over the claims of Pods that were lost (C-36). Default false; v1beta1
-	// has the opposite field and so the opposite default (V-42).
+	// DisablePVCReuse stops new Pods from taking over the claims of Pods that were lost. Default false; v1beta1
+	// has the opposite field and so the opposite default.
 	// +optional
 	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
 }
@@ -103,9 +103,9 @@ type CloneSetUpdateStrategyType string
 const (
 	// ReCreate deletes the Pod and creates a new one.
 	ReCreate CloneSetUpdateStrategyType = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise (C-46).
+	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise.
 	InPlaceIfPossible CloneSetUpdateStrategyType = "InPlaceIfPossible"
-	// InPlaceOnly changes the Pod and never recreates it (C-46, V-11).
+	// InPlaceOnly changes the Pod and never recreates it.
 	InPlaceOnly CloneSetUpdateStrategyType = "InPlaceOnly"
 	// OnDelete updates no Pod. Validation refuses it in this version; it appears when a v1beta1 object is read.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
@@ -118,24 +118,24 @@ type CloneSetUpdateStrategy struct {
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
 	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless it is exactly "100%" (P-2). Default 0.
+	// below replicas unless it is exactly "100%". Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
-	// rounded up when maxSurge is 0 and down otherwise (P-1, P-4). Default "20%".
+	// rounded up when maxSurge is 0 and down otherwise. Default "20%".
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
 	// rounded up. It must be 0 with InPlaceOnly. Default 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Paused stops updates, not scaling (C-20). Default false.
+	// Paused stops updates, not scaling. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// PriorityStrategy orders the Pods to update.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy (O-5).
+	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.

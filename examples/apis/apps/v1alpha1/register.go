@@ -1,7 +1,7 @@
 // Package v1alpha1 answers "what does a CloneSet look like to clients of the older version?"
 //
 // Objects are stored as v1beta1; package conversion turns one into the other without losing anything. Pod updates are
-// flat here (no rollingUpdate object), claims of lost Pods are reused by default (V-42), and pre-download of images and
+// flat here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
 // excludePreparingDelete are set through annotations and a label.
 //
 // +kubebuilder:object:generate=true

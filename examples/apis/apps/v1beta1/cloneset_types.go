@@ -56,8 +56,8 @@ type CloneSetSpec struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	Template corev1.PodTemplateSpec `json:"template"`
-	// VolumeClaimTemplates are the claims every new Pod gets (C-9). A change affects Pods created from then on and
-	// makes no revision (C-37). Fields unknown to this version of the API are kept.
+	// VolumeClaimTemplates are the claims every new Pod gets. A change affects Pods created from then on and
+	// makes no revision. Fields unknown to this version of the API are kept.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -68,7 +68,7 @@ type CloneSetSpec struct {
 	// UpdateStrategy says how to replace or change Pods of an older revision.
 	// +optional
 	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
-	// RevisionHistoryLimit is how many unused revisions are kept (R-8). Default 10.
+	// RevisionHistoryLimit is how many unused revisions are kept. Default 10.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// MinReadySeconds is how long a Pod must be ready before it is available, in seconds. Default 0.
@@ -77,27 +77,27 @@ type CloneSetSpec struct {
 	// Lifecycle holds Pods back at creation, in-place update and deletion.
 	// +optional
 	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
-	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck
-	// (C-50). Unset or 2147483647 turns the Progressing condition off.
+	// ProgressDeadlineSeconds is after how many seconds without a change of the reason a rollout counts as stuck.
+	// Unset or 2147483647 turns the Progressing condition off.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.
 type CloneSetScaleStrategy struct {
-	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone (C-55).
+	// PodsToDelete names Pods to delete first. The controller removes names of Pods that are gone.
 	// +optional
 	PodsToDelete []string `json:"podsToDelete,omitempty"`
-	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited (C-15).
+	// MaxUnavailable limits creations: an integer, or a percentage of replicas rounded up. Unset is unlimited.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// EnablePVCReuse lets new Pods take over the claims of Pods that were lost (C-36). Default false; v1alpha1 has the
-	// opposite field and so the opposite default (V-42).
+	// EnablePVCReuse lets new Pods take over the claims of Pods that were lost. Default false; v1alpha1 has the
+	// opposite field and so the opposite default.
 	// +optional
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse,omitempty"`
 	// ExcludePreparingDelete leaves Pods that wait in PreparingDelete out of the count, so that their replacements
-	// come at once (C-30). Default false.
+	// come at once. Default false.
 	// +optional
 	ExcludePreparingDelete bool `json:"excludePreparingDelete,omitempty"`
 }
@@ -108,7 +108,7 @@ type CloneSetUpdateStrategyType string
 const (
 	// RollingUpdate updates Pods step by step within budgets.
 	RollingUpdate CloneSetUpdateStrategyType = "RollingUpdate"
-	// OnDelete updates no Pod; Pods deleted by others come back at the update revision (C-22).
+	// OnDelete updates no Pod; Pods deleted by others come back at the update revision.
 	OnDelete CloneSetUpdateStrategyType = "OnDelete"
 )
 
@@ -117,7 +117,7 @@ type CloneSetUpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Default RollingUpdate.
 	// +optional
 	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
-	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing (V-1).
+	// RollingUpdate holds the settings of type RollingUpdate, which creates it when missing.
 	// +optional
 	RollingUpdate *RollingUpdateCloneSet `json:"rollingUpdate,omitempty"`
 }
@@ -128,9 +128,9 @@ type CloneSetPodUpdatePolicy string
 const (
 	// ReCreate deletes the Pod and creates a new one.
 	ReCreate CloneSetPodUpdatePolicy = "ReCreate"
-	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise (C-46).
+	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise.
 	InPlaceIfPossible CloneSetPodUpdatePolicy = "InPlaceIfPossible"
-	// InPlaceOnly changes the Pod and never recreates it (C-46, V-11).
+	// InPlaceOnly changes the Pod and never recreates it.
 	InPlaceOnly CloneSetPodUpdatePolicy = "InPlaceOnly"
 )
 
@@ -140,24 +140,24 @@ type RollingUpdateCloneSet struct {
 	// +optional
 	PodUpdatePolicy CloneSetPodUpdatePolicy `json:"podUpdatePolicy,omitempty"`
 	// Partition is how many Pods stay at the current revision: an integer, or a percentage of replicas rounded up, but
-	// below replicas unless it is exactly "100%" (P-2). Default 0.
+	// below replicas unless it is exactly "100%". Default 0.
 	// +optional
 	Partition *intstr.IntOrString `json:"partition,omitempty"`
 	// MaxUnavailable is how many Pods may be unavailable during an update: an integer, or a percentage of replicas
-	// rounded up when maxSurge is 0 and down otherwise (P-1, P-4). Default "20%".
+	// rounded up when maxSurge is 0 and down otherwise. Default "20%".
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// MaxSurge is how many Pods may exist above replicas during an update: an integer, or a percentage of replicas
 	// rounded up. It must be 0 with InPlaceOnly. Default 0.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
-	// Paused stops updates, not scaling (C-20). Default false.
+	// Paused stops updates, not scaling. Default false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// PriorityStrategy orders the Pods to update.
 	// +optional
 	PriorityStrategy *pub.PriorityStrategy `json:"priorityStrategy,omitempty"`
-	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy (O-5).
+	// ScatterStrategy spreads Pods with certain labels over the rollout; it comes after PriorityStrategy.
 	// +optional
 	ScatterStrategy []pub.ScatterTerm `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy says how to update in place. Default {} with the two in-place policies.
@@ -165,7 +165,7 @@ type RollingUpdateCloneSet struct {
 	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
-// CloneSetStatus is what the controller observed. Only active Pods count (C-3, C-49).
+// CloneSetStatus is what the controller observed. Only active Pods count.
 type CloneSetStatus struct {
 	// ObservedGeneration is the generation this status is about.
 	// +optional
@@ -183,16 +183,16 @@ type CloneSetStatus struct {
 	// UpdatedAvailableReplicas is the number of available Pods at the update revision.
 	// +optional
 	UpdatedAvailableReplicas int32 `json:"updatedAvailableReplicas,omitempty"`
-	// ExpectedUpdatedReplicas is how many Pods the partition lets go to the update revision (P-3).
+	// ExpectedUpdatedReplicas is how many Pods the partition lets go to the update revision.
 	// +optional
 	ExpectedUpdatedReplicas int32 `json:"expectedUpdatedReplicas,omitempty"`
-	// UpdateRevision is the name of the newest revision (R-6).
+	// UpdateRevision is the name of the newest revision.
 	// +optional
 	UpdateRevision string `json:"updateRevision,omitempty"`
-	// CurrentRevision is the name of the revision that is being replaced, or of the newest one when none is (R-6).
+	// CurrentRevision is the name of the revision that is being replaced, or of the newest one when none is.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
-	// CollisionCount is how many hash collisions revision names had (R-3).
+	// CollisionCount is how many hash collisions revision names had.
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Conditions say how scaling and the rollout go.
@@ -212,7 +212,7 @@ type CloneSetCondition struct {
 	Type CloneSetConditionType `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastUpdateTime is when the current reason began; the progress deadline counts from here (C-51).
+	// LastUpdateTime is when the current reason began; the progress deadline counts from here.
 	// +optional
 	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitzero"`
 	// LastTransitionTime is when Status last changed.
