@@ -117,12 +117,7 @@ func TestEdit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want podpatch.Change
-			if tc.want != nil {
-				tc.want.Type = gate
-				want = podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{*tc.want}}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(changeTo(tc.want), got); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, pod); diff != "" {
@@ -130,6 +125,16 @@ func TestEdit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changeTo is the change of a Pod that sets the gate's condition, or none.
+func changeTo(want *corev1.PodCondition) podpatch.Change {
+	if want == nil {
+		return podpatch.Change{}
+	}
+	condition := *want
+	condition.Type = gate
+	return podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{condition}}
 }
 
 // TestEditOrInitialize: an owner's one change for a gate, whether a writer takes hold of it or not.
@@ -160,12 +165,7 @@ func TestEditOrInitialize(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want podpatch.Change
-			if tc.want != nil {
-				tc.want.Type = gate
-				want = podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{*tc.want}}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(changeTo(tc.want), got); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}
 		})

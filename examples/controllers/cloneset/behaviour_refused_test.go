@@ -38,20 +38,32 @@ func TestRefused(t *testing.T) {
 func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	c.t.Helper()
 	c.namespace = env.Namespace(c.t)
+	return c.enforce(name, admissionv1.Update, resource,
+		admissionv1.Validation{Expression: "!('probe' in object.metadata.annotations)", Message: "in force"},
+		admissionv1.Validation{Expression: rule, Message: "frozen by policy"},
+	)
+}
+
+// deny has the API server refuse operations on Pods of the case's namespace, which must be its own. The rule is CEL.
+func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
+	c.t.Helper()
+	return c.enforce(name, operation, "pods", admissionv1.Validation{Expression: rule, Message: "kept by policy"})
+}
+
+// enforce puts an admission policy in force for the case's namespace, until stop is called or the case ends.
+func (c *cluster) enforce(name string, operation admissionv1.OperationType, resource string, rules ...admissionv1.Validation) (stop func()) {
+	c.t.Helper()
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Operations: []admissionv1.OperationType{operation},
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 				}}},
 			},
-			Validations: []admissionv1.Validation{
-				{Expression: "!('probe' in object.metadata.annotations)", Message: "in force"},
-				{Expression: rule, Message: "frozen by policy"},
-			},
+			Validations: rules,
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{

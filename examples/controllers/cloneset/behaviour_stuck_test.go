@@ -153,41 +153,6 @@ func stuckOnInvalid(c *cluster) {
 	c.until("invalid", settled)
 }
 
-// deny has the API server refuse operations on Pods of the case's namespace, which must be its own. The rule is CEL.
-func (c *cluster) deny(name string, operation admissionv1.OperationType, rule string) (stop func()) {
-	c.t.Helper()
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{operation},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-				}}},
-			},
-			Validations: []admissionv1.Validation{{Expression: rule, Message: "kept by policy"}},
-		},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	}
-	if err := errors.Join(c.Create(c.t.Context(), policy), c.Create(c.t.Context(), binding)); err != nil {
-		c.t.Fatal(err)
-	}
-	stop = func() {
-		ctx := context.WithoutCancel(c.t.Context())
-		if err := errors.Join(client.IgnoreNotFound(c.Delete(ctx, binding)), client.IgnoreNotFound(c.Delete(ctx, policy))); err != nil {
-			c.t.Error(err)
-		}
-	}
-	c.t.Cleanup(stop)
-	return stop
-}
-
 // untilDenied waits until what is tried as a dry run is refused.
 func (c *cluster) untilDenied(try func(ctx context.Context) error) {
 	c.t.Helper()
