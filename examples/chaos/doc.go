@@ -20,7 +20,8 @@
 //
 // Invariants are judged as things happen: [Subject.Wrote] sees every write of the controllers with the state before and
 // after it, [Subject.Check] the state after every step. In the end faults stop, [Subject.Settle] makes the last wish one
-// that can be fulfilled, everything comes to rest, and [Subject.Converged] says what must hold then. Being busy for ever,
+// that can be fulfilled, a few calls fail once more, so that whoever relies on a later event to try again is found out,
+// everything comes to rest, and [Subject.Converged] says what must hold then. Being busy for ever,
 // writing without need, changing an object of the cache, and trying a write that a policy refuses more than 11 times within
 // 10 seconds while users do nothing, are violations without anybody asking. Back-off must begin as in the real program, as that
 // of controller-runtime's default queue does, and [Plan.Quiet] be longer than where it ends.

@@ -21,7 +21,14 @@ const (
 	longPause  = 500 * time.Millisecond
 )
 
-// rest stops all faults and lets everything come to rest.
+// lastErrors is how many calls may fail after the last edit, when no other event makes anybody try again, and lastErrorChance
+// is the percentage of calls that do.
+const (
+	lastErrors      = 3
+	lastErrorChance = 30
+)
+
+// rest stops all faults but a few errors, and lets everything come to rest.
 func (w *World) rest() {
 	w.over, w.calm = true, true
 	w.Logf("faults stop")
@@ -29,6 +36,7 @@ func (w *World) rest() {
 	if w.subject.Settle != nil {
 		w.subject.Settle()
 	}
+	w.errorsLeft = w.rng.IntN(lastErrors + 1)
 	quiet, pause := time.Duration(0), time.Second
 	for range rounds {
 		version, writes := w.Server.Version(), w.writes
@@ -128,7 +136,7 @@ func (w *World) settleControllers() {
 func (w *World) settleOne() bool {
 	for _, p := range w.processes {
 		if calls := p.calls(); len(calls) > 0 {
-			w.let(p, calls[0], faultapi.Fate{})
+			w.let(p, calls[0], w.lastFate(calls[0].Call))
 			return true
 		}
 		if starts := p.starts(); len(starts) > 0 {
@@ -137,6 +145,15 @@ func (w *World) settleOne() bool {
 		}
 	}
 	return false
+}
+
+// lastFate is an error as long as some are left.
+func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
+	if w.errorsLeft == 0 || !w.Chance(lastErrorChance) {
+		return faultapi.Fate{}
+	}
+	w.errorsLeft--
+	return w.passingError(call)
 }
 
 // checkIdle: what has come to rest causes no request, however often it is looked at, and nobody has changed the cache.

@@ -111,6 +111,19 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	return faultapi.Fate{}
 }
 
+// passingError draws an error that says nothing about what will be answered to the next attempt.
+func (w *World) passingError(call faultapi.Call) faultapi.Fate {
+	switch n := w.rng.IntN(4); {
+	case n == 0:
+		return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
+	case n == 1 && !call.IsRead() && call.Verb != "create":
+		return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
+	case n == 2:
+		return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
+	}
+	return faultapi.Fate{Before: apierrors.NewInternalError(fmt.Errorf("injected"))}
+}
+
 // dieAt ends the process with a call made or not made.
 func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
 	if w.Chance(50) {

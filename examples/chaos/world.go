@@ -27,15 +27,16 @@ type World struct {
 	rng     *rand.Rand
 	began   time.Time
 	calm    bool // no faults in this step
-	over    bool // no faults any more
+	over    bool // no faults any more, apart from errorsLeft after the last edit
 
-	processes []*Process
-	starts    int
-	steps     int
-	requests  int // of all tasks
-	writes    int // of all tasks
-	calls     int // of reconciles
-	refused   map[refusedWrite][]time.Time
+	errorsLeft int
+	processes  []*Process
+	starts     int
+	steps      int
+	requests   int // of all tasks
+	writes     int // of all tasks
+	calls      int // of reconciles
+	refused    map[refusedWrite][]time.Time
 
 	trace     *[]string
 	violation *Violation

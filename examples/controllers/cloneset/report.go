@@ -41,6 +41,9 @@ const conflictRetry = 100 * time.Millisecond
 // report writes status and history and says when to look again.
 func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Result, error) {
 	out.scaleErr = errors.Join(out.releaseErr, out.scaleErr)
+	if r.client.InDoubt(v.cs.UID) {
+		v.wake.in(conflictRetry) // a name that was taken holds the pass up without an error
+	}
 	status := nextStatus(v, out)
 	truncateErr := r.attempt(ctx, v, tryTruncate, func() error { return r.truncate(ctx, v, status) })
 	version, err := r.writeStatus(ctx, v.cs, status)
@@ -53,9 +56,6 @@ func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Res
 	}
 	if errors.Is(out.updateErr, podapply.Refused) {
 		v.wake.in(refusalRetry) // whoever lifts the refusal does not wake the controller
-	}
-	if r.client.InDoubt(v.cs.UID) {
-		v.wake.in(conflictRetry) // a name that was taken holds the pass up without an error
 	}
 	return ctrl.Result{RequeueAfter: v.wake.get()}, retryable(out.scaleErr, out.updateErr, truncateErr, err)
 }
