@@ -43,6 +43,7 @@
 //	CHAOS_FIRST_SEED  the seed of the first, 1 if not set
 //	CHAOS_STEPS       how many steps come before faults stop
 //	CHAOS_PLAYS       how often a failing schedule may be played to make it shorter
+//	CHAOS_FAILURES    after how many failing schedules no more are begun, 3 if not set
 //	CHAOS_SCRIPT      the steps to play of the first seed alone, such as "1-12,15c,40"; c stands for without faults
 //
 // # What is not played

@@ -97,6 +97,18 @@ func mutants() []mutant {
 			"requests stay behind their limits", "inplaceupdate/resources.go",
 			"if was || is {", "if was || is || len(old.Requests) == 0 {", cloneSet,
 		},
+		{
+			"a pass that a taken name holds up waits for somebody else", controllers + "report.go",
+			"if r.client.InDoubt(v.cs.UID) {", "if r.client.InDoubt(\"\") {", cloneSet,
+		},
+		{
+			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
+			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil", cloneSet,
+		},
+		{
+			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
+			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(plan.Images) == 0", cloneSet,
+		},
 		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet},
 		{
 			"a gate that nobody holds is not opened", controllers + "finish.go",
@@ -138,7 +150,7 @@ func TestMutants(t *testing.T) {
 			binary := m.build(t, root)
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^TestFaults$")
 			cmd.Dir = filepath.Join(root, "examples", m.tests)
-			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=3000", "CHAOS_PLAYS=0")
+			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=3000", "CHAOS_PLAYS=0", "CHAOS_FAILURES=1")
 			out, err := cmd.CombinedOutput()
 			if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/faultapi"
 )
 
-// maxFailures is how many failing schedules are reported.
+// maxFailures is how many failing schedules are reported before no more are begun.
 const maxFailures = 3
 
 // shrinkPlays is how often a failing schedule may be played to make it shorter.
@@ -28,13 +28,14 @@ const shrinkPlays = 600
 type settings struct {
 	seeds, steps int
 	plays        int
+	failures     int
 	first        uint64
 	script       Script
 	hasScript    bool
 }
 
 func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, error) {
-	s := settings{seeds: plan.Seeds, steps: plan.Steps, plays: shrinkPlays, first: 1}
+	s := settings{seeds: plan.Seeds, steps: plan.Steps, plays: shrinkPlays, failures: maxFailures, first: 1}
 	var errs []error
 	number := func(name string, into *int) {
 		if text, ok := lookup(name); ok && text != "" {
@@ -49,6 +50,7 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	number("CHAOS_SEEDS", &s.seeds)
 	number("CHAOS_STEPS", &s.steps)
 	number("CHAOS_PLAYS", &s.plays)
+	number("CHAOS_FAILURES", &s.failures)
 	if text, ok := lookup("CHAOS_FIRST_SEED"); ok && text != "" {
 		first, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
@@ -92,7 +94,7 @@ func Run(t *testing.T, plan Plan) {
 	for worker := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprintf("worker%d", worker), func(t *testing.T) {
 			t.Parallel()
-			for i := next.Add(1) - 1; i < int64(s.seeds) && failed.Load() < maxFailures; i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(s.seeds) && failed.Load() < int64(max(s.failures, 1)); i = next.Add(1) - 1 {
 				seed := s.first + uint64(i)
 				o := play(t, &plan, seed, full, false)
 				steps.Add(int64(o.steps))

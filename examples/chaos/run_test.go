@@ -366,9 +366,9 @@ func TestEnvironment(t *testing.T) {
 		want settings
 		err  string
 	}{
-		{want: settings{seeds: 300, steps: 150, plays: shrinkPlays, first: 1}},
-		{env: map[string]string{"CHAOS_SEEDS": "7", "CHAOS_STEPS": "9", "CHAOS_FIRST_SEED": "12", "CHAOS_PLAYS": "0"}, want: settings{seeds: 7, steps: 9, first: 12}},
-		{env: map[string]string{"CHAOS_SEEDS": "", "CHAOS_FIRST_SEED": ""}, want: settings{seeds: 300, steps: 150, plays: shrinkPlays, first: 1}},
+		{want: settings{seeds: 300, steps: 150, plays: shrinkPlays, failures: maxFailures, first: 1}},
+		{env: map[string]string{"CHAOS_SEEDS": "7", "CHAOS_STEPS": "9", "CHAOS_FIRST_SEED": "12", "CHAOS_PLAYS": "0", "CHAOS_FAILURES": "1"}, want: settings{seeds: 7, steps: 9, first: 12, failures: 1}},
+		{env: map[string]string{"CHAOS_SEEDS": "", "CHAOS_FIRST_SEED": ""}, want: settings{seeds: 300, steps: 150, plays: shrinkPlays, failures: maxFailures, first: 1}},
 		{env: map[string]string{"CHAOS_SEEDS": "many", "CHAOS_STEPS": "-1", "CHAOS_FIRST_SEED": "x", "CHAOS_SCRIPT": "0"}, err: `CHAOS_SEEDS is "many"`},
 	} {
 		got, err := fromEnvironment(&plan, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
@@ -380,7 +380,7 @@ func TestEnvironment(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.seeds != tt.want.seeds || got.steps != tt.want.steps || got.first != tt.want.first || got.plays != tt.want.plays {
+		if err != nil || got.seeds != tt.want.seeds || got.steps != tt.want.steps || got.first != tt.want.first || got.plays != tt.want.plays || got.failures != tt.want.failures {
 			t.Errorf("%v: %+v, %v; want %+v", tt.env, got, err, tt.want)
 		}
 	}

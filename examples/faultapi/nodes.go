@@ -49,6 +49,7 @@ type container struct {
 	runs      bool // otherwise its successor's image cannot be pulled
 	ready     bool
 	started   metav1.Time
+	env       []corev1.EnvVar // read from labels and annotations
 	resources corev1.ResourceRequirements
 }
 
@@ -154,14 +155,14 @@ func (n *Nodes) Run(uid types.UID) bool {
 			c = &container{}
 			p.containers[spec.Name] = c
 		}
-		changed = n.run(c, uid, spec) || changed
+		changed = n.run(c, p.view, spec) || changed
 	}
 	p.unreported = p.unreported || changed
 	return changed
 }
 
 // run brings one container to what its spec says.
-func (n *Nodes) run(c *container, uid types.UID, spec *corev1.Container) bool {
+func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {
 	changed := !equality.Semantic.DeepEqual(c.resources, spec.Resources)
 	c.resources = spec.Resources
 	if c.runs && c.image == spec.Image {
@@ -177,7 +178,7 @@ func (n *Nodes) run(c *container, uid types.UID, spec *corev1.Container) bool {
 	}
 	n.Images.Pull(spec.Image)
 	c.image, c.digest = spec.Image, n.Images.Digest(spec.Image)
-	c.start(uid, spec.Name, n.server.time())
+	c.start(pod, spec, n.server.time())
 	return true
 }
 
@@ -190,11 +191,12 @@ func (n *Nodes) RunAll() bool {
 	return changed
 }
 
-// start starts the next container.
-func (c *container) start(uid types.UID, name string, now metav1.Time) {
+// start starts the next container of a Pod as its kubelet sees it.
+func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Time) {
 	c.restarts++
 	c.started = now
-	c.id = fmt.Sprintf("%s/%s/%d", uid, name, c.restarts)
+	c.id = fmt.Sprintf("%s/%s/%d", pod.UID, spec.Name, c.restarts)
+	c.env = envFromMetadata(pod, spec)
 	c.runs, c.ready = true, false
 }
 
@@ -214,8 +216,10 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 	if c == nil {
 		return false
 	}
-	c.start(uid, name, n.server.time())
-	n.pods[uid].unreported = true
+	p := n.pods[uid]
+	i := slices.IndexFunc(p.view.Spec.Containers, func(spec corev1.Container) bool { return spec.Name == name })
+	c.start(p.view, &p.view.Spec.Containers[i], n.server.time())
+	p.unreported = true
 	return true
 }
 
@@ -248,6 +252,30 @@ func (n *Nodes) Image(uid types.UID, name string) string {
 		return c.image
 	}
 	return ""
+}
+
+// Env returns the id of the container that runs, as its status will have it, and the variables that it has read from labels and
+// annotations when it was started. The id is empty when none runs.
+func (n *Nodes) Env(uid types.UID, name string) (id string, env []corev1.EnvVar) {
+	if c := n.running(uid, name); c != nil {
+		return c.reportedID(), c.env
+	}
+	return "", nil
+}
+
+// envFromMetadata returns what a container that starts now reads from its Pod's labels and annotations.
+func envFromMetadata(pod *corev1.Pod, spec *corev1.Container) (out []corev1.EnvVar) {
+	for _, e := range spec.Env {
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			continue
+		}
+		for kind, values := range map[string]map[string]string{"labels": pod.Labels, "annotations": pod.Annotations} {
+			if key, ok := strings.CutPrefix(e.ValueFrom.FieldRef.FieldPath, "metadata."+kind+"['"); ok {
+				out = append(out, corev1.EnvVar{Name: e.Name, Value: values[strings.TrimSuffix(key, "']")]})
+			}
+		}
+	}
+	return out
 }
 
 // Report writes the Pod's status as its kubelet knows it. The kubelet judges readiness gates by its view, which may be
@@ -308,7 +336,7 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 	}
 	if c.id != "" {
 		status.Image, status.ImageID = images.reported(c.digest)
-		status.ContainerID, status.RestartCount, status.Resources = "containerd://"+c.id, c.restarts, c.resources.DeepCopy()
+		status.ContainerID, status.RestartCount, status.Resources = c.reportedID(), c.restarts, c.resources.DeepCopy()
 	}
 	switch ended := (&corev1.ContainerStateTerminated{ContainerID: status.ContainerID}); {
 	case failed:
@@ -328,6 +356,8 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 	status.Started = &started
 	return status
 }
+
+func (c *container) reportedID() string { return "containerd://" + c.id }
 
 // ready computes the Ready condition from the gates that the kubelet sees.
 func (p *node) ready(containers corev1.PodCondition) corev1.PodCondition {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -25,6 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -326,16 +325,9 @@ func envFromLabel(c *cluster) {
 	c.annotate(pod.Name, apps.AnnotationRuntimeContainersMeta, fmt.Sprintf(
 		`{"containers":[{"name":"app","containerID":%q,"hashes":{"extractedEnvFromMetadataHash":%d}},`+
 			`{"name":"log","containerID":%q,"hashes":{"extractedEnvFromMetadataHash":%d}}]}`,
-		podstate.ContainerStatus(live, "app").ContainerID, deepHash(`[{"name":"ZONE","value":"b"}]`),
-		podstate.ContainerStatus(live, "log").ContainerID, deepHash(`null`)))
+		podstate.ContainerStatus(live, "app").ContainerID, faultapi.AgentHash(`[{"name":"ZONE","value":"b"}]`),
+		podstate.ContainerStatus(live, "log").ContainerID, faultapi.AgentHash(`null`)))
 	c.until("envref", settled)
-}
-
-// deepHash is how the node agent hashes: FNV-32a over the printed bytes.
-func deepHash(json string) uint32 {
-	h := fnv.New32a()
-	_, _ = fmt.Fprint(h, dump.ForHash([]byte(json)))
-	return h.Sum32()
 }
 
 func nativeSidecar(c *cluster) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // rareEdits are what only some schedules have, so that a mistake of one kind does not hide the others.
@@ -27,6 +29,8 @@ func (w *story) rareEdits() (out []func(*v1beta1.CloneSet) string) {
 		{w.setup.templates, w.editClaims},
 		{w.setup.limits, w.editLimits},
 		{w.setup.toggleOnDelete, w.toggleOnDelete},
+		{w.setup.agent, w.editBoth},
+		{w.setup.names, w.takeName},
 	} {
 		if e.has {
 			out = append(out, e.edit)
@@ -85,11 +89,17 @@ func claimTemplates(names ...string) (out []corev1.PersistentVolumeClaim) {
 	return out
 }
 
+// editClaims changes the claim templates, and perhaps the Pods' template with them.
 func (w *story) editClaims(cs *v1beta1.CloneSet) string {
 	sets := [][]string{nil, {"data"}, {"data", "logs"}, {"logs"}}
 	names := sets[w.Rand().IntN(len(sets))]
 	cs.Spec.VolumeClaimTemplates = claimTemplates(names...)
-	return fmt.Sprintf("claim templates %v", names)
+	text := ""
+	if w.Chance(60) { // back and forth, together with a template that was there before
+		cs.Spec.Template.Labels[templateLabel] = fmt.Sprint(1 + w.Rand().IntN(2))
+		text = " and label " + cs.Spec.Template.Labels[templateLabel]
+	}
+	return fmt.Sprintf("claim templates %v", names) + text
 }
 
 // editLimits asks for limits and leaves the requests to the API server.
@@ -133,4 +143,23 @@ func (w *story) editReserved(t *corev1.PodTemplateSpec) string {
 		t.Annotations = map[string]string{apps.AnnotationInPlaceUpdateState: "garbage"}
 	}
 	return "reserved label " + key
+}
+
+// takeName edits an image, after somebody else has taken the name that the next revision would have.
+func (w *story) takeName(cs *v1beta1.CloneSet) string {
+	c := &cs.Spec.Template.Spec.Containers[0]
+	c.Image = w.image(c.Name)
+	count := cs.Status.CollisionCount
+	if count == nil {
+		count = new(int32)
+	}
+	next, err := revision.Decide(revisionOwner(cs), w.reconciler.revisionKeys(), &cs.Spec.Template, count, nil, w.reconciler.decoder)
+	if err != nil {
+		w.Failf("story", "the next revision of %s: %v", cs.Name, err)
+	}
+	taken := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: cs.Namespace, Name: next.Revision.Name}, Revision: 1}
+	if err := w.User.Create(context.Background(), taken); client.IgnoreAlreadyExists(err) != nil {
+		w.Failf("story", "taking the name %s: %v", taken.Name, err)
+	}
+	return "the name " + taken.Name + " is taken, image " + c.Image
 }

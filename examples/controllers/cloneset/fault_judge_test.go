@@ -93,6 +93,7 @@ func (w *story) judgePod(t *chaos.Task, v *taskView, call faultapi.Call, old, po
 		w.judgeDeletion(t, v, call, old)
 	default:
 		w.judgeGate(call, old, pod)
+		w.judgeClaimTemplates(old, pod)
 	}
 	if v.owner == nil {
 		return
@@ -244,8 +245,28 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 			w.Failf("gate", "%s opens the gate of Pod %s, whose container %s runs %s and not %s", call.Verb, pod.Name, c.Name, runs, c.Image)
 		}
 	}
+	w.judgeEnv(pod)
 	if _, ok := pod.Annotations[apps.AnnotationInPlaceUpdateGrace]; ok {
 		w.Failf("gate", "%s opens the gate of Pod %s in its grace period", call.Verb, pod.Name)
+	}
+}
+
+// judgeClaimTemplates: under the gate no Pod keeps its claims from one revision to another that has other claim templates.
+func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
+	from, to := old.Labels[apps.LabelRevision], pod.Labels[apps.LabelRevision]
+	if !w.setup.recreateForClaims || from == to {
+		return
+	}
+	hashes := map[string]string{}
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
+		if hash, ok := rev.Annotations[apps.AnnotationClaimTemplateHash]; ok {
+			hashes[podstate.ShortRevision(rev.Name)] = hash
+		}
+	}
+	was, known := hashes[podstate.ShortRevision(from)]
+	is, alsoKnown := hashes[podstate.ShortRevision(to)]
+	if known && alsoKnown && was != is {
+		w.Failf("claim templates", "Pod %s goes in place from %s to %s, which has other claim templates", pod.Name, from, to)
 	}
 }
 

@@ -59,7 +59,7 @@ type story struct {
 func newStory(world *chaos.World) chaos.Subject {
 	w := &story{World: world, taken: map[types.UID]int64{}}
 	return chaos.Subject{
-		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.honourAll, Settle: w.settle,
+		Setup: w.start, Begin: w.begin, Users: w.act, Outside: w.outside, Settle: w.settle,
 		Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.checkState, Converged: w.checkConverged,
 	}
 }
@@ -69,6 +69,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
+	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
 		Gates: gates, NewID: w.NewID(),
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {

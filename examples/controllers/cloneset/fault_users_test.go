@@ -59,6 +59,9 @@ type setup struct {
 	twoClaims, templates                       bool // claim templates
 	reserved                                   bool // templates with keys that the controller writes
 	coldHook                                   bool // a hook that nobody honours
+	agent                                      bool // node agents, and a container that reads a label
+	names                                      bool // of revisions, taken by others
+	recreateForClaims                          bool // the gate by which changed claim templates recreate Pods
 }
 
 // has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
@@ -82,8 +85,10 @@ func (w *story) begin() {
 	s.quota, s.denyImages, s.denyResize, s.denyDeletes = w.has("quota", 12), w.has("denyImages", 12), w.has("denyResize", 12), w.has("denyDeletes", 12)
 	s.relabel, s.force = w.has("relabel", 20), w.has("force", 20)
 	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
-	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 15)
+	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 20)
 	s.reserved, s.coldHook = w.has("reserved", 15), w.has("coldHook", 5)
+	s.agent, s.names = w.has("agent", 20), w.has("names", 15)
+	s.recreateForClaims = w.has("recreateForClaims", 50) && s.templates
 	w.policies = w.drawPolicies()
 	w.Logf("%+v, policies %+v", w.setup, w.policies)
 	w.publishImages()
@@ -159,6 +164,9 @@ func (w *story) fillTemplate(name string, t *corev1.PodTemplateSpec) {
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
 		})
 	}
+	if w.setup.agent {
+		t.Spec.Containers[0].Env = []corev1.EnvVar{templateEnv()}
+	}
 }
 
 func (w *story) policy() v1beta1.CloneSetPodUpdatePolicy {
@@ -193,6 +201,11 @@ func (w *story) lifecycle() *pub.Lifecycle {
 func (w *story) act() {
 	hooks := w.setup.deleteHook || w.setup.updateHook
 	switch n := w.Rand().IntN(100); {
+	case n%4 == 0 && w.setup.agent:
+		if pod := w.AnyPod(); pod != nil {
+			w.agent(pod)
+		}
+		return
 	case n < 44 && hooks:
 		if pod := w.AnyPod(); pod != nil {
 			w.honour(pod)
@@ -242,7 +255,8 @@ func (w *story) edit(cs *v1beta1.CloneSet) string {
 		container.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprintf("%d00m", 1+r.IntN(3)))}}
 		return "resources"
 	case n < 53:
-		container.Env = []corev1.EnvVar{{Name: "A", Value: fmt.Sprint(r.IntN(2))}}
+		container.Env = slices.DeleteFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "A" })
+		container.Env = append(container.Env, corev1.EnvVar{Name: "A", Value: fmt.Sprint(r.IntN(2))})
 		return "env"
 	case n < 68:
 		cs.Spec.Replicas = ptr.To(int32(r.IntN(6)))
@@ -348,6 +362,12 @@ func (w *story) settle() {
 			w.Failf("story", "the last edit: %v", err)
 		}
 	}
+}
+
+// outside does for all Pods what others do.
+func (w *story) outside() bool {
+	honoured := w.honourAll()
+	return w.agentAll() || honoured
 }
 
 // honourAll does for all Pods what the controller behind the hooks does.

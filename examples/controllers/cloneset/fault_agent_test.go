@@ -1,0 +1,109 @@
+package cloneset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+)
+
+// templateEnv reads a label that template edits change.
+func templateEnv() corev1.EnvVar {
+	return corev1.EnvVar{Name: "TEMPLATE", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + templateLabel + "']"},
+	}}
+}
+
+// editBoth changes an image and the label that its container reads.
+func (w *story) editBoth(cs *v1beta1.CloneSet) string {
+	t := &cs.Spec.Template
+	t.Spec.Containers[0].Image = w.image(t.Spec.Containers[0].Name)
+	t.Labels[templateLabel] = fmt.Sprint(1 + w.Rand().IntN(3))
+	return "image " + t.Spec.Containers[0].Image + " and label " + t.Labels[templateLabel]
+}
+
+// agentAll lets the node agents look at all Pods.
+func (w *story) agentAll() (changed bool) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		changed = w.agent(pod) || changed
+	}
+	return changed
+}
+
+// agent restarts containers that run with old values of labels, and reports what containers run with. It reports whether there
+// was anything to do.
+func (w *story) agent(pod *corev1.Pod) (changed bool) {
+	if !w.setup.agent || pod.DeletionTimestamp != nil {
+		return false
+	}
+	report := struct {
+		Containers []reportedContainer `json:"containers"`
+	}{}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		id, env := w.Nodes.Env(pod.UID, c.Name)
+		if id == "" {
+			continue
+		}
+		if !equality.Semantic.DeepEqual(env, wantedEnv(pod, c)) {
+			w.Logf("agent: restart %s/%s", pod.Name, c.Name)
+			changed = w.Nodes.Crash(pod.UID, c.Name) || changed
+			if now, _ := w.Nodes.Env(pod.UID, c.Name); now == id {
+				continue
+			}
+			id, env = w.Nodes.Env(pod.UID, c.Name)
+		}
+		r := reportedContainer{Name: c.Name, ContainerID: id}
+		r.Hashes.Plain = faultapi.AgentHash(asJSON(map[string]string{"name": c.Name, "image": w.Nodes.Image(pod.UID, c.Name)}))
+		slices.SortStableFunc(env, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+		r.Hashes.Env = faultapi.AgentHash(asJSON(env))
+		report.Containers = append(report.Containers, r)
+	}
+	if len(report.Containers) == 0 || pod.Annotations[apps.AnnotationRuntimeContainersMeta] == asJSON(report) {
+		return changed
+	}
+	w.Logf("agent: report %s", pod.Name)
+	w.change(pod, func(p *corev1.Pod) {
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[apps.AnnotationRuntimeContainersMeta] = asJSON(report)
+	})
+	return true
+}
+
+// reportedContainer is what a node agent writes about one.
+type reportedContainer struct {
+	Name        string `json:"name"`
+	ContainerID string `json:"containerID"`
+	Hashes      struct {
+		Plain uint32 `json:"plainHash"`
+		Env   uint32 `json:"extractedEnvFromMetadataHash"`
+	} `json:"hashes"`
+}
+
+// wantedEnv is what a container would read from its Pod's labels if it were started now.
+func wantedEnv(pod *corev1.Pod, c *corev1.Container) (out []corev1.EnvVar) {
+	for _, e := range c.Env {
+		if e.ValueFrom != nil {
+			out = append(out, corev1.EnvVar{Name: e.Name, Value: pod.Labels[templateLabel]})
+		}
+	}
+	return out
+}
+
+// judgeEnv: a gate is opened only when no container runs with a value of a label that is no longer the Pod's.
+func (w *story) judgeEnv(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if id, env := w.Nodes.Env(pod.UID, c.Name); id != "" && !equality.Semantic.DeepEqual(env, wantedEnv(pod, c)) {
+			w.Failf("gate", "the gate of Pod %s is opened, whose container %s has read %s and not %s", pod.Name, c.Name, asJSON(env), asJSON(wantedEnv(pod, c)))
+		}
+	}
+}
