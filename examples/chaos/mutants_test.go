@@ -94,6 +94,14 @@ func mutants() []mutant {
 			"func(pod *corev1.Pod) bool { return pod.UID != except })", "func(pod *corev1.Pod) bool { return pod.UID == \"\" && pod.UID != except })", cloneSet,
 		},
 		{
+			"spared claims are forgotten when their user ends", controllers + "setup.go",
+			"claim, ok := r.claims.Get(pod.Namespace, source.ClaimName)", "claim, ok := r.claims.Get(pod.Name, source.ClaimName)", cloneSet,
+		},
+		{
+			"a Pod that podsToDelete names gets a successor of its name", controllers + "pods.go",
+			"return !ok || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))", "return !ok", cloneSet,
+		},
+		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",
 			"if was || is {", "if was || is || len(old.Requests) == 0 {", cloneSet,
 		},

@@ -124,6 +124,22 @@ func (w *story) relabelPod(pod *corev1.Pod) {
 	w.change(pod, func(p *corev1.Pod) { p.Labels["app"] = released })
 }
 
+// mountClaims creates a Pod of somebody else's that uses the claims of another, to look into them.
+func (w *story) mountClaims(pod *corev1.Pod) {
+	if len(claimsOf(pod)) == 0 {
+		return
+	}
+	debug := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: "debug-", Labels: map[string]string{"app": released, isDebug: "true"}},
+		Spec:       *pod.Spec.DeepCopy(),
+	}
+	debug.Spec.NodeName = ""
+	if err := w.User.Create(context.Background(), debug); err != nil {
+		w.Failf("story", "creating a Pod that uses the claims of %s: %v", pod.Name, err)
+	}
+	w.Logf("user: create Pod %s, which uses the claims of %s", debug.Name, pod.Name)
+}
+
 // forceDelete deletes a Pod whose node is not asked.
 func (w *story) forceDelete(pod *corev1.Pod) {
 	w.Logf("user: delete %s at once", pod.Name)

@@ -31,6 +31,7 @@ import (
 type taskView struct {
 	owner   *v1beta1.CloneSet
 	pods    map[types.UID]*corev1.Pod
+	others  map[types.UID]bool // Pods that are not the owner's
 	now     time.Time
 	taken   map[types.UID]bool // Pods that were available and that this task took out of service
 	touched map[types.UID]bool // the same, and those that were not available
@@ -52,7 +53,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
 		return
 	}
-	v.owner, v.pods = &cs, map[types.UID]*corev1.Pod{}
+	v.owner, v.pods, v.others = &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
 		w.Failf("story", "reading the cache: %v", err)
@@ -60,6 +61,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, &cs) {
 			v.pods[pod.UID] = pod
+		} else {
+			v.others[pod.UID] = true
 		}
 	}
 }
@@ -67,18 +70,18 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 // judge looks at what a call of the controller has done.
 func (w *story) judge(write *chaos.Write) {
 	call := write.Call
+	v, _ := write.Task.View.(*taskView)
+	if v == nil {
+		v = &taskView{}
+	}
 	switch call.Resource.Resource {
 	case "pods":
-		v, _ := write.Task.View.(*taskView)
-		if v == nil {
-			v = &taskView{}
-		}
 		old, _ := write.Before.(*corev1.Pod)
 		pod, _ := write.After.(*corev1.Pod)
 		w.judgePod(write.Task, v, call, old, pod)
 	case "persistentvolumeclaims":
 		if claim, ok := write.Before.(*corev1.PersistentVolumeClaim); ok && call.Verb == "delete" {
-			w.judgeClaim(claim)
+			w.judgeClaim(v, claim)
 		}
 	}
 }
@@ -271,7 +274,12 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 }
 
 // judgeClaim: no claim is deleted that an existing Pod uses, whosever it is, nor while its instance has an active Pod.
-func (w *story) judgeClaim(claim *corev1.PersistentVolumeClaim) {
+func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
+			w.Failf("claim", "claim %s is deleted, which Pod %s uses", claim.Name, pod.Name)
+		}
+	}
 	if pod := w.userOf(claim.Name, nil); pod != nil {
 		owner := "nobody"
 		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
@@ -286,10 +294,11 @@ func (w *story) judgeClaim(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// userOf returns a Pod that uses a claim and is not being deleted, other than the given one.
+// userOf returns a Pod that uses a claim and is not being deleted, other than the given one. It passes over those that users have
+// created: a controller cannot know in time of all of them.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if pod.DeletionTimestamp == nil && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
+		if pod.DeletionTimestamp == nil && pod.Labels[isDebug] == "" && (but == nil || pod.UID != but.UID) && claimsOf(pod)[claim] {
 			return pod
 		}
 	}

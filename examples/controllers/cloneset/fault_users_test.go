@@ -35,7 +35,8 @@ const (
 	otherHoldUpdate = "example.test/other-hold-update"
 	nobodyWarms     = "example.test/warm" // a label of a hook that nobody honours, until it is taken out of the spec
 
-	released = "nobody" // the label app of Pods that users take away
+	released = "nobody"             // the label app of Pods that users take away or create
+	isDebug  = "example.test/debug" // a label of those that they create
 )
 
 // muteEnv names ingredients of schedules that are left out, separated by commas: those of setup that only some schedules have.
@@ -54,7 +55,7 @@ type setup struct {
 	images, badImages                          bool // digests and tags that share one; and what never becomes ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
-	relabel, force                             bool // of Pods
+	relabel, force, mount                      bool // of Pods, and of their claims by somebody else's
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
 	reserved                                   bool // templates with keys that the controller writes
@@ -83,7 +84,7 @@ func (w *story) begin() {
 	s.images, s.badImages = w.has("images", 40), w.has("badImages", 50) && s.images
 	s.scaleLimit = w.has("scaleLimit", 30)
 	s.quota, s.denyImages, s.denyResize, s.denyDeletes = w.has("quota", 12), w.has("denyImages", 12), w.has("denyResize", 12), w.has("denyDeletes", 12)
-	s.relabel, s.force = w.has("relabel", 20), w.has("force", 20)
+	s.relabel, s.force, s.mount = w.has("relabel", 20), w.has("force", 20), w.has("mount", 50) && s.claims
 	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
 	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 20)
 	s.reserved, s.coldHook = w.has("reserved", 15), w.has("coldHook", 5)
@@ -140,6 +141,10 @@ func (w *story) createOwner(name string) {
 		}
 	}
 	w.fillTemplate(name, &cs.Spec.Template)
+	if w.setup.badImages && w.setup.scaleLimit && w.Chance(50) { // nothing serves yet, and only an update can mend that
+		c := &cs.Spec.Template.Spec.Containers[0]
+		c.Image = "example.test/" + c.Name + brokenTag
+	}
 	w.Logf("user: create CloneSet %s, replicas %d", name, *cs.Spec.Replicas)
 	if err := w.User.Create(context.Background(), cs); err != nil {
 		w.Failf("story", "creating CloneSet %s: %v", name, err)
@@ -305,6 +310,9 @@ func (w *story) userPodStep() {
 	case w.setup.relabel && w.Chance(20):
 		w.relabelPod(pod)
 		return
+	case w.setup.mount && w.Chance(30):
+		w.mountClaims(pod)
+		return
 	case w.setup.force && w.Chance(30):
 		w.forceDelete(pod)
 		return
@@ -364,10 +372,17 @@ func (w *story) settle() {
 	}
 }
 
-// outside does for all Pods what others do.
+// outside does for all Pods what others do. In the end they are done with the claims that they look into.
 func (w *story) outside() bool {
-	honoured := w.honourAll()
-	return w.agentAll() || honoured
+	changed := w.honourAll()
+	changed = w.agentAll() || changed
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
+			w.forceDelete(pod)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // honourAll does for all Pods what the controller behind the hooks does.

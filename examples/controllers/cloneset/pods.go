@@ -145,7 +145,7 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 }
 
 // survivingIDs returns, sorted, the ids of claims that another Pod may have. An id of several claims that has lost one of them
-// is none.
+// is none, nor is one whose Pod podsToDelete names: a successor of its name would be deleted at once.
 func (r *Reconciler) survivingIDs(v *view) []string {
 	usable := map[string]bool{}
 	for _, claim := range v.claims {
@@ -156,7 +156,9 @@ func (r *Reconciler) survivingIDs(v *view) []string {
 		known, ok := usable[id]
 		usable[id] = claim.DeletionTimestamp == nil && (known || !ok)
 	}
-	maps.DeleteFunc(usable, func(_ string, ok bool) bool { return !ok })
+	maps.DeleteFunc(usable, func(id string, ok bool) bool {
+		return !ok || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))
+	})
 	return slices.Sorted(maps.Keys(usable))
 }
 

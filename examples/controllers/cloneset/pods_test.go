@@ -22,6 +22,7 @@ import (
 func TestInstanceIDs(t *testing.T) {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
 	cs.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, 2)
+	cs.Spec.ScaleStrategy.PodsToDelete = []string{"web-named"}
 	now := metav1.Now()
 	meta := func(name, id string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
@@ -71,6 +72,8 @@ func TestInstanceIDs(t *testing.T) {
 		{"the Pod runs", true, nil, append(claims("a", 0), pod("a", running)), 1, []string{"new0"}},
 		{"the Pod was evicted and keeps its name", true, nil, append(claims("a", 0), pod("a", evicted)), 1, []string{"new0"}},
 		{"C-4 the Pod was released and keeps its name", true, nil, append(claims("a", 0), pod("a", released)), 1, []string{"new0"}},
+		{"podsToDelete names the Pod, whose claim somebody uses", true, nil, claims("named", 0), 2, []string{"new0", "new1"}},
+		{"podsToDelete names the Pod on its way out", true, nil, append(claims("named", 0), pod("named", leaving)), 1, []string{"new0"}},
 		{"a released Pod has the name of a new id", false, nil, []client.Object{pod("new0", released)}, 1, []string{"new1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -57,6 +57,7 @@ func (r *Reconciler) addTo(mgr manager.Manager) error {
 		Named("cloneset").
 		For(&v1beta1.CloneSet{}, builder.WithPredicates(r.ownerEvents())).
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
+		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: r.userGone}).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
 		WithOptions(r.queueOptions(r.options.Workers)).
 		Complete(r)
@@ -89,6 +90,27 @@ func (r *Reconciler) ownerEvents() predicate.Predicate {
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { r.forget(e.Object.GetUID()); return false },
+	}
+}
+
+// userGone wakes the CloneSets whose claims a Pod has used that is gone: they may have spared them for it.
+func (r *Reconciler) userGone(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+	pod, ok := e.Object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		claim, ok := r.claims.Get(pod.Namespace, source.ClaimName)
+		if !ok {
+			continue
+		}
+		if ref := metav1.GetControllerOfNoCopy(claim); ref != nil && ref.Kind == kind().Kind {
+			q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
+		}
 	}
 }
 
