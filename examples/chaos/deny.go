@@ -25,10 +25,10 @@ type refusedWrite struct {
 	verb, resource, subresource, name string
 }
 
-// admit asks the subject's lasting policies about a call that reaches the server with the given target, and judges how often
-// they have refused it.
+// admit asks the subject's lasting policies about a write, be it a dry run, that reaches the server with the given target, and
+// judges how often they have refused it.
 func (w *World) admit(p *Process, t *Task, call faultapi.Call, before client.Object) error {
-	if w.subject.Denies == nil || call.IsRead() || !reaches(call, before) {
+	if w.subject.Denies == nil || call.IsRead() && !call.DryRun || !reaches(call, before) {
 		return nil
 	}
 	err := w.subject.Denies(call, before)

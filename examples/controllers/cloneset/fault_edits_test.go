@@ -138,6 +138,13 @@ func (w *story) mountClaims(pod *corev1.Pod) {
 		w.Failf("story", "creating a Pod that uses the claims of %s: %v", pod.Name, err)
 	}
 	w.Logf("user: create Pod %s, which uses the claims of %s", debug.Name, pod.Name)
+	if cs := w.cloneSet(pod.Labels["app"]); cs != nil && w.Chance(30) {
+		w.Logf("user: podsToDelete of %s names %s", cs.Name, pod.Name)
+		cs.Spec.ScaleStrategy.PodsToDelete = append(cs.Spec.ScaleStrategy.PodsToDelete, pod.Name)
+		if err := w.User.Update(context.Background(), cs); err != nil {
+			w.Failf("story", "podsToDelete of %s: %v", cs.Name, err)
+		}
+	}
 }
 
 // forceDelete deletes a Pod whose node is not asked.

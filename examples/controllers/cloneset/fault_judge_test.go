@@ -36,7 +36,7 @@ type taskView struct {
 	taken   map[types.UID]bool // Pods that were available and that this task took out of service
 	touched map[types.UID]bool // the same, and those that were not available
 	gone    int                // Pods deleted although nobody named them and they are at the right revision
-	wrote   bool
+	decided bool               // it has written something, or tried to as a dry run
 }
 
 // look keeps what the cache shows: the view that the task will decide on.
@@ -46,8 +46,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		v = &taskView{now: t.Began, taken: map[types.UID]bool{}, touched: map[types.UID]bool{}}
 		t.View = v
 	}
-	if v.wrote = v.wrote || call != nil && !call.IsRead(); v.wrote {
-		return // it has decided
+	if v.decided = v.decided || call != nil && (!call.IsRead() || call.DryRun); v.decided {
+		return
 	}
 	var cs v1beta1.CloneSet
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {

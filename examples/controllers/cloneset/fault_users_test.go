@@ -55,7 +55,8 @@ type setup struct {
 	images, badImages                          bool // digests and tags that share one; and what never becomes ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
-	relabel, force, mount                      bool // of Pods, and of their claims by somebody else's
+	relabel, force                             bool // of Pods
+	mount, mountEnds                           bool // of claims by somebody else's Pods, which may end
 	hookEdits, limits, toggleOnDelete          bool
 	twoClaims, templates                       bool // claim templates
 	reserved                                   bool // templates with keys that the controller writes
@@ -85,6 +86,7 @@ func (w *story) begin() {
 	s.scaleLimit = w.has("scaleLimit", 30)
 	s.quota, s.denyImages, s.denyResize, s.denyDeletes = w.has("quota", 12), w.has("denyImages", 12), w.has("denyResize", 12), w.has("denyDeletes", 12)
 	s.relabel, s.force, s.mount = w.has("relabel", 20), w.has("force", 20), w.has("mount", 50) && s.claims
+	s.mountEnds = w.Chance(50)
 	s.hookEdits, s.limits, s.toggleOnDelete = w.has("hookEdits", 20), w.has("limits", 20), w.has("toggleOnDelete", 15)
 	s.twoClaims, s.templates = w.has("twoClaims", 40), w.has("templates", 20)
 	s.reserved, s.coldHook = w.has("reserved", 15), w.has("coldHook", 5)
@@ -372,12 +374,12 @@ func (w *story) settle() {
 	}
 }
 
-// outside does for all Pods what others do. In the end they are done with the claims that they look into.
+// outside does for all Pods what others do. In the end they may be done with the claims that they look into.
 func (w *story) outside() bool {
 	changed := w.honourAll()
 	changed = w.agentAll() || changed
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
+		if w.setup.mountEnds && w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
 			w.forceDelete(pod)
 			changed = true
 		}
