@@ -3,6 +3,7 @@ package cloneset_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -187,7 +188,16 @@ func stuckInPlace(c *cluster) {
 	c.untilRefused(&c.pods("stuck")[0], "")
 	c.change("stuck", setImage(0, "example.test/app:v2"))
 	c.until("stuck", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, "", "frozen by policy"))
-	c.until("stuck", func(cs *v1beta1.CloneSet) error { // those that were tried are back in service
+	// Those that were tried are back in service. The status that tells of the refusal may be older than that they left it.
+	c.untilPods("stuck", func(pods []corev1.Pod) error {
+		for i := range pods {
+			if !gate(&pods[i], corev1.ConditionTrue) {
+				return fmt.Errorf("the gate of Pod %s is closed", pods[i].Name)
+			}
+		}
+		return nil
+	})
+	c.until("stuck", func(cs *v1beta1.CloneSet) error {
 		if cs.Status.AvailableReplicas != 6 {
 			return errors.New("not all Pods are available")
 		}
