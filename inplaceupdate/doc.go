@@ -20,7 +20,8 @@
 //
 // The container is recreated, not restarted: its root file system is new, volumes stay. Closing the gate makes endpoints
 // controllers take the Pod out of service; it does not drain connections. That is the job of the grace period (the gate
-// closes, the spec changes that many seconds later) or of preStop hooks.
+// closes, the spec changes that many seconds later) or of preStop hooks. A kubelet that has not seen the closed gate yet may
+// report the Pod Ready once more; the grace period outlasts that as well.
 //
 // # What a node cannot tell
 //
