@@ -3,12 +3,14 @@ package workloadkit_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podpatch"
 	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
 )
 
@@ -33,18 +35,19 @@ func update(ctx context.Context, c client.Client, pod *corev1.Pod, from, to *cor
 	if err != nil {
 		return err
 	}
-	_, err = podapply.Send(ctx, c, pod, metav1.Now(), change) // gate off, then images and state: two requests
+	label := podpatch.Change{Labels: map[string]*string{"example.com/revision": &revision}}
+	_, err = podapply.Send(ctx, c, pod, metav1.Now(), change, label) // gate off, then images, state and label: two requests
 	return err
 }
 
-// finish is called for each of the Pod's events until it answers true.
-func finish(ctx context.Context, c client.Client, pod *corev1.Pod) (done bool, err error) {
+// finish is called for each of the Pod's events, and after the time that it returns, until it answers true.
+func finish(ctx context.Context, c client.Client, pod *corev1.Pod) (done bool, again time.Duration, err error) {
 	step, err := updater.Next(pod, metav1.Now()) // step.Waiting says which container is awaited, and why
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	_, err = podapply.Send(ctx, c, pod, metav1.Now(), step.Change) // the gate opens again
-	return step.Complete, err
+	return step.Complete, step.RequeueAfter, err
 }
 
 // README:end

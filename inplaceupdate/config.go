@@ -18,9 +18,11 @@ type Keys struct {
 	// RuntimeMetaAnnotation is where a node agent reports what containers were started with. Optional; without it an update
 	// of env from metadata never completes.
 	RuntimeMetaAnnotation string
-	// Gate is the readiness gate that is closed while a Pod is updated. Optional; it takes effect on Pods that list it.
+	// Gate is the readiness gate that is closed while a Pod is updated. Optional; it takes effect on Pods that list it. It must
+	// be this package's alone: writers that share a gate by package podreadiness would be lost from it.
 	Gate corev1.PodConditionType
-	// Reserved are the other labels and annotations that the operator writes on its Pods, such as its revision label. A template
+	// Reserved are the other labels and annotations that the operator writes on its Pods, such as its revision label and those
+	// of lifecycle.Keys. A template
 	// that has one of them, or an annotation named above, does not change it on a Pod: see ValidateTemplate and StripReserved.
 	Reserved []string
 }

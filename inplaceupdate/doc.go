@@ -29,7 +29,7 @@
 // the one in the spec, and for an image that was pulled by digest it is no tag at all. This package therefore remembers, in
 // the state annotation, which instance of a container was started for which image, and compares digests where it has them.
 // One thing only time can tell: an update to another tag of the very same image, or to one that overtook an image of unknown
-// digest, on a node that reports a third tag, looks like a crash of the old container. It is complete when the kubelet, which
+// digest, on a node that names any tag but the new one, looks like a crash of the old container. It is complete when the kubelet, which
 // has seen the new spec, has left the new instance alone for longer than it takes to end a container (the Pod's termination
 // grace period and 10 seconds), because it ends one of another image at once. Until then the Pod stays out of service, and the
 // reason says so. API servers before 1.34 do not say what a kubelet has seen: there such an update never completes.

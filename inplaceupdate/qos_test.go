@@ -186,6 +186,10 @@ func TestRequestsFollowLimits(t *testing.T) {
 		{"U-5 both limits", only("cpu", "1", "memory", "1Gi"), only("cpu", "2", "memory", "2Gi"), resources{Limits: quantities("cpu", "2", "memory", "2Gi"), Requests: quantities("cpu", "2", "memory", "2Gi")}},
 		{"U-5 a request of its own stays", with("500m", "cpu", "1", "memory", "1Gi"), with("500m", "cpu", "2", "memory", "1Gi"), limited("cpu", "2")},
 		{"U-5 the other request is nobody's", with("500m", "cpu", "1", "memory", "1Gi"), with("500m", "cpu", "1", "memory", "2Gi"), resources{Limits: quantities("memory", "2Gi"), Requests: quantities("memory", "2Gi")}},
+		{"U-5 a request is written out as it was", only("cpu", "1", "memory", "1Gi"), with("1", "cpu", "1", "memory", "1Gi"), resources{}},
+		{"U-5 a request is left to its limit, which stays", with("1", "cpu", "1", "memory", "1Gi"), only("cpu", "1", "memory", "1Gi"), resources{}},
+		{"U-5 a request is left to its limit, which changes", with("1", "cpu", "1", "memory", "1Gi"), only("cpu", "2", "memory", "1Gi"), resources{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "2")}},
+		{"U-5 a request is written out with its new limit", only("cpu", "1", "memory", "1Gi"), with("2", "cpu", "2", "memory", "1Gi"), resources{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "2")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			config := newConfig()

@@ -20,10 +20,10 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 	before := len(p.Blocking)
 	changed := corev1.ResourceRequirements{
 		Limits:   c.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
-		Requests: c.planQuantities(p, path+"requests", old.Resources.Requests, now.Resources.Requests),
+		Requests: c.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
 	}
 	followLimits(&changed, &old.Resources, &now.Resources)
-	if len(p.Blocking) == before {
+	if len(p.Blocking) == before && len(changed.Limits)+len(changed.Requests) > 0 {
 		if p.Resources == nil {
 			p.Resources = make(map[string]corev1.ResourceRequirements)
 		}
@@ -31,6 +31,26 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 		p.ResizeRestarts = p.ResizeRestarts || resizeRestarts(now, changed)
 	}
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
+}
+
+// requestsBeside returns a template's requests with what Pods made from it have beside them: where it sets a limit alone and the
+// other template writes the request out, that limit.
+func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
+	all := r.Requests
+	for name, limit := range r.Limits {
+		_, set := r.Requests[name]
+		if _, written := other.Requests[name]; set || !written {
+			continue
+		}
+		if len(all) == len(r.Requests) {
+			all = maps.Clone(r.Requests)
+		}
+		if all == nil {
+			all = corev1.ResourceList{}
+		}
+		all[name] = limit
+	}
+	return all
 }
 
 // followLimits changes the requests that nobody set together with their limits: the API server gave the live Pod requests

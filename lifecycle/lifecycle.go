@@ -20,7 +20,8 @@
 // drain connections for example, sets [Hook].BeforeOnly and removes the hook's labels and finalizers when the Pod may be
 // updated. The machine puts them back in the write that returns the Pod from Updating to Normal, without passing through
 // Updated, so that the next update is held again. A Pod that waits in Updated when the setting is switched on returns the
-// same way. The first update is held where the Pod's template has the labels and finalizers.
+// same way. The first update is held where the Pod has the labels and finalizers, which its template gives to new Pods: those that
+// were there before the hook are updated once without being asked.
 //
 // # Where this differs from OpenKruise 1.9
 //
@@ -71,6 +72,8 @@ const (
 func (s State) Available() bool { return s == "" || s == Normal }
 
 // Keys names the label and the annotation of the state. Both are required.
+//
+// Where Pods are updated in place, name both among inplaceupdate.Keys.Reserved: a template must not set them.
 type Keys struct {
 	// State is the label that holds the state.
 	State string

@@ -105,10 +105,11 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 }
 
 // Add adds an index of the caller's, for By. keys returns the keys under which an object is found, and must depend on the
-// object alone. It must be called before the informers start; an index of that name that is there already stays.
+// object alone. Names belong to the informer, which others share: begin them with something of your own. A name that is taken
+// is an error.
 func (x *Index[T]) Add(name string, keys func(T) []string) error {
-	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok {
-		return nil
+	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok || name == "" {
+		return fmt.Errorf("adding the index %q: the name is empty or taken", name)
 	}
 	err := x.informer.AddIndexers(toolscache.Indexers{name: func(obj any) ([]string, error) {
 		typed, ok := obj.(T)

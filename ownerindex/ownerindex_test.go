@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -213,6 +214,24 @@ func TestForSharesTheIndex(t *testing.T) {
 	}
 	if n := len(informer.GetIndexer().GetIndexers()); n != 2 {
 		t.Errorf("%d indexes, want one by owner and one by UID", n)
+	}
+}
+
+// TestAddRefusesTakenNames: By would look into somebody else's index.
+func TestAddRefusesTakenNames(t *testing.T) {
+	informer := toolscache.NewSharedIndexInformer(fcache.NewFakeControllerSource(), &corev1.Pod{}, 0, toolscache.Indexers{})
+	x, err := ownerindex.For[*corev1.Pod](informer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byNode := func(pod *corev1.Pod) []string { return []string{pod.Spec.NodeName} }
+	if err := x.Add("example.test/node", byNode); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"example.test/node", ""} {
+		if err := x.Add(name, byNode); err == nil || !strings.Contains(err.Error(), strconv.Quote(name)) {
+			t.Errorf("Add(%q) = %v, want an error that names it", name, err)
+		}
 	}
 }
 

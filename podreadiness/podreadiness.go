@@ -2,7 +2,8 @@
 //
 // A Pod's readiness gate is one condition with one status, but several parties may have a reason to keep the Pod out of
 // service. They share the gate by a list in the condition's message: the status is False as long as anybody is in it.
-// Each party adds and removes its own [Writer] only.
+// Each party adds and removes its own [Writer] only. The gate must be another than inplaceupdate.Keys.Gate, which has one writer
+// and no list.
 //
 //	[{"userAgent":"Lifecycle","key":"preDeleteHook"}]
 //

@@ -15,13 +15,20 @@ type UpdateBudget struct {
 	unavailable int
 }
 
-// NewUpdateBudget starts a round of a step. targetUnavailable counts the unavailable Pods at the revision that Pods are
-// taken to, and unavailable all of them.
-func NewUpdateBudget(step Step, targetUnavailable, unavailable int) UpdateBudget {
+// NewUpdateBudget starts a round of a step. c are the counts that it was planned with.
+func NewUpdateBudget(step Step, c Counts) UpdateBudget {
+	target := c.New
+	if step.Update < 0 {
+		target = c.Old
+	}
 	return UpdateBudget{
-		left: abs(step.Update), keep: step.Keep, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget, atTarget: targetUnavailable, unavailable: unavailable,
+		left: abs(step.Update), keep: step.Keep, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget,
+		atTarget: target.down(), unavailable: c.Old.down() + c.New.down(),
 	}
 }
+
+// down is how many Pods of the group are not available, whatever is to become of them.
+func (g Group) down() int { return g.PreDeleting + g.SpecifiedUnavailable + g.Unavailable }
 
 // Admit reports whether the next candidate may be updated, and takes it off the budget if so.
 func (b *UpdateBudget) Admit(available bool) bool {
@@ -39,15 +46,16 @@ func (b *UpdateBudget) Admit(available bool) bool {
 	return true
 }
 
-// Candidates returns those of the waiting Pods, given in update order, that may be updated at all: all but the last, which
-// stay where they are. The slice is shared.
-func Candidates[T any](step Step, waiting []T) []T { return waiting[:max(len(waiting)-step.Keep, 0)] }
+// Kept returns those of the waiting Pods that stay where they are, as a partition wants: the last Step.Keep. waiting is what
+// Admitted is given. The slice is shared.
+func Kept[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
 
-// Admitted returns those of the waiting Pods, given in update order, that are to be updated now. available tells which of
-// them serve.
+// Admitted returns those of the waiting Pods that are to be updated now. waiting are all Pods at the other revision that
+// nobody wants deleted, in update order: the last of them stay where they are, so do not leave out any. available tells which
+// of them serve.
 func Admitted[T any](b UpdateBudget, waiting []T, available func(T) bool) []T {
 	var out []T
-	for _, c := range Candidates(Step{Keep: b.keep}, waiting) {
+	for _, c := range waiting[:max(len(waiting)-b.keep, 0)] {
 		if b.Admit(available(c)) {
 			out = append(out, c)
 		}
@@ -55,8 +63,9 @@ func Admitted[T any](b UpdateBudget, waiting []T, available func(T) bool) []T {
 	return out
 }
 
-// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for:
-// what does not serve is deleted freely. ready tells which of them serve now.
+// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for.
+// The candidates are Pods whose deletion is decided: those that somebody has named or, where there are none, Step.Delete Pods in
+// deletion order, Step.DeleteOld of them from the old revision. ready tells which of them serve now.
 func Affordable[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T
 	left := step.DeleteReady

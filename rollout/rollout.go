@@ -33,9 +33,6 @@ const (
 	PartitionReached reason.Code = "PartitionReached"
 )
 
-// Unlimited is the ScaleMaxUnavailable that limits nothing.
-const Unlimited = -1
-
 // Spec is what is wanted, in absolute numbers.
 type Spec struct {
 	// Replicas is the number of Pods wanted.
@@ -46,8 +43,9 @@ type Spec struct {
 	MaxUnavailable int
 	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused.
 	MaxSurge int
-	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created; Unlimited for no limit.
-	ScaleMaxUnavailable int
+	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created. Nil is no limit; with zero no Pod is
+	// ever created.
+	ScaleMaxUnavailable *int
 	// OneRevision is set when the current revision is the new one: whatever is created is new, whatever the partition,
 	// and nothing is taken back.
 	OneRevision bool
@@ -110,7 +108,8 @@ type Step struct {
 	// Delete Pods that nobody named, DeleteOld of them from the old revision. It is for the caller to wait while any
 	// Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
-	// DeleteReady is how many Pods may be deleted that are ready; others are deleted freely.
+	// DeleteReady is how many of the Pods whose deletion is decided, by Delete or because somebody named them, may go while
+	// they are ready; others may go at once. See Affordable.
 	DeleteReady int
 	// Update is how many Pods are to be taken to the new revision, negative to the old one.
 	Update int
@@ -208,14 +207,14 @@ func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
 }
 
 func scaleUp(s Spec, c Counts, missing int, step *Step) int {
-	if s.ScaleMaxUnavailable == Unlimited {
+	if s.ScaleMaxUnavailable == nil {
 		return missing
 	}
-	create := min(missing, max(s.ScaleMaxUnavailable-c.Unavailable(), 0))
+	create := min(missing, max(*s.ScaleMaxUnavailable-c.Unavailable(), 0))
 	if create < missing {
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: ScaleUpLimited, Path: "scaleStrategy.maxUnavailable",
-			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), s.ScaleMaxUnavailable),
+			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), *s.ScaleMaxUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}

@@ -24,7 +24,7 @@ func counts(old, updated rollout.Group) rollout.Counts { return rollout.Counts{O
 
 // spec has no surge and no limit while scaling.
 func spec(replicas, partition, maxUnavailable int) rollout.Spec {
-	return rollout.Spec{Replicas: replicas, Partition: partition, MaxUnavailable: maxUnavailable, ScaleMaxUnavailable: rollout.Unlimited}
+	return rollout.Spec{Replicas: replicas, Partition: partition, MaxUnavailable: maxUnavailable}
 }
 
 func (w with) of(s rollout.Spec) rollout.Spec { w(&s); return s }
@@ -32,7 +32,7 @@ func (w with) of(s rollout.Spec) rollout.Spec { w(&s); return s }
 type with func(*rollout.Spec)
 
 func surge(n int) with         { return func(s *rollout.Spec) { s.MaxSurge = n } }
-func scaleLimit(n int) with    { return func(s *rollout.Spec) { s.ScaleMaxUnavailable = n } }
+func scaleLimit(n int) with    { return func(s *rollout.Spec) { s.ScaleMaxUnavailable = &n } }
 func rollback(s *rollout.Spec) { s.Rollback = true }
 
 func both(a, b with) with { return func(s *rollout.Spec) { a(s); b(s) } }
@@ -44,27 +44,23 @@ func exclude(s *rollout.Spec)     { s.ExcludePreDeleting = true }
 func Example() {
 	// 10 Pods at the old revision; 4 are to stay there. One of them has crashed.
 	pods := []bool{false, true, true, true, true, true, true, true, true, true} // available, in update order
-	step := rollout.Plan(
-		rollout.Spec{Replicas: 10, Partition: 4, MaxUnavailable: 2, ScaleMaxUnavailable: rollout.Unlimited},
-		rollout.Counts{Old: rollout.Group{Total: 10, Unavailable: 1}},
-	)
+	var counts rollout.Counts
+	for _, available := range pods {
+		counts.Add(false, available)
+	}
+	step := rollout.Plan(rollout.Spec{Replicas: 10, Partition: 4, MaxUnavailable: 2}, counts)
 	fmt.Println("update", step.Update, "with a budget of", step.UpdateUnavailable)
 
-	budget := rollout.NewUpdateBudget(step, 0, 1)
-	for i, available := range rollout.Candidates(step, pods) {
-		if budget.Admit(available) {
-			fmt.Println("update Pod", i)
-		}
-	}
+	now := rollout.Admitted(rollout.NewUpdateBudget(step, counts), pods, func(available bool) bool { return available })
+	fmt.Println("now those of which available is", now)
 	// Output:
 	// update 6 with a budget of 2
-	// update Pod 0
-	// update Pod 1
+	// now those of which available is [false true]
 }
 
 func ExamplePlan_limits() {
 	step := rollout.Plan(
-		rollout.Spec{Replicas: 6, ScaleMaxUnavailable: 2},
+		rollout.Spec{Replicas: 6, ScaleMaxUnavailable: new(2)},
 		rollout.Counts{New: rollout.Group{Total: 3, Unavailable: 1}},
 	)
 	fmt.Println("create", step.Create)
@@ -266,7 +262,9 @@ func TestUpdateBudget(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			step := rollout.Step{Update: 3, UpdateUnavailable: tc.limit, UpdateAtTarget: max(tc.limit, tc.atTarget)}
-			budget := rollout.NewUpdateBudget(step, tc.target, tc.unavailable)
+			budget := rollout.NewUpdateBudget(step, rollout.Counts{
+				Old: rollout.Group{Unavailable: tc.unavailable - tc.target}, New: rollout.Group{Unavailable: tc.target},
+			})
 			serves := func(available bool) bool { return available }
 			if diff := cmp.Diff(tc.want, rollout.Admitted(budget, tc.candidates, serves)); diff != "" {
 				t.Errorf("admitted (-want +got):\n%s", diff)
@@ -370,7 +368,7 @@ func TestPlanAllocatesNothingUnlessLimited(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		step := rollout.Plan(s, c)
-		budget := rollout.NewUpdateBudget(step, 0, c.Unavailable())
+		budget := rollout.NewUpdateBudget(step, c)
 		budget.Admit(true)
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
@@ -394,9 +392,13 @@ func FuzzPlan(f *testing.F) {
 	f.Add(uint16(10), uint16(4), uint16(2), uint16(0), int16(2), uint8(2), uint16(3), uint16(9), uint16(3), uint16(1))
 	f.Add(uint16(6), uint16(0), uint16(0), uint16(3), int16(0), uint8(7), uint16(9), uint16(9), uint16(6), uint16(9))
 	f.Fuzz(func(t *testing.T, replicas, partition, maxUnavailable, maxSurge uint16, scale int16, flags uint8, old, updated, down, gone uint16) {
+		var limit *int
+		if scale >= 0 {
+			limit = new(int(scale))
+		}
 		s := rollout.Spec{
 			Replicas: int(replicas), Partition: min(int(partition), int(replicas)), MaxUnavailable: int(maxUnavailable),
-			MaxSurge: int(maxSurge), ScaleMaxUnavailable: max(int(scale), rollout.Unlimited),
+			MaxSurge: int(maxSurge), ScaleMaxUnavailable: limit,
 			Rollback: flags&1 > 0, OneRevision: flags&2 > 0, InPlace: flags&4 > 0, ExcludePreDeleting: flags&8 > 0,
 		}
 		group := func(total int) rollout.Group {

@@ -88,9 +88,9 @@ func (w *world) changeSpec() {
 	s.Partition = w.rng.IntN(2) * w.rng.IntN(s.Replicas+1)
 	s.MaxUnavailable = w.rng.IntN(2) * w.rng.IntN(s.Replicas+1)
 	s.MaxSurge = w.rng.IntN(2) * w.rng.IntN(6)
-	s.ScaleMaxUnavailable = rollout.Unlimited
+	s.ScaleMaxUnavailable = nil
 	if w.rng.IntN(3) == 0 {
-		s.ScaleMaxUnavailable = w.rng.IntN(4)
+		s.ScaleMaxUnavailable = new(w.rng.IntN(4))
 	}
 	w.quota = math.MaxInt
 	if w.rng.IntN(4) == 0 {
@@ -186,8 +186,8 @@ func (w *world) calm() {
 	if s.MaxUnavailable+s.MaxSurge == 0 {
 		s.MaxUnavailable = 1
 	}
-	if s.ScaleMaxUnavailable == 0 {
-		s.ScaleMaxUnavailable = 1
+	if limit := s.ScaleMaxUnavailable; limit != nil && *limit == 0 {
+		s.ScaleMaxUnavailable = new(1)
 	}
 	// Crashed Pods stay as they are where each of them is going to be replaced, and no deletion that somebody asked for
 	// waits for them, which they may keep out of the budget (C-17).
@@ -361,10 +361,9 @@ func (w *world) update(step rollout.Step) (bool, error) {
 	if w.shuffled {
 		w.rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
-	candidates = rollout.Candidates(step, candidates)
-	down := w.count(func(p *simPod) bool { return !p.available() })
-	atTarget := w.count(func(p *simPod) bool { return !p.available() && p.old == back })
-	budget := rollout.NewUpdateBudget(step, atTarget, down)
+	kept := rollout.Kept(step, candidates)
+	candidates = candidates[:len(candidates)-len(kept)]
+	budget := rollout.NewUpdateBudget(step, w.counts())
 	before, acted := w.count((*simPod).available), false
 	for _, p := range candidates {
 		if budget.Admit(p.available()) && !p.specified {

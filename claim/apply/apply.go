@@ -58,8 +58,8 @@ type Claimed struct {
 //
 // Objects that are gone by now are left out of the result without an error. Other failures are joined: LostClaim where
 // trying again does not help before the cache has caught up, and what the API server answered otherwise.
-func Adopt(
-	ctx context.Context, c Patcher, live client.Reader, owner Owner, kind schema.GroupVersionKind, objects []metav1.Object,
+func Adopt[T metav1.Object](
+	ctx context.Context, c Patcher, live client.Reader, owner Owner, kind schema.GroupVersionKind, objects []T,
 ) ([]Claimed, error) {
 	if len(objects) == 0 {
 		return nil, nil
@@ -90,8 +90,8 @@ func Adopt(
 // Release removes the owner's reference from the objects, which are all of one kind, and leaves those of others alone. An
 // object that is gone, was replaced by another of its name, or has lost the reference already is released as well; it is
 // left out of the result without an error. Other failures, conflicts included, are joined and may be tried again.
-func Release(
-	ctx context.Context, c Patcher, owner Owner, kind schema.GroupVersionKind, objects []metav1.Object,
+func Release[T metav1.Object](
+	ctx context.Context, c Patcher, owner Owner, kind schema.GroupVersionKind, objects []T,
 ) ([]Claimed, error) {
 	return patchAll(ctx, c, kind, objects, func(object metav1.Object) any {
 		return body(object.GetUID(), map[string]string{"$patch": "delete", "uid": string(owner.UID)})
@@ -131,8 +131,8 @@ func recheck(ctx context.Context, live client.Reader, owner Owner) error {
 
 // patchAll patches with slow start, so that a right that is missing costs one request. settle turns a failed patch into
 // an error, or nil where there is nothing left to do.
-func patchAll(
-	ctx context.Context, c Patcher, kind schema.GroupVersionKind, objects []metav1.Object,
+func patchAll[T metav1.Object](
+	ctx context.Context, c Patcher, kind schema.GroupVersionKind, objects []T,
 	bodyOf func(metav1.Object) any, settle func(metav1.Object, error) error,
 ) ([]Claimed, error) {
 	var mu sync.Mutex

@@ -154,7 +154,7 @@ func TestAdopt(t *testing.T) {
 
 func TestNothingToAdoptReadsNothing(t *testing.T) {
 	s := newServer()
-	if claimed, err := apply.Adopt(t.Context(), s, s, owner, podKind, nil); claimed != nil || err != nil || s.reads != 0 {
+	if claimed, err := apply.Adopt(t.Context(), s, s, owner, podKind, objects()); claimed != nil || err != nil || s.reads != 0 {
 		t.Errorf("Adopt of nothing = %v, %v with %d reads", claimed, err, s.reads)
 	}
 }

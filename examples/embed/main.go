@@ -115,7 +115,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		counts.Add(updated, available(pod))
 		byUpdated[updated] = append(byUpdated[updated], pod)
 	}
-	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: 1, ScaleMaxUnavailable: rollout.Unlimited}, counts)
+	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: 1}, counts)
 	if step.Create > 0 {
 		_, err := slowstart.Run(ctx, step.Create, 1, func(ctx context.Context, _ int) error {
 			pod := podstate.FromTemplate(&fleet.Spec.Template, fleet.Namespace, owner.Reference, gate)
@@ -129,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		extra := slices.Concat(byUpdated[false], byUpdated[true])[:step.Delete]
 		return result, r.remove(ctx, rollout.Affordable(step, extra, available)...)
 	}
-	budget := rollout.NewUpdateBudget(step, counts.New.Unavailable, counts.Unavailable())
+	budget := rollout.NewUpdateBudget(step, counts)
 	for _, pod := range rollout.Admitted(budget, byUpdated[false], available) {
 		err = errors.Join(err, r.update(ctx, pod, target, history))
 	}

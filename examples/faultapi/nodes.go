@@ -16,7 +16,7 @@ import (
 
 // Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
 // what it knows (Run), and reports what it runs (Report); each is a step of its own, so that everything else can come in
-// between. It is not safe for concurrent use. Make it with Server.Nodes.
+// between. It is not safe for concurrent use. Get it from Server.Nodes.
 //
 // It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers, native
 // sidecars among them, are never started nor reported, and a Pod that terminates does not change its phase.
@@ -53,9 +53,14 @@ type container struct {
 	resources corev1.ResourceRequirements
 }
 
-// Nodes returns the nodes of the server.
+// Nodes returns the nodes of the server, the same each time.
 func (s *Server) Nodes() *Nodes {
-	return &Nodes{Images: newImages(), server: s, pods: map[types.UID]*node{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes == nil {
+		s.nodes = &Nodes{Images: newImages(), server: s, pods: map[types.UID]*node{}}
+	}
+	return s.nodes
 }
 
 // Pod returns a Pod as the server has it, nil when it is gone or replaced. It is read only.

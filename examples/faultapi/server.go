@@ -36,6 +36,8 @@ type Server struct {
 	uids    int64
 	kinds   map[schema.GroupKind]*kind
 	order   []*kind
+
+	nodes *Nodes
 }
 
 // kind is one resource: its objects, and everything that ever happened to them.

@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// Refused means that the API server, a quota or an admission webhook did not accept a patch of the Pod (403 or 422), or that
-	// this API server has no such subresource (404 for its path, as for pods/resize before 1.32).
-	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop.
+	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403, 422, and
+	// whatever else an admission webhook or policy denies with, but 409 and 429), or that this API server has no such subresource (404 for its
+	// path, as for pods/resize before 1.32). A right that the client lacks says nothing about the Pod and is not Refused.
+	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop. See Refusals.
 	//
 	// Mostly Result.Sent is 0 then and the Pod is what it was. After the first of several patches it is not: a quota or a node may
 	// have become full between the dry run and the resize, or a webhook may accept one patch and not the next. Such a Pod may
@@ -139,9 +140,18 @@ func isRefusal(err error) bool {
 	if !errors.As(err, &status) || lacksRight(status.Status()) {
 		return false
 	}
-	// A webhook may choose its own code; only 403 and 422 say "not this change".
 	code := status.Status().Code
-	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity
+	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || deniedByAdmission(status.Status())
+}
+
+// deniedByAdmission recognises the denial of an admission webhook or policy by its words: they choose the code, and a webhook
+// that chooses none gets 400, which otherwise says that the request is malformed (k8s.io/apiserver,
+// pkg/admission/plugin/webhook/errors/statuserror.go and plugin/policy/validating/dispatcher.go).
+func deniedByAdmission(status metav1.Status) bool {
+	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError &&
+		status.Code != http.StatusConflict && status.Code != http.StatusTooManyRequests &&
+		(strings.Contains(status.Message, "admission webhook ") && strings.Contains(status.Message, " denied the request") ||
+			strings.Contains(status.Message, "ValidatingAdmissionPolicy ") && strings.Contains(status.Message, " denied request"))
 }
 
 // lacksRight recognises that the caller may not patch Pods at all. That says nothing about this Pod, and must not lead to its

@@ -229,6 +229,11 @@ func TestClassification(t *testing.T) {
 			Status: metav1.StatusFailure, Code: code, Message: fmt.Sprint("code ", code), Details: &metav1.StatusDetails{Causes: causes},
 		}}
 	}
+	denied := func(code int32, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Message: message, Reason: map[int32]metav1.StatusReason{http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests}[code],
+		}}
+	}
 	kind := schema.GroupKind{Kind: "Pod"}
 	otherUID := apierrors.NewInvalid(kind, "web-0", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u1", "field is immutable")})
 	immutable := apierrors.NewInvalid(kind, "web-0", field.ErrorList{field.Forbidden(field.NewPath("spec"), "pod updates may not change fields")})
@@ -251,7 +256,11 @@ func TestClassification(t *testing.T) {
 		{"409 is for the caller to retry", apierrors.NewConflict(pods, "web-0", errors.New("modified")), "", apierrors.IsConflict},
 		{"429", apierrors.NewTooManyRequests("slow down", 1), "", apierrors.IsTooManyRequests},
 		{"500", apierrors.NewInternalError(errors.New("etcd")), "", apierrors.IsInternalError},
-		{"400 of a webhook", status(http.StatusBadRequest), "", nil},
+		{"400 for a malformed request", status(http.StatusBadRequest), "", nil},
+		{"400 of a webhook that chose no code", denied(http.StatusBadRequest, `admission webhook "images.example.test" denied the request: not signed`), apply.Refused, nil},
+		{"409 of a webhook", denied(http.StatusConflict, `admission webhook "images.example.test" denied the request: frozen`), "", nil},
+		{"429 of a webhook", denied(http.StatusTooManyRequests, `admission webhook "images.example.test" denied the request: not now`), "", apierrors.IsTooManyRequests},
+		{"413 of a policy", denied(http.StatusRequestEntityTooLarge, `pods "web-0" is forbidden: ValidatingAdmissionPolicy 'size' with binding 'all' denied request: too much`), apply.Refused, nil},
 		{"no answer", context.DeadlineExceeded, "", func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -352,6 +361,7 @@ func TestIsLasting(t *testing.T) {
 		{"a bad request", apierrors.NewBadRequest("no"), true},
 		{"wrapped", fmt.Errorf("creating: %w", apierrors.NewBadRequest("no")), true},
 		{"beside a reason", reason.With(reason.Reason{Code: apply.Refused}, apierrors.NewBadRequest("no")), true},
+		{"refused, for a path that is not there", reason.With(reason.Reason{Code: apply.Refused}, apierrors.NewNotFound(pods, "a")), true},
 		{"a conflict", apierrors.NewConflict(pods, "a", errors.New("newer")), false},
 		{"a name that is taken", apierrors.NewAlreadyExists(pods, "a"), false},
 		{"gone", apierrors.NewNotFound(pods, "a"), false},

@@ -24,7 +24,11 @@ type Attempt struct {
 
 // Refusals remembers which attempts were refused, so that the same is not tried in a loop: each attempt costs requests and
 // may change a Pod's readiness twice, and those events would lead to the next attempt for ever. It is memory of one process;
-// after a restart each attempt is made once more. It is safe for concurrent use. Make it with NewRefusals.
+// after a restart each attempt is made once more. It is safe for concurrent use. The zero value waits as
+// NewRefusals(DefaultFirst, DefaultLast) does.
+//
+// What is remembered is that an attempt must not be made now. Go on with what an earlier one has begun: a Pod whose gate was
+// closed before its update was refused comes back into service with what inplaceupdate.Next says.
 type Refusals struct {
 	first, last time.Duration
 
@@ -39,20 +43,43 @@ type refusal struct {
 	err    error
 }
 
+// DefaultFirst and DefaultLast bound the waits of a Refusals that was not told others.
+const (
+	DefaultFirst = 2 * time.Second
+	DefaultLast  = 5 * time.Minute
+)
+
 // NewRefusals returns a memory without entries. An attempt that was refused is made again after first, and after twice as
-// long each time it is refused again, but after last at the latest.
-func NewRefusals(first, last time.Duration) *Refusals {
-	return &Refusals{first: first, last: last, known: map[types.UID]map[string]refusal{}}
+// long each time it is refused again, but after last at the latest. A first of zero or less stands for DefaultFirst, a last
+// that is less than first for first.
+func NewRefusals(first, last time.Duration) *Refusals { return &Refusals{first: first, last: last} }
+
+// bounds returns the first and the longest wait.
+func (r *Refusals) bounds() (first, last time.Duration) {
+	switch {
+	case r.first <= 0 && r.last <= 0:
+		return DefaultFirst, DefaultLast
+	case r.first <= 0:
+		return DefaultFirst, max(r.last, DefaultFirst)
+	default:
+		return r.first, max(r.last, r.first)
+	}
 }
 
 // Add remembers why an attempt was refused, and returns how long to wait before the next one. An object has one entry for
-// each action, the last.
+// each action, the last. A nil error is no refusal: nothing is remembered, and the wait is zero.
 func (r *Refusals) Add(a Attempt, now time.Time, err error) time.Duration {
+	if err == nil {
+		return 0
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wait := r.first
+	wait, last := r.bounds()
 	if known, ok := r.known[a.Object][a.Action]; ok && known.target == a.Target {
-		wait = min(2*known.wait, r.last)
+		wait = min(2*known.wait, last)
+	}
+	if r.known == nil {
+		r.known = map[types.UID]map[string]refusal{}
 	}
 	if r.known[a.Object] == nil {
 		r.known[a.Object] = map[string]refusal{}
@@ -105,8 +132,12 @@ func (r *Refusals) Len() int {
 }
 
 // IsLasting reports whether an error is the API server's answer that it does not accept a request as it is, so that repeating
-// it at once will not help. Conflicts, throttling, what is gone, and requests without an answer are not lasting.
+// it at once will not help: whatever is Refused, and missing rights too. Conflicts, throttling, what is gone, and requests without
+// an answer are not lasting.
 func IsLasting(err error) bool {
+	if errors.Is(err, Refused) {
+		return true
+	}
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return false

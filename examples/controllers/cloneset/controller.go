@@ -13,7 +13,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -233,13 +232,9 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 		return decision.Owned, nil
 	}
 	err = r.attempt(ctx, v, tryRelease, func() error {
-		objects := make([]metav1.Object, len(decision.Release))
-		for i, pod := range decision.Release {
-			objects[i] = pod
-		}
 		_, err := claimapply.Release(ctx, r.client, claimapply.Owner{
 			Kind: kind(), Namespace: v.cs.Namespace, Name: v.cs.Name, UID: v.cs.UID,
-		}, corev1.SchemeGroupVersion.WithKind("Pod"), objects)
+		}, corev1.SchemeGroupVersion.WithKind("Pod"), decision.Release)
 		if err != nil {
 			return err
 		}

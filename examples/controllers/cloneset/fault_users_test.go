@@ -39,8 +39,12 @@ const (
 	isDebug  = "example.test/debug" // a label of those that they create
 )
 
-// muteEnv names ingredients of schedules that are left out, separated by commas: those of setup that only some schedules have.
-const muteEnv = "CLONESET_MUTE"
+// muteEnv names ingredients that no schedule has, and withEnv those that every schedule has, separated by commas: those of setup
+// that only some have.
+const (
+	muteEnv = "CLONESET_MUTE"
+	withEnv = "CLONESET_WITH"
+)
 
 // setup is what a schedule keeps throughout.
 type setup struct {
@@ -51,7 +55,7 @@ type setup struct {
 	minReady, grace, policy          int
 	termination                      int64
 
-	// What only some schedules have, and CLONESET_MUTE none.
+	// What only some schedules have, CLONESET_MUTE none and CLONESET_WITH all.
 	images, badImages                          bool // digests and tags that share one; and what never becomes ready
 	scaleLimit                                 bool
 	quota, denyImages, denyResize, denyDeletes bool
@@ -68,14 +72,15 @@ type setup struct {
 
 // has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
 func (w *story) has(name string, percent int) bool {
-	return w.Chance(percent) && !slices.Contains(strings.Split(os.Getenv(muteEnv), ","), name)
+	named := func(env string) bool { return slices.Contains(strings.Split(os.Getenv(env), ","), name) }
+	return (w.Chance(percent) || named(withEnv)) && !named(muteEnv)
 }
 
 func (w *story) begin() {
 	r := w.Rand()
 	w.setup = setup{
 		owners:   []string{"web", "api"}[:1+r.IntN(4)/3],
-		rollback: w.Chance(20), claims: w.Chance(40), gate: w.Chance(40),
+		rollback: w.Chance(20), claims: w.has("claims", 40), gate: w.Chance(40),
 		deleteHook: w.Chance(30), updateHook: w.Chance(30), markNotReady: w.Chance(30),
 		onDelete: w.has("onDelete", 10), priority: w.Chance(20),
 		minReady: r.IntN(4) / 3 * 5, grace: r.IntN(4) / 3 * 2, policy: r.IntN(6),

@@ -93,14 +93,14 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 		})
 	}
 	s.rollout = rollout.Spec{
-		Replicas: int(replicas), ScaleMaxUnavailable: rollout.Unlimited,
+		Replicas: int(replicas),
 		Rollback: options.Gates[apps.GateCloneSetPartitionRollback], ExcludePreDeleting: s.excludeDying,
 	}
 	if limit := cs.Spec.ScaleStrategy.MaxUnavailable; limit != nil {
 		const path = "spec.scaleStrategy.maxUnavailable"
 		n, err := partition.Resolve(path, s.asUpstream(path, limit), int(replicas), partition.Up|partition.Over100)
 		failed(err)
-		s.rollout.ScaleMaxUnavailable = n
+		s.rollout.ScaleMaxUnavailable = &n
 	}
 	failed(s.resolveUpdate(cs, &replicas))
 	if len(problems) > 0 {

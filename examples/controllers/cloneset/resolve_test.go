@@ -11,18 +11,18 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // TestOddValues: what OpenKruise does not validate is read as it reads it, with a warning that names path and value.
 func TestOddValues(t *testing.T) {
 	type numbers struct {
-		ScaleLimit, History int
-		MinReady            time.Duration
-		Grace               int32
-		Warnings            []string // paths
+		ScaleLimit *int
+		History    int
+		MinReady   time.Duration
+		Grace      int32
+		Warnings   []string // paths
 	}
-	usual := numbers{ScaleLimit: rollout.Unlimited, History: 10}
+	usual := numbers{History: 10}
 	scale := func(limit intstr.IntOrString) func(*v1beta1.CloneSet) {
 		return func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.MaxUnavailable = &limit }
 	}
@@ -34,10 +34,10 @@ func TestOddValues(t *testing.T) {
 		want numbers
 	}{
 		{"nothing odd", func(*v1beta1.CloneSet) {}, usual},
-		{"P-1 a percentage", scale(intstr.FromString("5%")), with(func(n *numbers) { n.ScaleLimit = 2 })},
-		{"P-1 a number in quotes is a percentage", scale(intstr.FromString("5")), with(func(n *numbers) { n.ScaleLimit, n.Warnings = 2, []string{limit} })},
-		{"P-1 a negative number", scale(intstr.FromInt32(-3)), with(func(n *numbers) { n.ScaleLimit, n.Warnings = 0, []string{limit} })},
-		{"P-1 a negative percentage", scale(intstr.FromString("-3%")), with(func(n *numbers) { n.ScaleLimit, n.Warnings = 0, []string{limit} })},
+		{"P-1 a percentage", scale(intstr.FromString("5%")), with(func(n *numbers) { n.ScaleLimit = new(2) })},
+		{"P-1 a number in quotes is a percentage", scale(intstr.FromString("5")), with(func(n *numbers) { n.ScaleLimit, n.Warnings = new(2), []string{limit} })},
+		{"P-1 a negative number", scale(intstr.FromInt32(-3)), with(func(n *numbers) { n.ScaleLimit, n.Warnings = new(0), []string{limit} })},
+		{"P-1 a negative percentage", scale(intstr.FromString("-3%")), with(func(n *numbers) { n.ScaleLimit, n.Warnings = new(0), []string{limit} })},
 		{"negative minReadySeconds", func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = -1 }, with(func(n *numbers) {
 			n.Warnings = []string{"spec.minReadySeconds"}
 		})},

@@ -66,7 +66,7 @@ func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (ac
 	settled := v.pods(func(m *member) bool { return preparing(m) && m.updated != back })
 	if v.updates {
 		waiting := r.updateOrder(v, back)
-		for _, pod := range waiting[len(rollout.Candidates(step, waiting)):] {
+		for _, pod := range rollout.Kept(step, waiting) {
 			if preparing(v.member(pod)) {
 				settled = append(settled, pod)
 			}
@@ -94,17 +94,7 @@ func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 // chooseUpdates walks the candidates within the budget.
 func (r *Reconciler) chooseUpdates(v *view, step rollout.Step) []*corev1.Pod {
 	back := step.Update < 0
-	unavailable, atTarget := 0, 0
-	for i := range v.members {
-		m := &v.members[i]
-		if m.dying || !m.available {
-			unavailable++
-			if m.updated != back {
-				atTarget++
-			}
-		}
-	}
-	budget := rollout.NewUpdateBudget(step, atTarget, unavailable)
+	budget := rollout.NewUpdateBudget(step, v.counts(false))
 	return rollout.Admitted(budget, r.updateOrder(v, back), func(pod *corev1.Pod) bool { return v.member(pod).available })
 }
 
