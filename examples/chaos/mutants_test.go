@@ -104,7 +104,15 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that podsToDelete names gets a successor of its name", controllers + "pods.go",
-			"return !ok || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))", "return !ok", cloneSet("claims", "mount"),
+			" || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))", "", cloneSet("claims", "mount"),
+		},
+		{
+			"claims that a released Pod does not use are handed over for ever", controllers + "claims.go",
+			"acted, err = r.handOverAll(ctx, v, released)\n\t\treturn err", "_, err = r.handOverAll(ctx, v, released)\n\t\tacted = err == nil\n\t\treturn err", cloneSet("claims", "templates", "relabel"),
+		},
+		{
+			"an id is used again although a claim went with its Pod", controllers + "pods.go",
+			"return !ok || r.claimTaken(v, id) || ", "return !ok || ", cloneSet("claims", "twoClaims", "relabel"),
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",

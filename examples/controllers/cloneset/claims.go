@@ -143,8 +143,11 @@ func (r *Reconciler) claimsOfReleased(ctx context.Context, v *view) (acted bool,
 	if len(released) == 0 {
 		return false, nil
 	}
-	err = r.attempt(ctx, v, tryClaims, func() error { return r.handOverAll(ctx, v, released) })
-	return err == nil, err
+	err = r.attempt(ctx, v, tryClaims, func() (err error) {
+		acted, err = r.handOverAll(ctx, v, released)
+		return err
+	})
+	return acted, err
 }
 
 // claimsOfLost is tendClaims for the claims of Pods that were lost.
@@ -186,8 +189,8 @@ func (r *Reconciler) claimsOfLost(ctx context.Context, v *view) (acted bool, err
 	return acted, err
 }
 
-// handOverAll hands the claims that Pods use over to them.
-func (r *Reconciler) handOverAll(ctx context.Context, v *view, pods []*corev1.Pod) error {
+// handOverAll hands the claims that Pods use over to them. It reports whether there were any.
+func (r *Reconciler) handOverAll(ctx context.Context, v *view, pods []*corev1.Pod) (acted bool, err error) {
 	var errs []error
 	for _, pod := range pods {
 		used := claimsUsedBy(pod)
@@ -197,10 +200,11 @@ func (r *Reconciler) handOverAll(ctx context.Context, v *view, pods []*corev1.Po
 			}
 			err := r.handOver(ctx, v, claim, pod)
 			errs = append(errs, err)
+			acted = acted || err == nil
 			return err == nil
 		})
 	}
-	return errors.Join(errs...)
+	return acted, errors.Join(errs...)
 }
 
 // handOver replaces the claim's owner by its Pod.

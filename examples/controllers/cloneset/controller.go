@@ -238,7 +238,8 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 		if err != nil {
 			return err
 		}
-		return r.handOverAll(ctx, v, decision.Release) // or else in the next pass
+		_, err = r.handOverAll(ctx, v, decision.Release) // or else in the next pass
+		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("CloneSet %s/%s: releasing Pods: %w", v.cs.Namespace, v.cs.Name, err)

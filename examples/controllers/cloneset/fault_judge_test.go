@@ -273,7 +273,8 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaim: no claim is deleted that an existing Pod uses, whosever it is, nor while its instance has an active Pod.
+// judgeClaim: no claim is deleted that an existing Pod uses, whosever it is, nor while its CloneSet has an active Pod of its
+// instance.
 func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
@@ -287,8 +288,10 @@ func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 		}
 		w.Failf("claim", "claim %s is deleted, which Pod %s of %s uses", claim.Name, pod.Name, owner)
 	}
+	ref := metav1.GetControllerOfNoCopy(claim)
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if podstate.IsActive(pod) && pod.Labels[apps.LabelInstanceID] == claim.Labels[apps.LabelInstanceID] {
+		own := metav1.GetControllerOfNoCopy(pod)
+		if podstate.IsActive(pod) && own != nil && ref != nil && own.UID == ref.UID && pod.Labels[apps.LabelInstanceID] == claim.Labels[apps.LabelInstanceID] {
 			w.Failf("claim", "claim %s is deleted, which Pod %s needs", claim.Name, pod.Name)
 		}
 	}

@@ -144,8 +144,8 @@ func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	return ids
 }
 
-// survivingIDs returns, sorted, the ids of claims that another Pod may have. An id of several claims that has lost one of them
-// is none, nor is one whose Pod podsToDelete names: a successor of its name would be deleted at once.
+// survivingIDs returns, sorted, the ids of claims that another Pod may have. An id of several claims that has lost one of them,
+// or whose Pod took one along, is none, nor is one whose Pod podsToDelete names: a successor of its name would be deleted at once.
 func (r *Reconciler) survivingIDs(v *view) []string {
 	usable := map[string]bool{}
 	for _, claim := range v.claims {
@@ -157,9 +157,18 @@ func (r *Reconciler) survivingIDs(v *view) []string {
 		usable[id] = claim.DeletionTimestamp == nil && (known || !ok)
 	}
 	maps.DeleteFunc(usable, func(id string, ok bool) bool {
-		return !ok || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))
+		return !ok || r.claimTaken(v, id) || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))
 	})
 	return slices.Sorted(maps.Keys(usable))
+}
+
+// claimTaken reports whether a claim that a Pod with the id would use belongs to somebody else, such as the Pod that had the id
+// and goes with it.
+func (r *Reconciler) claimTaken(v *view, id string) bool {
+	return slices.ContainsFunc(v.cs.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		claim, exists := r.claims.Get(v.cs.Namespace, claimName(v.cs, template.Name, id))
+		return exists && !metav1.IsControlledBy(claim, v.cs)
+	})
 }
 
 func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }

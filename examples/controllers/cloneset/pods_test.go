@@ -21,7 +21,7 @@ import (
 // survived are for a Pod of their own id, and for nobody if one of them is on its way out.
 func TestInstanceIDs(t *testing.T) {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
-	cs.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, 2)
+	cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
 	cs.Spec.ScaleStrategy.PodsToDelete = []string{"web-named"}
 	now := metav1.Now()
 	meta := func(name, id string) metav1.ObjectMeta {
@@ -51,6 +51,11 @@ func TestInstanceIDs(t *testing.T) {
 		}
 		return out
 	}
+	taken := func(id string) []client.Object { // the last one went with its Pod
+		out := claims(id, 0)
+		out[1].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: "gone"}})
+		return out
+	}
 	for _, tc := range []struct {
 		name   string
 		reuse  bool
@@ -64,6 +69,7 @@ func TestInstanceIDs(t *testing.T) {
 		{"C-36 without reuse", false, nil, claims("a", 0), 1, []string{"new0"}},
 		{"claims that wait for a Pod that could not be created", false, []string{"a"}, claims("a", 0), 1, []string{"a"}},
 		{"one of the claims is on its way out", true, nil, claims("a", 1), 1, []string{"new0"}},
+		{"one of the claims went with the Pod that was released", true, nil, taken("a"), 1, []string{"new0"}},
 		{"the Pod is on its way out", true, nil, append(claims("a", 0), pod("a", leaving)), 2, []string{"new0"}},
 		{"the Pod is on its way out, and another one is wanted", true, nil, slices.Concat(claims("a", 0), claims("b", 0), []client.Object{pod("a", leaving)}), 1, []string{"b"}},
 		{"the Pod has gone since the pass began", true, nil, append(claims("a", 0), pod("a", gone)), 2, []string{"new0"}},
