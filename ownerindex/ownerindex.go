@@ -13,6 +13,7 @@ package ownerindex
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,8 +91,15 @@ func ownUID(obj any) ([]string, error) {
 }
 
 // Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects are
-// the cache's.
-func (x *Index[T]) Of(owner types.UID) []T { return x.lookup(indexName, string(owner)) }
+// the cache's. namespace is the owner's: objects of another namespace that claim to be its own are not, because Kubernetes
+// has no owner references across namespaces, though whoever may write there can write one. Empty stands for an owner without a namespace, which owns objects of any.
+func (x *Index[T]) Of(namespace string, owner types.UID) []T {
+	found := x.lookup(indexName, string(owner))
+	if namespace == "" {
+		return found
+	}
+	return slices.DeleteFunc(found, func(obj T) bool { return obj.GetNamespace() != namespace })
+}
 
 // Orphans returns the objects of a namespace that have no controller, for kinds that adopt.
 func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(indexName, orphanPrefix+namespace) }

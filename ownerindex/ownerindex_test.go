@@ -71,7 +71,7 @@ func Example() {
 	go informer.Run(stop)
 	toolscache.WaitForCacheSync(stop, pods.HasSynced)
 
-	for _, pod := range pods.Of("owner-uid") {
+	for _, pod := range pods.Of("default", "owner-uid") {
 		fmt.Println(pod.Name)
 	}
 	// Output: web-0
@@ -111,7 +111,7 @@ func TestIndexFollowsTheStore(t *testing.T) {
 		check := func(after string, want view) {
 			t.Helper()
 			settle()
-			got := view{names(pods.Of("u1")), names(pods.Of("u2")), names(pods.Orphans("ns")), names(pods.Orphans("elsewhere"))}
+			got := view{names(pods.Of("ns", "u1")), names(pods.Of("ns", "u2")), names(pods.Orphans("ns")), names(pods.Orphans("elsewhere"))}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("after %s (-want +got):\n%s", after, diff)
 			}
@@ -146,10 +146,13 @@ func TestLookups(t *testing.T) {
 		}
 		byName, ok := pods.Get("ns", "a")
 		byUID, okUID := pods.ByUID("uid-a")
-		if of := pods.Of("u1"); !ok || !okUID || len(of) != 1 || of[0] != stored || byName != stored || byUID != stored {
+		if of := pods.Of("ns", "u1"); !ok || !okUID || len(of) != 1 || of[0] != stored || byName != stored || byUID != stored {
 			t.Error("a lookup copies, or finds another object than the store's")
 		}
-		if first, second := pods.Of("u1"), pods.Of("u1"); &first[0] == &second[0] {
+		if of := pods.Of("elsewhere", "u1"); len(of) != 0 {
+			t.Errorf("%d objects of another namespace", len(of))
+		}
+		if first, second := pods.Of("", "u1"), pods.Of("ns", "u1"); &first[0] == &second[0] {
 			t.Error("two callers share one slice")
 		}
 		if !pods.IsLive("uid-a") {
@@ -361,7 +364,7 @@ func BenchmarkOf(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if n := len(pods.Of("u0")); n != 10_000 {
+		if n := len(pods.Of("", "u0")); n != 10_000 {
 			b.Fatal(n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,7 +58,8 @@ type Decision struct {
 
 // Decide finds the revision for a template among the owner's existing ones, in any order. collisions is the owner's
 // count of hash collisions so far; nil leaves it out of the hash. Numbers start at 1. Two revisions of equal content are
-// tolerated: the newer one is taken. The only error is a template that cannot be encoded.
+// tolerated: the newer one is taken. Revisions whose number leaves no room for a next one are passed over: nobody counts that far,
+// so somebody else has written it. The only error is a template that cannot be encoded.
 func Decide(owner Owner, keys Keys, template *corev1.PodTemplateSpec, collisions *int32,
 	existing []*appsv1.ControllerRevision, decoder *Decoder,
 ) (Decision, error) {
@@ -65,7 +67,7 @@ func Decide(owner Owner, keys Keys, template *corev1.PodTemplateSpec, collisions
 	if err != nil {
 		return Decision{}, fmt.Errorf("history of %s/%s: %w", owner.Namespace, owner.Name, err)
 	}
-	sorted := Sort(existing)
+	sorted := slices.DeleteFunc(Sort(existing), func(rev *appsv1.ControllerRevision) bool { return rev.Revision >= math.MaxInt64/2 })
 	next := int64(1)
 	if n := len(sorted); n > 0 {
 		newest := sorted[n-1]

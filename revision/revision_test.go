@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -103,6 +104,17 @@ func openKruise(t testing.TB) fixture {
 
 // TestTakeOver is the reason for this package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
 // what we would write has the very same bytes and name.
+// TestDecideWithoutRoom: a number that somebody else has written, beyond which there is none, is no reason to fail.
+func TestDecideWithoutRoom(t *testing.T) {
+	forged := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-forged"}, Revision: math.MaxInt64}
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
+	got, err := revision.Decide(revision.Owner{Namespace: "default", Name: "web"}, revision.Keys{HashLabel: "hash"}, template, nil,
+		[]*appsv1.ControllerRevision{forged}, revision.NewDecoder(10, nil))
+	if err != nil || got.Action != revision.Create || got.Number != 1 {
+		t.Errorf("Decide = %+v, %v; want a new revision of number 1", got, err)
+	}
+}
+
 func TestTakeOver(t *testing.T) {
 	f := openKruise(t)
 	if len(f.Revisions) < 4 {

@@ -92,7 +92,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods are not looked at again when their hook is edited", controllers + "setup.go",
-			"if !ok || !alsoOK || equality", "if !ok || !alsoOK || true || equality", cloneSet("hookEdits"),
+			"if !ok || !alsoOK || before", "if !ok || !alsoOK || true || before", cloneSet("hookEdits"),
 		},
 		{
 			"claims that somebody uses are deleted", controllers + "claims.go",

@@ -95,14 +95,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	ctx = expectationsapply.For(ctx, fleet.UID)
 	owner := revision.Owner{Namespace: fleet.Namespace, Name: fleet.Name, Reference: *metav1.NewControllerRef(fleet, fleetKind())}
-	history := r.revisions.Of(fleet.UID)
+	history := r.revisions.Of(fleet.Namespace, fleet.UID)
 	target, err := revisionapply.Current(ctx, r, r.Live(), owner, revision.Keys{HashLabel: revisionLabel}, &fleet.Spec.Template, history, r.decoder)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	counts, byUpdated, complete, result := rollout.Counts{}, map[bool][]*corev1.Pod{}, map[types.UID]bool{}, ctrl.Result{}
 	available := func(pod *corev1.Pod) bool { return podstate.IsReady(pod) && complete[pod.UID] }
-	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
+	for _, pod := range slices.DeleteFunc(r.pods.Of(fleet.Namespace, fleet.UID), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) }) {
 		next, err := r.finish(ctx, pod)
 		if err != nil {
 			return ctrl.Result{}, err

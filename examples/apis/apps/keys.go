@@ -1,5 +1,7 @@
 package apps
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Group is the API group of the workloads.
 const Group = "apps.kruise.io"
 
@@ -70,6 +72,25 @@ const (
 // ReservedPodLabels returns the labels that owners write on their Pods. Templates must leave them alone.
 func ReservedPodLabels() []string {
 	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
+}
+
+// ReservedKeyIn returns a label of ReservedPodLabels that a selector asks for, empty if there is none. A selector must not: Pods are
+// made with these labels and change them, so that those that it selects today are released tomorrow.
+func ReservedKeyIn(selector *metav1.LabelSelector) string {
+	if selector == nil {
+		return ""
+	}
+	for _, key := range ReservedPodLabels() {
+		if _, ok := selector.MatchLabels[key]; ok {
+			return key
+		}
+		for i := range selector.MatchExpressions {
+			if selector.MatchExpressions[i].Key == key {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // ReservedPodAnnotations returns the annotations that owners and node agents write on Pods. Templates must leave them alone.

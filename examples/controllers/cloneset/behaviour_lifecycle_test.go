@@ -30,6 +30,7 @@ func TestLifecycle(t *testing.T) {
 		{"L-5 a Pod in Updated that needs a newer revision", updateHookAgain},
 		{"L-6 rollback while the hook holds the Pod", updateHookRollback},
 		{"L-6 partition raised while the hook holds the Pod", updateHookPartition},
+		{"L-6 OnDelete while the hook holds the Pod", updateHookOnDelete},
 		{"L-7 L-10 preNormal keeps a Pod from being available", preNormal},
 		{"L-11 preDelete takes readiness away", notReadyDelete},
 		{"L-11 inPlaceUpdate takes readiness away and gives it back", notReadyUpdate},
@@ -206,6 +207,17 @@ func updateHookPartition(c *cluster) {
 	c.untilPod(pod, state(apps.LifecycleNormal))
 	c.until("keepold", settled)
 	c.untilPods("keepold", images(map[string]int{"v1": 2}))
+}
+
+// updateHookOnDelete: nobody will update the Pod that waits any more, so it comes back into service.
+func updateHookOnDelete(c *cluster) {
+	c.create(c.cloneSet("ondel", 2, hooked(onUpdate, true)))
+	c.change("ondel", setImage(0, "example.test/app:v2"))
+	pod := c.untilOther("ondel", "", apps.LifecyclePreparingUpdate)
+	c.change("ondel", func(cs *v1beta1.CloneSet) { cs.Spec.UpdateStrategy.Type = v1beta1.OnDelete })
+	c.untilPod(pod, state(apps.LifecycleNormal))
+	c.untilPod(pod, kruiseReady(corev1.ConditionTrue, "[]"))
+	c.untilPods("ondel", images(map[string]int{"v1": 2}))
 }
 
 func preNormal(c *cluster) {

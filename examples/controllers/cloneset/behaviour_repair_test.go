@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +33,8 @@ func TestRepair(t *testing.T) {
 		{"C-4 a released Pod keeps its claim", func(c *cluster) { releasedClaim(c, "relclaim", false) }},
 		{"C-4 C-36 a released Pod keeps its claim and id, with reuse", func(c *cluster) { releasedClaim(c, "relreuse", true) }},
 		{"C-31 a claim that somebody else's Pod uses stays", sharedClaim},
+		{"U-27 one Pod that cannot be updated does not hold up the others", oneUnreadable},
+		{"C-4 another's Pod of the right name gets no claim of others", namesake},
 		{"C-36 Pods deleted by hand come back to their claims", reusedClaims},
 		{"U-5 limits alone, in place only", func(c *cluster) { limitsOnly(c, "limonly", v1beta1.InPlaceOnly) }},
 		{"U-5 limits alone, in place if possible", func(c *cluster) { limitsOnly(c, "limposs", v1beta1.InPlaceIfPossible) }},
@@ -51,6 +56,61 @@ func repairFirstImage(c *cluster) {
 	c.change(name, both(setImage(0, "example.test/app:v2"), templateAnnotation(controlplane.Unready, "")))
 	c.until(name, settled)
 	c.untilPods(name, images(map[string]int{"v2": 5}))
+}
+
+// oneUnreadable: whichever Pod would be first, the budget is for those that can be updated.
+func oneUnreadable(c *cluster) {
+	const name = "onebad"
+	c.create(c.cloneSet(name, 4, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
+	pods := c.pods(name)
+	first := slices.MinFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	last := slices.MaxFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, pod := range []string{first.Name, last.Name} {
+		c.annotate(pod, apps.AnnotationInPlaceUpdateState, "{bad")
+	}
+	c.change(name, setImage(0, "example.test/app:v2"))
+	c.untilPods(name, images(map[string]int{"v1": 2, "v2": 2}))
+}
+
+// namesake: a Pod that was never the CloneSet's, with the name of one that is missing, takes along no claim that others use.
+func namesake(c *cluster) {
+	c.namespace = env.Namespace(c.t)
+	const name = "namesake"
+	c.create(c.cloneSet(name, 2, c.withClaims(9), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
+	pods, claims := c.pods(name), c.claims(name)
+	stop := c.deny("create", admissionv1.Create, "has(object.metadata.labels) && 'foreign' in object.metadata.labels")
+	c.untilDenied(func(ctx context.Context) error {
+		return c.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "probe"}, Spec: plainPod()}, client.DryRunAll)
+	})
+	if err := c.Delete(c.t.Context(), &pods[0], client.GracePeriodSeconds(0)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.untilPods(name, count(1))
+	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: pods[0].Name, Labels: map[string]string{"foreign": "yes"}}, Spec: plainPod()}
+	for i := range claims {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims[i].Name}}
+		foreign.Spec.Volumes = append(foreign.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: source})
+	}
+	if err := c.Create(c.t.Context(), foreign); err != nil {
+		c.t.Fatal(err)
+	}
+	stop()
+	c.change(name, func(cs *v1beta1.CloneSet) { cs.Spec.MinReadySeconds = 1 })
+	c.until(name, settled)
+	for _, claim := range c.claims(name) {
+		if strings.HasSuffix(claim.Name, pods[1].Name) && !ownedByCloneSet(&claim) {
+			c.t.Errorf("claim %s of a live Pod belongs to %+v", claim.Name, claim.OwnerReferences)
+		}
+	}
+}
+
+func plainPod() corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}}
+}
+
+func ownedByCloneSet(claim *corev1.PersistentVolumeClaim) bool {
+	ref := metav1.GetControllerOf(claim)
+	return ref != nil && ref.Kind == "CloneSet"
 }
 
 func removedPreNormal(c *cluster) {

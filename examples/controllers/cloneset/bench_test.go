@@ -77,7 +77,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		v := &view{cs: cs, now: time.Unix(100, 0), settings: settings}
-		v.setPods(pods, memo.Of("cs", "app=web", pods, factsOf(settings.selector)))
+		v.setPods(pods, memo.Of("cs", "app=web", pods, factsOf(settings.selector, &inplaceupdate.Config{})))
 		v.setRevisions(before, after)
 		if step := v.step(planner, false); step.Update != 0 || step.Create+step.Delete != 0 {
 			b.Fatalf("%+v", step)

@@ -189,13 +189,15 @@ func (r *Reconciler) claimsOfLost(ctx context.Context, v *view) (acted bool, err
 	return acted, err
 }
 
-// handOverAll hands the claims that Pods use over to them. It reports whether there were any.
+// handOverAll hands claims over to the Pods of their instances that use them and that no other Pod shares them with: a claim goes
+// with its owner. It reports whether there were any.
 func (r *Reconciler) handOverAll(ctx context.Context, v *view, pods []*corev1.Pod) (acted bool, err error) {
 	var errs []error
 	for _, pod := range pods {
 		used := claimsUsedBy(pod)
 		v.claims = slices.DeleteFunc(v.claims, func(claim *corev1.PersistentVolumeClaim) bool {
-			if claim.DeletionTimestamp != nil || !slices.Contains(used, claim.Namespace+"/"+claim.Name) {
+			if claim.DeletionTimestamp != nil || !slices.Contains(used, claim.Namespace+"/"+claim.Name) ||
+				podName(v.cs, claim.Labels[apps.LabelInstanceID]) != pod.Name || r.isUsed(claim, pod.UID) {
 				return false
 			}
 			err := r.handOver(ctx, v, claim, pod)

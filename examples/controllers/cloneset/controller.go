@@ -135,9 +135,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 	if v.settings, err = resolve(cs, r.options); err != nil {
 		return r.refuse(ctx, cs, err)
 	}
-	owned := r.pods.Of(cs.UID)
+	owned := r.pods.Of(cs.Namespace, cs.UID)
 	known := r.factsOf(v, owned)
-	v.claims = r.claims.Of(cs.UID)
+	v.claims = r.claims.Of(cs.Namespace, cs.UID)
 	out := outcome{}
 	if cs.DeletionTimestamp == nil && slices.ContainsFunc(known, func(f facts) bool { return !f.selected }) {
 		if owned, out.releaseErr = r.release(ctx, v, owned); worthTrying(out.releaseErr) {
@@ -170,7 +170,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 
 // factsOf returns the facts of each Pod.
 func (r *Reconciler) factsOf(v *view, pods []*corev1.Pod) []facts {
-	return r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector))
+	return r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector, &r.inPlace))
 }
 
 // outcome is what a pass has done, for the report.
@@ -250,9 +250,9 @@ func (r *Reconciler) release(ctx context.Context, v *view, owned []*corev1.Pod) 
 // ensureRevision finds or writes the revision of today's template and sets the view's revisions.
 func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *int32, err error) {
 	cs := v.cs
-	v.revisions = r.revisions.Of(cs.UID)
+	v.revisions = r.revisions.Of(cs.Namespace, cs.UID)
 	for _, orphan := range r.revisions.Orphans(cs.Namespace) { // used, not adopted
-		if v.selector.Matches(labelSet(orphan.Labels)) {
+		if v.selector.Matches(labelSet(orphan.Labels)) && isLeftBy(orphan, cs) {
 			v.revisions = append(v.revisions, orphan)
 		}
 	}
@@ -279,6 +279,13 @@ func (r *Reconciler) ensureRevision(ctx context.Context, v *view) (collisions *i
 	}
 	v.setRevisions(r.currentRevision(v, update), update)
 	return collisions, nil
+}
+
+// isLeftBy reports whether a revision without an owner can be of a CloneSet of this name that was deleted without it: it is named
+// as CloneSets name theirs.
+func isLeftBy(rev *appsv1.ControllerRevision, cs *v1beta1.CloneSet) bool {
+	hash := rev.Labels[apps.LabelRevisionHash]
+	return hash != "" && rev.Name == revision.Name(cs.Name, hash)
 }
 
 // currentRevision is the one that is being replaced; without a record of it, the update revision.

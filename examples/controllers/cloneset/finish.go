@@ -88,8 +88,8 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	attempt := finishOf(pod)
-	if wait, err := f.refusals.Of(attempt, f.options.Clock.Now()); err != nil && !patches.IsEmpty() {
+	attempt := finishOf(pod, cs)
+	if wait, err := f.kept.Of(attempt, f.options.Clock.Now()); err != nil && !patches.IsEmpty() {
 		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
 	}
 	_, err = podapply.Apply(expectationsapply.For(ctx, pod.UID), f.client, patches)
@@ -99,9 +99,12 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	if errors.Is(err, podapply.Refused) {
-		wait := f.refusals.Add(attempt, f.options.Clock.Now(), err)
+		wait := f.kept.Add(attempt, f.options.Clock.Now(), err)
 		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
+	}
+	if err == nil && !patches.IsEmpty() {
+		f.kept.Succeeded(pod.UID, tryFinish)
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -102,10 +103,11 @@ func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.Persiste
 	return claims
 }
 
-// instanceIDs returns ids for up to n new Pods: first those of claims whose Pod could not be created and, with reuse, of
+// instanceIDs returns ids for up to n new Pods, and for no more than one pass creates: first those of claims whose Pod could not be created and, with reuse, of
 // claims that lost their Pod, then new ones that neither a Pod nor a claim has. There are fewer than n where the Pod
 // that a surviving claim belongs to is still on its way out: it has the name that its successor is to have.
 func (r *Reconciler) instanceIDs(v *view, n int) []string {
+	n = min(n, maxCreations)
 	taken := sets.New[string]()
 	for i := range v.members {
 		taken.Insert(v.members[i].pod.Labels[apps.LabelInstanceID])
@@ -150,7 +152,7 @@ func (r *Reconciler) survivingIDs(v *view) []string {
 	usable := map[string]bool{}
 	for _, claim := range v.claims {
 		id := claim.Labels[apps.LabelInstanceID]
-		if id == "" || !v.cs.Spec.ScaleStrategy.EnablePVCReuse && !r.unborn.has(v.cs.UID, id) {
+		if !isOfInstance(claim, v.cs, id) || !v.cs.Spec.ScaleStrategy.EnablePVCReuse && !r.unborn.has(v.cs.UID, id) {
 			continue
 		}
 		known, ok := usable[id]
@@ -160,6 +162,11 @@ func (r *Reconciler) survivingIDs(v *view) []string {
 		return !ok || r.claimTaken(v, id) || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))
 	})
 	return slices.Sorted(maps.Keys(usable))
+}
+
+// isOfInstance reports whether a claim's name says the same as its label, which somebody may have changed.
+func isOfInstance(claim *corev1.PersistentVolumeClaim, cs *v1beta1.CloneSet, id string) bool {
+	return id != "" && strings.HasSuffix(claim.Name, "-"+podName(cs, id))
 }
 
 // claimTaken reports whether a claim that a Pod with the id would use belongs to somebody else, such as the Pod that had the id

@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -56,6 +57,15 @@ func TestInstanceIDs(t *testing.T) {
 		out[1].SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-" + id, UID: "gone"}})
 		return out
 	}
+	edited := func(id, label string) []client.Object {
+		out := claims(id, 0)[:1]
+		out[0].SetLabels(map[string]string{apps.LabelInstanceID: label})
+		return out
+	}
+	huge := make([]string, maxCreations)
+	for i := range huge {
+		huge[i] = fmt.Sprint("new", i)
+	}
 	for _, tc := range []struct {
 		name   string
 		reuse  bool
@@ -64,6 +74,8 @@ func TestInstanceIDs(t *testing.T) {
 		n      int
 		want   []string
 	}{
+		{"C-7 far too many", false, nil, nil, math.MaxInt32, huge},
+		{"a label that somebody has changed", true, nil, edited("a", "A_b"), 1, []string{"new0"}},
 		{"C-7 new ones", false, nil, nil, 2, []string{"new0", "new1"}},
 		{"C-36 claims that lost their Pod", true, nil, claims("a", 0), 2, []string{"a", "new0"}},
 		{"C-36 without reuse", false, nil, claims("a", 0), 1, []string{"new0"}},
@@ -108,9 +120,9 @@ func TestInstanceIDs(t *testing.T) {
 			}
 			owner := cs.DeepCopy()
 			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
-			v := &view{cs: owner, claims: r.claims.Of("cs"), inactive: lost}
-			for _, p := range r.pods.Of("cs") {
-				if f := factsOf(labels.Everything())(p); f.active {
+			v := &view{cs: owner, claims: r.claims.Of("default", "cs"), inactive: lost}
+			for _, p := range r.pods.Of("default", "cs") {
+				if f := factsOf(labels.Everything(), &r.inPlace)(p); f.active {
 					v.members = append(v.members, member{pod: p, facts: f})
 				} else {
 					v.inactive = append(v.inactive, p)

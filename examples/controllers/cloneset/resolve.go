@@ -73,6 +73,11 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 		failed(reason.Reason{Code: claim.InvalidSelector, Path: "spec.selector", Detail: err.Error()})
 	case cs.Spec.Selector == nil || selector.Empty():
 		failed(reason.Reason{Code: claim.InvalidSelector, Path: "spec.selector", New: "empty", Remedy: "select the labels of the template"})
+	case apps.ReservedKeyIn(cs.Spec.Selector) != "":
+		failed(reason.Reason{
+			Code: claim.InvalidSelector, Path: "spec.selector", New: selector.String(),
+			Detail: "asks for " + apps.ReservedKeyIn(cs.Spec.Selector) + ", which the controller writes", Remedy: "select labels of your own",
+		})
 	case !selector.Matches(labels.Set(cs.Spec.Template.Labels)):
 		failed(reason.Reason{
 			Code: claim.InvalidSelector, Path: "spec.template.metadata.labels", New: labels.Set(cs.Spec.Template.Labels).String(),

@@ -80,7 +80,6 @@ const maxCreations = slowstart.MaxBatch
 // one revision that are refused do not keep those of the other from being made.
 func (r *Reconciler) create(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	ids := r.instanceIDs(v, step.Create)
-	ids = ids[:min(len(ids), maxCreations)]
 	old, updated := ids[:min(step.CreateOld, len(ids))], ids[min(step.CreateOld, len(ids)):]
 	template := &v.cs.Spec.Template
 	if len(old) > 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -67,7 +66,7 @@ func (r *Reconciler) addTo(mgr manager.Manager) error {
 	err = builder.ControllerManagedBy(mgr).
 		Named("cloneset-pods").
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.podEvents())).
-		Watches(&v1beta1.CloneSet{}, handler.Funcs{UpdateFunc: r.hooksChanged}).
+		Watches(&v1beta1.CloneSet{}, handler.Funcs{UpdateFunc: r.specChanged}).
 		WithOptions(r.queueOptions(r.options.PodWorkers)).
 		Complete(&Finisher{r})
 	if err != nil {
@@ -114,14 +113,15 @@ func (r *Reconciler) userGone(_ context.Context, e event.DeleteEvent, q workqueu
 	}
 }
 
-// hooksChanged has the Finisher look at the Pods that a changed hook may hold: no event of their own will.
-func (r *Reconciler) hooksChanged(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+// specChanged has the Finisher look at the Pods in the middle of something: another hook may hold them, and what was refused may be
+// accepted now. No event of their own will say so.
+func (r *Reconciler) specChanged(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 	before, ok := e.ObjectOld.(*v1beta1.CloneSet)
 	after, alsoOK := e.ObjectNew.(*v1beta1.CloneSet)
-	if !ok || !alsoOK || equality.Semantic.DeepEqual(before.Spec.Lifecycle, after.Spec.Lifecycle) {
+	if !ok || !alsoOK || before.Generation == after.Generation {
 		return
 	}
-	for _, pod := range r.pods.Of(after.UID) {
+	for _, pod := range r.pods.Of(after.Namespace, after.UID) {
 		switch lifecycle.State(pod.Labels[apps.LabelLifecycleState]) {
 		case "", lifecycle.Normal:
 		default:
@@ -253,12 +253,10 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// nameOf finds the name of an owner that waits, by what it owns.
+// nameOf finds the name of an owner that waits.
 func (r *Reconciler) nameOf(p expectations.Pending) (namespace, name string) {
-	for _, pod := range r.pods.Of(p.Owner) {
-		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-			return pod.Namespace, ref.Name
-		}
+	if cs, ok := r.owners.ByUID(p.Owner); ok {
+		return cs.Namespace, cs.Name
 	}
 	return "", string(p.Owner)
 }

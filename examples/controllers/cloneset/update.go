@@ -56,14 +56,15 @@ func (r *Reconciler) updatePods(ctx context.Context, v *view) (acted bool, err e
 }
 
 // settle takes Pods out of PreparingUpdate that are not to be updated any more: after a rollback, or because a partition
-// keeps them where they are. While updates are paused only those are settled that are where they should be.
+// keeps them where they are. While updates are paused only those are settled that are where they should be; where Pods are
+// updated by their deletion alone, all are.
 func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (acted bool, err error) {
 	preparing := func(m *member) bool { return m.state == lifecycle.PreparingUpdate }
 	if len(v.pods(preparing)) == 0 {
 		return false, nil
 	}
 	back := step.Update < 0
-	settled := v.pods(func(m *member) bool { return preparing(m) && m.updated != back })
+	settled := v.pods(func(m *member) bool { return preparing(m) && (m.updated != back || v.onDelete) })
 	if v.updates {
 		waiting := r.updateOrder(v, back)
 		for _, pod := range rollout.Kept(step, waiting) {
@@ -82,13 +83,23 @@ func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (ac
 // updateOrder returns the Pods that may be updated, or taken back, in order.
 func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 	waiting := v.pods(func(m *member) bool {
-		return m.updated == back && !m.dying && !m.specified && !r.inPlace.InGracePeriod(m.pod)
+		return m.updated == back && !m.dying && !m.specified && (!r.inPlace.InGracePeriod(m.pod) || r.isHeldUp(m.pod))
 	})
 	podorder.SortForUpdate(waiting)
 	v.priority.Sort(waiting)
 	v.scatter.Apply(waiting, v.pods(func(*member) bool { return true }))
 	podorder.Front(waiting, func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate })
+	// What cannot be done now must not use up the budget of what can.
+	podorder.Front(waiting, func(pod *corev1.Pod) bool { return !r.isHopeless(v, pod) })
 	return waiting
+}
+
+// isHeldUp reports whether what ends the Pod's update was refused.
+func (r *Reconciler) isHeldUp(pod *corev1.Pod) bool { return r.kept.Recent(pod.UID, tryFinish) }
+
+// isHopeless reports whether a Pod's update or deletion was refused the last time, or its state cannot be read.
+func (r *Reconciler) isHopeless(v *view, pod *corev1.Pod) bool {
+	return v.member(pod).unreadable || r.refusals.Recent(pod.UID, tryUpdate) || r.kept.Recent(pod.UID, tryDelete)
 }
 
 // chooseUpdates walks the candidates within the budget.
@@ -109,6 +120,9 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 		wait, err := r.refusals.Of(refused, v.now)
 		if err == nil {
 			acted, err = r.startInPlace(ctx, v, pod, plan, target)
+			if err == nil {
+				r.refusals.Succeeded(pod.UID, tryUpdate)
+			}
 			if !errors.Is(err, podapply.Refused) {
 				return acted, err
 			}
@@ -134,11 +148,11 @@ func updateOf(pod *corev1.Pod, revision string) podapply.Attempt {
 	return podapply.Attempt{Object: pod.UID, Action: tryUpdate, Target: revision}
 }
 
-// finishOf is what the Pod's own loop tries. Where the Pod has moved on it is another attempt.
-func finishOf(pod *corev1.Pod) podapply.Attempt {
+// finishOf is what the Pod's own loop tries. Where the Pod has moved on, or the CloneSet wants something else, it is another attempt.
+func finishOf(pod *corev1.Pod, cs *v1beta1.CloneSet) podapply.Attempt {
 	return podapply.Attempt{
 		Object: pod.UID, Action: tryFinish,
-		Target: podstate.ShortRevision(pod.Labels[apps.LabelRevision]) + "/" + pod.Labels[apps.LabelLifecycleState],
+		Target: fmt.Sprintf("%s/%s/%d", podstate.ShortRevision(pod.Labels[apps.LabelRevision]), pod.Labels[apps.LabelLifecycleState], cs.Generation),
 	}
 }
 
@@ -152,11 +166,12 @@ func (r *Reconciler) refused(v *view) error {
 			continue
 		}
 		started := updateOf(m.pod, podstate.ShortRevision(m.pod.Labels[apps.LabelRevision]))
-		for _, attempt := range []podapply.Attempt{started, finishOf(m.pod)} {
-			if _, err := r.refusals.Of(attempt, v.now); err != nil {
-				errs = append(errs, verdict{err})
-				break
-			}
+		_, err := r.refusals.Of(started, v.now)
+		if err == nil {
+			_, err = r.kept.Of(finishOf(m.pod, v.cs), v.now)
+		}
+		if err != nil {
+			errs = append(errs, verdict{err})
 		}
 	}
 	return errors.Join(errs...)

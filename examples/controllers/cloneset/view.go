@@ -26,18 +26,21 @@ type facts struct {
 	active    bool
 	condemned bool // carries the label that asks for its deletion
 	ready     bool // the Pod, and its in-place gate where it has one
-	state     lifecycle.State
-	revision  string // its label
+	// unreadable is set when the state of its update cannot be read.
+	unreadable bool
+	state      lifecycle.State
+	revision   string // its label
 }
 
 // factsOf returns the function that finds them. It depends on Pod and selector alone.
-func factsOf(selector labels.Selector) func(*corev1.Pod) facts {
+func factsOf(selector labels.Selector, inPlace *inplaceupdate.Config) func(*corev1.Pod) facts {
 	return func(pod *corev1.Pod) facts {
 		_, condemned := pod.Labels[apps.LabelSpecifiedDelete]
+		_, err := inPlace.State(pod)
 		return facts{
 			selected: selector.Matches(labelSet(pod.Labels)), active: podstate.IsActive(pod), condemned: condemned,
-			ready: podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady),
-			state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision],
+			ready:      podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady),
+			unreadable: err != nil, state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision],
 		}
 	}
 }

@@ -85,6 +85,9 @@ func validateSelector(spec *v1beta1.CloneSetSpec, path *field.Path) field.ErrorL
 		metav1validation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
 	}
+	if key := apps.ReservedKeyIn(spec.Selector); key != "" {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(spec.Selector), "must not ask for "+key+", which the controller writes")}
+	}
 	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
 	if err != nil {
 		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(spec.Selector), err.Error())}

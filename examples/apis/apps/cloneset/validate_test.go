@@ -227,6 +227,12 @@ func TestValidateCreate(t *testing.T) {
 			want: []string{"spec.template.metadata.labels: Invalid value"},
 		},
 		{
+			name: "selector of keys that the controller writes", edit: func(obj *v1beta1.CloneSet) {
+				obj.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: apps.LabelInstanceID, Operator: metav1.LabelSelectorOpDoesNotExist}}
+			},
+			want: []string{"spec.selector: Invalid value"},
+		},
+		{
 			name: "keys that the controller writes", edit: func(obj *v1beta1.CloneSet) {
 				for _, key := range apps.ReservedPodLabels() {
 					obj.Spec.Template.Labels[key] = "mine"
