@@ -130,18 +130,6 @@ func mutants() []mutant {
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
 			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(plan.Images) == 0", cloneSet("agent"),
 		},
-		{
-			"writes of Pods that are gone are remembered", controllers + "controller.go",
-			"if _, ok := r.pods.ByUID(pod); !ok {", "if _, ok := r.pods.ByUID(pod); !ok && pod == \"\" {", cloneSet("force"),
-		},
-		{
-			"an update starts from where the Pod was before", controllers + "controller.go",
-			"pending == nil && err == nil && newest == pod {", "pending == nil && err == nil && newest != nil {", cloneSet("images", "hookEdits"),
-		},
-		{
-			"stand-ins of Pods that are leaving are updated", "rollout/rollout.go",
-			"exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))", "exchange(diffs(s, c.Old.staying(), c.New.staying()))", cloneSet("denyDeletes"),
-		},
 		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", controllers + "finish.go",
