@@ -56,6 +56,7 @@ func plan(t *testing.T) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
+		Seeds:  200,
 		Scheme: scheme, Replicas: 3, New: newStory,
 		Quiet: 3 * time.Minute, // longer than a keeper waits after errors
 		Kinds: []client.Object{

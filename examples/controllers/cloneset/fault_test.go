@@ -38,7 +38,7 @@ func plan(t testing.TB) chaos.Plan {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 500, Steps: 300, Quiet: quiet, New: newStory}
+	return chaos.Plan{Scheme: scheme, Kinds: []client.Object{&v1beta1.CloneSet{}}, Seeds: 300, Steps: 300, Quiet: quiet, New: newStory}
 }
 
 // quiet is longer than what the controller waits for after an update was refused.
