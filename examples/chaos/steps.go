@@ -94,11 +94,11 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 	switch {
 	case w.calm:
 	case n < 3:
-		return faultapi.Fate{Before: apierrors.NewInternalError(fmt.Errorf("injected"))}
+		return serverError()
 	case n < 5:
-		return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
-	case n < 6 && !call.IsRead() && call.Verb != "create":
-		return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
+		return throttled()
+	case n < 6 && canConflict(call):
+		return conflict(call)
 	case n < 7 && !call.IsRead():
 		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
 	case n < 8 && !call.IsRead():
@@ -106,7 +106,7 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
 		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
 	case n >= 8 && n < 11:
-		return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
+		return answerLost()
 	}
 	return faultapi.Fate{}
 }
@@ -115,13 +115,31 @@ func (w *World) fate(call faultapi.Call) faultapi.Fate {
 func (w *World) passingError(call faultapi.Call) faultapi.Fate {
 	switch n := w.rng.IntN(4); {
 	case n == 0:
-		return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
-	case n == 1 && !call.IsRead() && call.Verb != "create":
-		return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
+		return throttled()
+	case n == 1 && canConflict(call):
+		return conflict(call)
 	case n == 2:
-		return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
+		return answerLost()
 	}
+	return serverError()
+}
+
+func canConflict(call faultapi.Call) bool { return !call.IsRead() && call.Verb != "create" }
+
+func conflict(call faultapi.Call) faultapi.Fate {
+	return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
+}
+
+func serverError() faultapi.Fate {
 	return faultapi.Fate{Before: apierrors.NewInternalError(fmt.Errorf("injected"))}
+}
+
+func throttled() faultapi.Fate {
+	return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
+}
+
+func answerLost() faultapi.Fate {
+	return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
 }
 
 // dieAt ends the process with a call made or not made.

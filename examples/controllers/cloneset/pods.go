@@ -103,9 +103,9 @@ func newClaims(v *view, id string, existing sets.Set[string]) []*corev1.Persiste
 	return claims
 }
 
-// instanceIDs returns ids for up to n new Pods, and for no more than one pass creates: first those of claims whose Pod could not be created and, with reuse, of
-// claims that lost their Pod, then new ones that neither a Pod nor a claim has. There are fewer than n where the Pod
-// that a surviving claim belongs to is still on its way out: it has the name that its successor is to have.
+// instanceIDs returns ids for up to n new Pods, and for no more than one pass creates: first those of claims whose Pod could not
+// be created and, with reuse, of claims that lost their Pod, then new ones that neither a Pod nor a claim has. There are fewer
+// than n where the Pod that a surviving claim belongs to is still on its way out: it has the name that its successor is to have.
 func (r *Reconciler) instanceIDs(v *view, n int) []string {
 	n = min(n, maxCreations)
 	taken := sets.New[string]()
