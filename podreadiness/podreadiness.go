@@ -177,7 +177,7 @@ func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 			Object: reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 			Path:   "status.conditions[" + string(gate) + "].message",
 			New:    reason.Shorten(condition.Message, 80), Detail: err.Error(),
-			Remedy: `correct the message; "[]" lets everybody go`,
+			Remedy: `correct the message; "[]" with status True lets everybody go`,
 		}
 	}
 	var raws []json.RawMessage

@@ -130,6 +130,22 @@ func mutants() []mutant {
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
 			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(plan.Images) == 0", cloneSet("agent"),
 		},
+		{
+			"Pods go on waiting for an update that is left to their deletion", controllers + "update.go",
+			"(m.updated != back || v.onDelete)", "m.updated != back", cloneSet("endsOnDelete"),
+		},
+		{
+			"one Pod that cannot be updated holds up the others", controllers + "update.go",
+			"return !r.isHopeless(v, pod) })", "return pod.UID != \"\" })", cloneSet("mangled"),
+		},
+		{
+			"claims go to a Pod of another instance", controllers + "claims.go",
+			"podName(v.cs, claim.Labels[apps.LabelInstanceID]) != pod.Name || r.isUsed(claim, pod.UID)", "r.isUsed(claim, pod.UID)", cloneSet("claims", "namesakes"),
+		},
+		{
+			"claims that somebody uses go to a Pod on its way out", controllers + "claims.go",
+			"case r.isUsed(claim, uidOf(pod)):", "case pod == nil && r.isUsed(claim, uidOf(pod)):", cloneSet("claims", "mount"),
+		},
 		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", controllers + "finish.go",

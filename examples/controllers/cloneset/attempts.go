@@ -24,8 +24,11 @@ const (
 	tryTruncate = "truncate the history"
 )
 
-// tryFinish is what is tried for a single Pod.
-const tryFinish = "finish the update"
+// What is tried for a single Pod by its own loop.
+const (
+	tryFinish      = "finish the update"
+	tryThisVersion = "write this version of the Pod"
+)
 
 const (
 	// firstBackOff and lastBackOff bound how long a CloneSet waits before it tries again what was refused. Nobody tells it

@@ -2,6 +2,7 @@ package cloneset_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -161,6 +162,20 @@ func (c *cluster) patchPod(name, body string) {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name = c.namespace, name
 	if err := c.Patch(c.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// setCondition writes a condition of a Pod.
+func (c *cluster) setCondition(name string, condition corev1.PodCondition) {
+	c.t.Helper()
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.PodCondition{condition}}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = c.namespace, name
+	if err := c.Status().Patch(c.t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, body)); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
@@ -30,6 +31,12 @@ func TestRefused(t *testing.T) {
 		{"InPlaceIfPossible recreates a Pod whose change is refused, and says why", refusedRecreates},
 		{"InPlaceIfPossible recreates a Pod whose resize is refused", refusedResize},
 		{"InPlaceOnly waits in service, without trying for ever", refusedWaits},
+		{"an update that is refused at the end of its grace period is taken back", func(c *cluster) {
+			refusedAfterGrace(c, "graceback", setImage(0, "example.test/app:v1"), "v1")
+		}},
+		{"an update that is refused at the end of its grace period gives way to the next", func(c *cluster) {
+			refusedAfterGrace(c, "gracenext", setImage(0, "example.test/app:v1-fixed"), "v1-fixed")
+		}},
 		{"InPlaceOnly says that a resize is refused, and goes on with the next one", refusedResizeWaits},
 	})
 }
@@ -56,14 +63,8 @@ func (c *cluster) enforce(name string, operation admissionv1.OperationType, reso
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{operation},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
-				}}},
-			},
-			Validations: rules,
+			MatchConstraints: c.matching(operation, resource),
+			Validations:      rules,
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
@@ -83,6 +84,17 @@ func (c *cluster) enforce(name string, operation admissionv1.OperationType, reso
 	}
 	c.t.Cleanup(stop)
 	return stop
+}
+
+// matching is the operation on the resource in the case's namespace.
+func (c *cluster) matching(operation admissionv1.OperationType, resource string) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: c.namespace}},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{operation},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}}},
+	}
 }
 
 // untilAllowed waits until no policy is in force for the Pod.
@@ -188,6 +200,24 @@ func refusedResizeWaits(c *cluster) {
 	c.untilResized("rigid", resources("300m", "64Mi", false))
 	if live := c.pod(pod.Name); live.UID != pod.UID || live.Status.ContainerStatuses[0].RestartCount != 0 {
 		c.t.Errorf("Pod %s restarted %d times", live.Name, live.Status.ContainerStatuses[0].RestartCount)
+	}
+}
+
+// refusedAfterGrace: the image that a policy refuses is asked for when the Pod is out of service already.
+func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), tag string) {
+	c.refuse(name, "pods", "object.spec.containers.all(c, c.image.contains(':v1'))")
+	c.create(c.cloneSet(name, 1, policy(v1beta1.InPlaceOnly), templateAnnotation("a", "b"), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
+		ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 1}
+	})))
+	pod := c.pods(name)[0]
+	c.untilRefused(&pod, "")
+	c.change(name, setImage(0, "example.test/app:v2"))
+	c.until(name, hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), pod.Name, "frozen by policy"))
+	c.change(name, repair)
+	c.until(name, settled)
+	c.until(name, withoutCondition(apps.ConditionFailedUpdate))
+	if uid := c.untilPods(name, images(map[string]int{tag: 1}))[0].UID; uid != pod.UID {
+		c.t.Error("not in place")
 	}
 }
 

@@ -31,6 +31,12 @@ func TestStuck(t *testing.T) {
 		{"a quota on claims", stuckOnClaims},
 		{"PodSecurity", stuckOnSecurity},
 		{"a Pod that is not valid", stuckOnInvalid},
+		{"a policy that takes the selector's label from new Pods", func(c *cluster) {
+			stuckOnMutation(c, "/metadata/labels/app", "labels that the selector asks for")
+		}},
+		{"a policy that takes the owner from new Pods", func(c *cluster) {
+			stuckOnMutation(c, "/metadata/ownerReferences", "owner reference")
+		}},
 		{"a deletion that is refused", func(c *cluster) { stuckOnDeletion(c, "undeletable", v1beta1.InPlaceIfPossible, setReplicas(0)) }},
 		{"a recreation that is refused", func(c *cluster) {
 			stuckOnDeletion(c, "recreate", v1beta1.ReCreate, setImage(0, "example.test/app:v2"))
@@ -152,6 +158,56 @@ func stuckOnInvalid(c *cluster) {
 	// A change of the spec does not wait for the back-off to end.
 	c.change("invalid", func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Containers[0].Name = "good" })
 	c.until("invalid", settled)
+}
+
+// stuckOnMutation: a policy takes away from new Pods what makes them the CloneSet's.
+func stuckOnMutation(c *cluster, path, what string) {
+	c.namespace = env.Namespace(c.t)
+	policy := &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-strip"},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			MatchConstraints:   c.matching(admissionv1.Create, "pods"),
+			Mutations: []admissionv1.Mutation{{
+				PatchType: admissionv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "remove", path: %q}]`, path)},
+			}},
+		},
+	}
+	binding := &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
+	}
+	if err := errors.Join(c.Create(c.t.Context(), policy), c.Create(c.t.Context(), binding)); err != nil {
+		c.t.Fatal(err)
+	}
+	stop := func() {
+		ctx := context.WithoutCancel(c.t.Context())
+		_, _ = c.Delete(ctx, binding), c.Delete(ctx, policy)
+	}
+	c.t.Cleanup(stop)
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.namespace, Name: "probe", Labels: map[string]string{"app": "probe"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "b"}},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+	}
+	c.untilDenied(func(ctx context.Context) error {
+		pod := probe.DeepCopy()
+		if err := c.Create(ctx, pod, client.DryRunAll); err != nil || len(pod.Labels)*len(pod.OwnerReferences) == 0 {
+			return errors.New("the policy is in force")
+		}
+		return nil
+	})
+	c.stuck(c.cloneSet("stripped", 3), "Pod stripped-*", what)
+	c.fewWrites()
+	var pods corev1.PodList
+	if err := c.List(c.t.Context(), &pods, client.InNamespace(c.namespace)); err != nil || len(pods.Items) != 0 {
+		c.t.Errorf("%d Pods are left behind: %v", len(pods.Items), err)
+	}
+	stop()
+	c.change("stripped", setReplicas(2)) // without waiting for the back-off to end
+	c.until("stripped", settled)
 }
 
 // untilDenied waits until what is tried as a dry run is refused.

@@ -172,10 +172,10 @@ func (r *Reconciler) claimsOfLost(ctx context.Context, v *view) (acted bool, err
 			}
 			var err error
 			switch pod := inactive[id]; {
+			case r.isUsed(claim, uidOf(pod)):
+				continue
 			case pod != nil:
 				err = r.handOver(ctx, v, claim, pod)
-			case r.isUsed(claim, ""):
-				continue
 			default:
 				err = r.deleteClaim(ctx, v, claim)
 			}
@@ -187,6 +187,14 @@ func (r *Reconciler) claimsOfLost(ctx context.Context, v *view) (acted bool, err
 		return errors.Join(errs...)
 	})
 	return acted, err
+}
+
+// uidOf returns a Pod's UID, none for no Pod.
+func uidOf(pod *corev1.Pod) types.UID {
+	if pod == nil {
+		return ""
+	}
+	return pod.UID
 }
 
 // handOverAll hands claims over to the Pods of their instances that use them and that no other Pod shares them with: a claim goes

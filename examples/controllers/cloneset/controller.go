@@ -95,6 +95,8 @@ type Reconciler struct {
 	// refusals are updates of Pods that were refused, kept are Pods whose deletion was, and backOff is what was refused for
 	// a CloneSet as a whole.
 	refusals, kept, backOff *podapply.Refusals
+	// queue is that of the CloneSets.
+	queue atomic.Pointer[queue]
 	// unborn are the instance ids whose claims wait for a Pod that could not be created.
 	unborn unborn
 }

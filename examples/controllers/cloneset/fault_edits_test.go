@@ -15,6 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -129,11 +132,8 @@ func (w *story) mountClaims(pod *corev1.Pod) {
 	if len(claimsOf(pod)) == 0 {
 		return
 	}
-	debug := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: "debug-", Labels: map[string]string{"app": released, isDebug: "true"}},
-		Spec:       *pod.Spec.DeepCopy(),
-	}
-	debug.Spec.NodeName = ""
+	debug := debugPod(pod)
+	debug.GenerateName = "debug-"
 	if err := w.User.Create(context.Background(), debug); err != nil {
 		w.Failf("story", "creating a Pod that uses the claims of %s: %v", pod.Name, err)
 	}
@@ -145,6 +145,54 @@ func (w *story) mountClaims(pod *corev1.Pod) {
 			w.Failf("story", "podsToDelete of %s: %v", cs.Name, err)
 		}
 	}
+}
+
+// debugPod is a Pod of somebody else's that uses the same claims.
+func debugPod(pod *corev1.Pod) *corev1.Pod {
+	debug := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Labels: map[string]string{"app": released, isDebug: "true"}},
+		Spec:       *pod.Spec.DeepCopy(),
+	}
+	debug.Spec.NodeName = ""
+	return debug
+}
+
+// takePodName puts a Pod of somebody else's in the place of another, using the claims that are there.
+func (w *story) takePodName(pod *corev1.Pod) {
+	if len(claimsOf(pod)) == 0 || pod.Labels[isDebug] != "" {
+		return
+	}
+	namesake := debugPod(pod)
+	namesake.Name, namesake.Spec.Volumes = pod.Name, nil
+	for _, claim := range faultapi.All[*corev1.PersistentVolumeClaim](w.Server) {
+		source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}
+		namesake.Spec.Volumes = append(namesake.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: source})
+	}
+	w.forceDelete(pod)
+	if err := w.User.Create(context.Background(), namesake); err != nil { // a finalizer may keep the other one
+		w.Logf("user: the name %s is not free: %v", pod.Name, err)
+		return
+	}
+	w.Logf("user: create another Pod %s, which uses all claims", namesake.Name)
+}
+
+// mangle makes the state of a Pod's update unreadable.
+func (w *story) mangle(pod *corev1.Pod) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || pod.DeletionTimestamp != nil || !podstate.IsReady(pod) || lifecycle.State(pod.Labels[apps.LabelLifecycleState]) != lifecycle.Normal {
+		return
+	}
+	w.Logf("user: mangle the state of %s", pod.Name)
+	w.change(pod, func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, apps.AnnotationInPlaceUpdateState, mangled)
+	})
+}
+
+// mangled is a state that cannot be read.
+const mangled = "{"
+
+func isMangled(pod *corev1.Pod) bool {
+	return pod.Annotations[apps.AnnotationInPlaceUpdateState] == mangled
 }
 
 // forceDelete deletes a Pod whose node is not asked.

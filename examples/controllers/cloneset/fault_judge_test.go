@@ -80,8 +80,13 @@ func (w *story) judge(write *chaos.Write) {
 		pod, _ := write.After.(*corev1.Pod)
 		w.judgePod(write.Task, v, call, old, pod)
 	case "persistentvolumeclaims":
-		if claim, ok := write.Before.(*corev1.PersistentVolumeClaim); ok && call.Verb == "delete" {
-			w.judgeClaim(v, claim)
+		before, existed := write.Before.(*corev1.PersistentVolumeClaim)
+		after, exists := write.After.(*corev1.PersistentVolumeClaim)
+		switch {
+		case existed && call.Verb == "delete":
+			w.judgeClaim(v, before)
+		case existed && exists:
+			w.judgeHandOver(v, after)
 		}
 	}
 }
@@ -297,6 +302,23 @@ func (w *story) judgeClaim(v *taskView, claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
+// judgeHandOver: a claim goes to the Pod of its instance, and to nobody while another's Pod uses it.
+func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) {
+	for _, ref := range claim.OwnerReferences {
+		if ref.Kind != "Pod" {
+			continue
+		}
+		if !strings.HasSuffix(ref.Name, "-"+claim.Labels[apps.LabelInstanceID]) {
+			w.Failf("claim", "claim %s is handed over to Pod %s of another instance", claim.Name, ref.Name)
+		}
+		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+			if pod.UID != ref.UID && pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
+				w.Failf("claim", "claim %s is handed over to Pod %s, while Pod %s uses it", claim.Name, ref.Name, pod.Name)
+			}
+		}
+	}
+}
+
 // userOf returns a Pod that uses a claim and is not being deleted, other than the given one. It passes over those that users have
 // created: a controller cannot know in time of all of them.
 func (w *story) userOf(claim string, but *corev1.Pod) *corev1.Pod {
@@ -358,22 +380,30 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 		}
 	}
 	replicas := int(*cs.Spec.Replicas)
-	pods, old := 0, 0
+	pods, old, held, sound := 0, 0, 0, true // held are old ones that could be updated
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if !metav1.IsControlledBy(pod, cs) || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		pods++
-		if !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) {
-			old++
+		outdated := !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision)
+		old += ord(outdated)
+		if isMangled(pod) {
+			if sound = false; lifecycle.State(pod.Labels[apps.LabelLifecycleState]) == lifecycle.PreparingUpdate {
+				w.Failf("converged Pod", "Pod %s waits for an update that cannot begin", pod.Name)
+			}
+			continue
 		}
+		held += ord(outdated)
 		w.checkPod(cs, pod, revisions)
 	}
 	kept := keptOld(cs)
-	if pods != replicas || old > kept {
+	if pods != replicas || old > kept && held > 0 {
 		w.Failf("converged", "%d Pods, %d of them old, where %d are wanted and %d kept old", pods, old, replicas, kept)
 	}
-	w.checkStatus(cs, pods, pods-old, replicas-kept)
+	if sound {
+		w.checkStatus(cs, pods, pods-old, replicas-kept)
+	}
 	if limit := int(*cs.Spec.RevisionHistoryLimit); len(revisions) > limit+2+old {
 		w.Failf("converged", "%d revisions, limit %d: %v", len(revisions), limit, slices.Sorted(maps.Keys(revisions)))
 	}

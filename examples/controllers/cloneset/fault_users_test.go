@@ -68,6 +68,8 @@ type setup struct {
 	agent                                      bool // node agents, and a container that reads a label
 	names                                      bool // of revisions, taken by others
 	recreateForClaims                          bool // the gate by which changed claim templates recreate Pods
+	namesakes, mangled                         bool // Pods of others with a Pod's name, and Pods whose state somebody makes unreadable
+	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
 // has draws whether the schedule has an ingredient. Muting one leaves the rest of the schedule as it is.
@@ -97,6 +99,7 @@ func (w *story) begin() {
 	s.reserved, s.coldHook = w.has("reserved", 15), w.has("coldHook", 5)
 	s.agent, s.names = w.has("agent", 20), w.has("names", 15)
 	s.recreateForClaims = w.has("recreateForClaims", 50) && s.templates
+	s.namesakes, s.mangled, s.endsOnDelete = w.has("namesakes", 15) && s.claims, w.has("mangled", 10), w.has("endsOnDelete", 8)
 	w.policies = w.drawPolicies()
 	w.Logf("%+v, policies %+v", w.setup, w.policies)
 	w.publishImages()
@@ -314,6 +317,12 @@ func (w *story) userPodStep() {
 		return
 	}
 	switch {
+	case w.setup.namesakes && w.Chance(20):
+		w.takePodName(pod)
+		return
+	case w.setup.mangled && w.Chance(30):
+		w.mangle(pod)
+		return
 	case w.setup.relabel && w.Chance(20):
 		w.relabelPod(pod)
 		return
@@ -364,6 +373,9 @@ func (w *story) settle() {
 		cs := w.cloneSet(name)
 		ru := cs.Spec.UpdateStrategy.RollingUpdate
 		cs.Spec.UpdateStrategy.Type = v1beta1.RollingUpdate
+		if w.setup.endsOnDelete {
+			cs.Spec.UpdateStrategy.Type, ru.Partition = v1beta1.OnDelete, nil
+		}
 		ru.Paused = false
 		ru.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 		w.mendImages(cs)
@@ -386,6 +398,23 @@ func (w *story) outside() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if w.setup.mountEnds && w.Over() && pod.Labels[isDebug] != "" && pod.DeletionTimestamp == nil && w.Chance(10) {
 			w.forceDelete(pod)
+			changed = true
+		}
+	}
+	return w.setup.endsOnDelete && w.Over() && w.deleteOld() || changed
+}
+
+// deleteOld does what OnDelete leaves to users.
+func (w *story) deleteOld() (changed bool) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		ref := metav1.GetControllerOfNoCopy(pod)
+		if ref == nil || pod.DeletionTimestamp != nil || lifecycle.State(pod.Labels[apps.LabelLifecycleState]) != lifecycle.Normal {
+			continue
+		}
+		cs := w.cloneSet(ref.Name)
+		if cs != nil && cs.UID == ref.UID && cs.Status.ObservedGeneration == cs.Generation && !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) {
+			w.Logf("user: delete %s, which is old", pod.Name)
+			_ = w.User.Delete(context.Background(), pod.DeepCopy())
 			changed = true
 		}
 	}

@@ -96,15 +96,17 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
-		return ctrl.Result{RequeueAfter: busyRetry}, nil
+		return ctrl.Result{RequeueAfter: f.kept.Add(conflictOf(pod), f.options.Clock.Now(), err)}, nil
 	}
 	if errors.Is(err, podapply.Refused) {
 		wait := f.kept.Add(attempt, f.options.Clock.Now(), err)
 		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
+		f.wakeOwner(cs)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
 	}
 	if err == nil && !patches.IsEmpty() {
 		f.kept.Succeeded(pod.UID, tryFinish)
+		f.kept.Succeeded(pod.UID, tryThisVersion)
 	}
 	return ctrl.Result{RequeueAfter: again}, err
 }

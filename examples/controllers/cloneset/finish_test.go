@@ -1,7 +1,9 @@
 package cloneset
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,12 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/expectations"
+	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
@@ -179,4 +189,45 @@ func said(t *testing.T, request podpatch.Patch) string {
 		conditions = append(conditions, string(c.Type)+"="+string(c.Status))
 	}
 	return fmt.Sprintf("%s: %s, %v", request.Subresource, pod.Labels[apps.LabelLifecycleState], conditions)
+}
+
+// TestConflictsBackOff: a real conflict comes with an event; where it is a webhook that always has one, asking it again every
+// other second would go on for ever.
+func TestConflictsBackOff(t *testing.T) {
+	pod := newPod(scheduled, reported, containersReady)
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("busy"))
+	answer := error(conflict)
+	c := interceptor.NewClient(fake.NewClientBuilder().WithObjects(pod).Build(), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return answer
+		},
+	})
+	r := eachOf()
+	r.inPlace = kruise.InPlace(apps.DefaultGates(), false)
+	r.client = expectationsapply.NewClient(c, c, expectations.Options{})
+	now := testingclock.NewFakePassiveClock(scheduledAt.Add(time.Minute))
+	r.options.Clock = now
+	f, cs := &Finisher{r}, &v1beta1.CloneSet{}
+	send := func() time.Duration {
+		t.Helper()
+		changes, again, err := f.decide(pod, cs, metav1.NewTime(now.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := f.send(t.Context(), cs, pod, changes, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	first, second := send(), send()
+	if first != firstPodBackOff || second != 2*first {
+		t.Errorf("asked again after %v and %v, want %v and twice that", first, second, firstPodBackOff)
+	}
+	if pod.ResourceVersion = "8"; send() != first {
+		t.Error("another version of the Pod does not start anew")
+	}
+	if answer = nil; send() != 0 || r.kept.Len() != 0 {
+		t.Errorf("%d Pods are remembered after success", r.kept.Len())
+	}
 }

@@ -143,7 +143,7 @@ func (r *Reconciler) createPods(
 		pod := r.newPod(v, template, rev, ids[i])
 		err := r.createClaims(ctx, newClaims(v, ids[i], existing))
 		if err == nil {
-			err = notCreated("Pod", pod.Name, pod.GenerateName+"*", r.client.Create(ctx, pod))
+			err = notCreated("Pod", pod.Name, pod.GenerateName+"*", r.createOwn(ctx, v, pod))
 		}
 		if err == nil {
 			r.unborn.remove(v.cs.UID, ids[i])
@@ -151,6 +151,25 @@ func (r *Reconciler) createPods(
 		return err
 	})
 	return made, firstError(err)
+}
+
+// createOwn creates a Pod that is the CloneSet's. What a webhook or policy has made a stranger is deleted again: it would not be
+// counted, and so be made once more in every pass.
+func (r *Reconciler) createOwn(ctx context.Context, v *view, pod *corev1.Pod) error {
+	if err := r.client.Create(ctx, pod); err != nil {
+		return err
+	}
+	var what string
+	switch {
+	case !metav1.IsControlledBy(pod, v.cs):
+		what = "owner reference"
+	case !v.selector.Matches(labelSet(pod.Labels)):
+		what = "labels that the selector asks for"
+	default:
+		return nil
+	}
+	err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
 }
 
 // notCreated says why without the generated part of the name, which is another each time.

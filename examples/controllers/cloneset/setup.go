@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -58,6 +59,7 @@ func (r *Reconciler) addTo(mgr manager.Manager) error {
 		Watches(&corev1.Pod{}, ownerindex.EnqueueController(gk, nil)).
 		Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: r.userGone}).
 		Watches(&corev1.PersistentVolumeClaim{}, ownerindex.EnqueueController(gk, nil)).
+		WatchesRawSource(source.Func(r.keepQueue)).
 		WithOptions(r.queueOptions(r.options.Workers)).
 		Complete(r)
 	if err != nil {
@@ -73,6 +75,21 @@ func (r *Reconciler) addTo(mgr manager.Manager) error {
 		return fmt.Errorf("adding controller cloneset-pods: %w", err)
 	}
 	return nil
+}
+
+// queue of the controller of CloneSets, for what the Pods' own loop has to tell it.
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+func (r *Reconciler) keepQueue(_ context.Context, q queue) error {
+	r.queue.Store(&q)
+	return nil
+}
+
+// wakeOwner has a CloneSet report what its Pods' own loop was refused. No event will.
+func (r *Reconciler) wakeOwner(cs *v1beta1.CloneSet) {
+	if q := r.queue.Load(); q != nil { // else the controller has not started yet, and begins with all CloneSets
+		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cs)})
+	}
 }
 
 // ownerEvents lets through what a pass depends on. The status is none of that, or the report of each failure would wake the
@@ -93,7 +110,7 @@ func (r *Reconciler) ownerEvents() predicate.Predicate {
 }
 
 // userGone wakes the CloneSets whose claims a Pod has used that is gone: they may have spared them for it.
-func (r *Reconciler) userGone(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+func (r *Reconciler) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
 		return
@@ -115,7 +132,7 @@ func (r *Reconciler) userGone(_ context.Context, e event.DeleteEvent, q workqueu
 
 // specChanged has the Finisher look at the Pods in the middle of something: another hook may hold them, and what was refused may be
 // accepted now. No event of their own will say so.
-func (r *Reconciler) specChanged(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+func (r *Reconciler) specChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	before, ok := e.ObjectOld.(*v1beta1.CloneSet)
 	after, alsoOK := e.ObjectNew.(*v1beta1.CloneSet)
 	if !ok || !alsoOK || before.Generation == after.Generation {

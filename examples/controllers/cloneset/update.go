@@ -99,7 +99,7 @@ func (r *Reconciler) isHeldUp(pod *corev1.Pod) bool { return r.kept.Recent(pod.U
 
 // isHopeless reports whether a Pod's update or deletion was refused the last time, or its state cannot be read.
 func (r *Reconciler) isHopeless(v *view, pod *corev1.Pod) bool {
-	return v.member(pod).unreadable || r.refusals.Recent(pod.UID, tryUpdate) || r.kept.Recent(pod.UID, tryDelete)
+	return v.member(pod).unreadable != nil || r.refusals.Recent(pod.UID, tryUpdate) || r.kept.Recent(pod.UID, tryDelete)
 }
 
 // chooseUpdates walks the candidates within the budget.
@@ -116,6 +116,9 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	}
 	plan := r.planner.Plan(v.revisionOf(pod), target)
 	if plan.Possible() {
+		if err := v.member(pod).unreadable; err != nil { // or it would leave service for a hook, and stay there
+			return false, verdict{err}
+		}
 		refused := updateOf(pod, podstate.ShortRevision(target.Name))
 		wait, err := r.refusals.Of(refused, v.now)
 		if err == nil {
@@ -156,8 +159,13 @@ func finishOf(pod *corev1.Pod, cs *v1beta1.CloneSet) podapply.Attempt {
 	}
 }
 
+// conflictOf is a write that demands the Pod as it is now.
+func conflictOf(pod *corev1.Pod) podapply.Attempt {
+	return podapply.Attempt{Object: pod.UID, Action: tryThisVersion, Target: pod.ResourceVersion}
+}
+
 // refused says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
-// grace period, or in the last of several writes. The Pods' own loop tries again.
+// grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read.
 func (r *Reconciler) refused(v *view) error {
 	var errs []error
 	for i := range v.members {
@@ -169,6 +177,9 @@ func (r *Reconciler) refused(v *view) error {
 		_, err := r.refusals.Of(started, v.now)
 		if err == nil {
 			_, err = r.kept.Of(finishOf(m.pod, v.cs), v.now)
+		}
+		if err == nil {
+			err = m.unreadable
 		}
 		if err != nil {
 			errs = append(errs, verdict{err})

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
@@ -26,8 +28,8 @@ type facts struct {
 	active    bool
 	condemned bool // carries the label that asks for its deletion
 	ready     bool // the Pod, and its in-place gate where it has one
-	// unreadable is set when the state of its update cannot be read.
-	unreadable bool
+	// unreadable says why the state of its update, or who holds its gate, cannot be read.
+	unreadable error
 	state      lifecycle.State
 	revision   string // its label
 }
@@ -36,11 +38,12 @@ type facts struct {
 func factsOf(selector labels.Selector, inPlace *inplaceupdate.Config) func(*corev1.Pod) facts {
 	return func(pod *corev1.Pod) facts {
 		_, condemned := pod.Labels[apps.LabelSpecifiedDelete]
-		_, err := inPlace.State(pod)
+		_, stateErr := inPlace.State(pod)
+		_, gateErr := podreadiness.Holders(pod, apps.ConditionKruisePodReady)
 		return facts{
 			selected: selector.Matches(labelSet(pod.Labels)), active: podstate.IsActive(pod), condemned: condemned,
 			ready:      podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady),
-			unreadable: err != nil, state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision],
+			unreadable: errors.Join(stateErr, gateErr), state: lifecycle.State(pod.Labels[apps.LabelLifecycleState]), revision: pod.Labels[apps.LabelRevision],
 		}
 	}
 }
