@@ -51,7 +51,7 @@ func mutants() []mutant {
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet()},
 		{
 			"Pods are deleted by name alone", controllers + "scale.go",
-			"r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})", "r.client.Delete(ctx, pod)", cloneSet(),
+			"if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})", "if err := r.client.Delete(ctx, pod)", cloneSet(),
 		},
 		{
 			"both loops write to a Pod at a time", controllers + "controller.go",
@@ -201,10 +201,21 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// build compiles the tests with the mistake in place of the right line.
-func (m mutant) build(t *testing.T, root string) string {
+// TestMutantsAreCurrent finds out at once whether the code has moved on.
+func TestMutantsAreCurrent(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants() {
+		m.mutated(t, root)
+	}
+}
+
+// mutated returns the path of the file and its content with the mistake in place of the right line.
+func (m mutant) mutated(t *testing.T, root string) (path, content string) {
 	t.Helper()
-	path := filepath.Join(root, filepath.FromSlash(m.file))
+	path = filepath.Join(root, filepath.FromSlash(m.file))
 	source, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -212,13 +223,20 @@ func (m mutant) build(t *testing.T, root string) string {
 	if n := strings.Count(string(source), m.old); n != 1 {
 		t.Fatalf("%s has %d places with %q, where the mistake needs one: the code has moved on, and the list must follow", m.file, n, m.old)
 	}
+	return path, strings.Replace(string(source), m.old, m.new, 1)
+}
+
+// build compiles the tests with the mistake.
+func (m mutant) build(t *testing.T, root string) string {
+	t.Helper()
+	path, content := m.mutated(t, root)
 	dir := t.TempDir()
 	mutated, overlay, binary := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+	if err := os.WriteFile(mutated, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(overlay, replaced, 0o600); err != nil {
