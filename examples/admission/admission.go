@@ -17,6 +17,12 @@
 //
 // A feature that is off lets everything pass.
 //
+// # Cost
+//
+// Whoever may write objects decides what is asked about. What a review costs is bounded by its size, reviews wait for each other
+// where they are many or large, and what no object needs is refused before it is decoded: more than 1 MiB, 100 levels, or
+// numbers that take minutes to read. An answer names 50 problems.
+//
 // # What is stored may be anything
 //
 // An update of an object that cannot be decoded as it is stored is judged like a creation, so that it can be repaired.
@@ -50,6 +56,11 @@ type Options struct {
 	// Reader finds the Pods that requests name. Nil leaves out checks that need it. A cache that lags behind refuses
 	// Pods it has not seen yet; with a client that reads from the API server each such name costs a request.
 	Reader client.Reader
+	// Client has the API server judge Pod templates that change, by creations of PodTemplates that are dry runs. Nil leaves that
+	// out, and templates pass.
+	Client client.Writer
+	// TemplateUnchecked is told why the API server could not be asked about a template. The user gets a warning. Optional.
+	TemplateUnchecked func(error)
 	// Log gets one line per refused request at V(1), and failures. The zero value logs nothing.
 	Log logr.Logger
 }
@@ -72,16 +83,17 @@ func endpoints(options Options) []endpoint {
 // versions v1 and v1beta1 of both kinds of review, share nothing that changes, and may be called concurrently.
 func Handlers(options Options) map[string]http.Handler {
 	converters := map[schema.GroupKind]convertFunc{}
+	limits := newLimiter()
 	handlers := map[string]http.Handler{HealthzPath: http.HandlerFunc(healthz)}
 	for _, e := range endpoints(options) {
 		if e.convert != nil {
 			converters[e.kind] = e.convert
 		}
 		for path, handler := range e.handlers {
-			handlers[path] = &admission.Webhook{Handler: handler, LogConstructor: loggerOf(options.Log)}
+			handlers[path] = limits.wrap(&admission.Webhook{Handler: handler, LogConstructor: loggerOf(options.Log)})
 		}
 	}
-	handlers[ConvertPath] = &converter{kinds: converters, log: options.Log.WithName("conversion")}
+	handlers[ConvertPath] = limits.wrap(&converter{kinds: converters, log: options.Log.WithName("conversion")})
 	return handlers
 }
 

@@ -3,13 +3,11 @@ package admission
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
 )
 
 // CloneSet describes the kind of that name.
@@ -31,13 +30,15 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 		InPlaceResources:   gates[apps.GateInPlaceWorkloadVerticalScaling],
 		DeletionProtection: gates[apps.GateResourcesDeletionProtection],
 	}
+	judge := templateJudge{client: options.Client, unchecked: options.TemplateUnchecked}
 	kind := &Kind[v1beta1.CloneSet, v1alpha1.CloneSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "CloneSet"},
 		Resource:   "clonesets",
 		Name:       "cloneset",
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
-		ToHub: conversion.ToV1beta1, FromHub: conversion.ToV1alpha1, ConvertJSON: conversion.JSON,
-		Default: func(obj, stored *v1beta1.CloneSet) { cloneset.Default(obj, stored, defaults) },
+		ToHub: conversion.ToV1beta1, FromHub: conversion.ToV1alpha1, ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.CloneSet) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, stored *v1beta1.CloneSet) { cloneset.Default(obj, stored, defaults) },
 		ValidateCreate: func(ctx context.Context, obj *v1beta1.CloneSet) (field.ErrorList, error) {
 			opts, err := withPodsToDelete(ctx, options.Reader, validate, obj, nil)
 			return cloneset.ValidateCreate(obj, opts), err
@@ -45,6 +46,9 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 		ValidateUpdate: func(ctx context.Context, obj, stored *v1beta1.CloneSet) (field.ErrorList, error) {
 			opts, err := withPodsToDelete(ctx, options.Reader, validate, obj, stored)
 			return cloneset.ValidateUpdate(obj, stored, opts), err
+		},
+		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.CloneSet) (field.ErrorList, string) {
+			return judge.check(ctx, obj.Namespace, cloneSetTemplate(obj), cloneSetTemplate(stored))
 		},
 		ValidateOld: cloneset.ValidateV1alpha1,
 		OldField:    v1alpha1Field,
@@ -55,35 +59,34 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 	return kind
 }
 
+func cloneSetTemplate(obj *v1beta1.CloneSet) podTemplate {
+	if obj == nil {
+		return podTemplate{}
+	}
+	return podTemplate{&obj.Spec.Template, obj.Spec.VolumeClaimTemplates}
+}
+
 // withPodsToDelete looks up the Pods that a request newly puts in podsToDelete.
 func withPodsToDelete(ctx context.Context, reader client.Reader, opts cloneset.ValidateOptions, obj, stored *v1beta1.CloneSet,
 ) (cloneset.ValidateOptions, error) {
 	if reader == nil {
 		return opts, nil
 	}
-	var known []string
+	names := sets.New(obj.Spec.ScaleStrategy.PodsToDelete...)
 	if stored != nil {
-		known = slices.Clone(stored.Spec.ScaleStrategy.PodsToDelete)
+		names.Delete(stored.Spec.ScaleStrategy.PodsToDelete...)
 	}
-	opts.Pods = []*corev1.Pod{}
-	for _, name := range obj.Spec.ScaleStrategy.PodsToDelete {
-		if slices.Contains(known, name) {
-			continue
-		}
-		known = append(known, name)
+	for name := range names {
 		if len(apivalidation.NameIsDNSSubdomain(name, false)) > 0 {
-			continue // no Pod can have this name, and the client would not even ask
-		}
-		pod := &corev1.Pod{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: obj.Namespace, Name: name}, pod)
-		switch {
-		case err == nil:
-			opts.Pods = append(opts.Pods, pod)
-		case !apierrors.IsNotFound(err):
-			return opts, fmt.Errorf("looking up Pod %s of podsToDelete: %w", name, err)
+			names.Delete(name) // no Pod can have it
 		}
 	}
-	return opts, nil
+	var err error
+	opts.Pods, err = podsNamed(ctx, reader, obj.Namespace, obj.Spec.Selector, names)
+	if err != nil {
+		err = fmt.Errorf("looking up the Pods of podsToDelete: %w", err)
+	}
+	return opts, err
 }
 
 // v1alpha1Field returns the name that a field of v1beta1 has in v1alpha1.

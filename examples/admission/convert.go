@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxReview bounds what is read of a review. The API server sends all objects of a list in one.
-const maxReview = 1 << 30
-
 // review is ConversionReview of apiextensions.k8s.io, whose v1 and v1beta1 look the same. Objects stay as they were sent.
 type review struct {
 	metav1.TypeMeta `json:",inline"`
@@ -52,7 +49,7 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var rev review
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&rev)
+	err := json.NewDecoder(r.Body).Decode(&rev)
 	switch gv, _ := schema.ParseGroupVersion(rev.APIVersion); {
 	case err != nil:
 		err = fmt.Errorf("decoding the conversion review: %w", err)

@@ -2,17 +2,17 @@ package admission
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
 )
 
 // Kind describes one API kind to the handlers: its names, its versions, and the functions that judge it. Hub is the Go type of
@@ -31,6 +31,11 @@ type Kind[Hub, Old any] struct {
 	ToHub       func(*Old) (*Hub, error)
 	FromHub     func(*Hub) (*Old, error)
 	ConvertJSON func(object []byte, apiVersion string) ([]byte, error)
+	// CheckConversion returns what of a serialised object would be lost on its way to the other version and back. Nil without
+	// OldVersion.
+	CheckConversion func(object []byte) field.ErrorList
+	// Undecodable returns what of an object was left out when it was decoded. Optional.
+	Undecodable func(*Hub) []decode.Problem
 	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
 	// lists; what it removes or reorders is not patched.
 	Default func(obj, stored *Hub)
@@ -38,6 +43,9 @@ type Kind[Hub, Old any] struct {
 	// out.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
 	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
+	// CheckTemplate has somebody else judge the Pod template of a valid object; stored is nil on creation. The warning says why that
+	// was not possible. Optional.
+	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
 	// ValidateDelete returns why an object may not be deleted. Nil means that every object may, and then it is not even decoded.
 	ValidateDelete func(obj *Hub) field.ErrorList
 	// ValidateOld returns what is wrong with an object of the older version and is lost when it is converted; stored is nil on
@@ -102,10 +110,16 @@ func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, O
 	}
 	if version == k.HubVersion {
 		o.hub = new(Hub)
-		return o, k.undecodable(utiljson.Unmarshal(raw, o.hub), name)
+		err := decode.Object(raw, o.hub)
+		if err == nil && k.Undecodable != nil {
+			if left := k.Undecodable(o.hub); len(left) > 0 {
+				err = left[0]
+			}
+		}
+		return o, k.undecodable(err, name)
 	}
 	o.old = new(Old)
-	if err := utiljson.Unmarshal(raw, o.old); err != nil {
+	if err := decode.Object(raw, o.old); err != nil {
 		return o, k.undecodable(err, name)
 	}
 	var err error
@@ -128,11 +142,11 @@ func (k *Kind[Hub, Old]) undecodable(err error, name string) error {
 	if err == nil {
 		return nil
 	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		problem := field.TypeInvalid(field.NewPath(wrong.Field), field.OmitValueType{},
-			"got a value of type "+wrong.Value+", must be "+wrong.Type.String())
-		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
+	var problem decode.Problem
+	if errors.As(err, &problem) && problem.Path != "" {
+		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{
+			field.TypeInvalid(field.NewPath(problem.Path), field.OmitValueType{}, problem.Detail),
+		})
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", k.GroupKind, name, err))
 }

@@ -20,6 +20,9 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 	if (!creation && req.Operation != admissionv1.Update) || req.SubResource != "" {
 		return admission.Allowed("")
 	}
+	if err := k.tooMuch(req.Object.Raw, req.OldObject.Raw, req.Name); err != nil {
+		return refuse(ctx, err)
+	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
 	if err != nil {
 		return refuse(ctx, err)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -18,43 +19,72 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 		return refuse(ctx, err)
 	}
 	var err error
+	warning := ""
 	switch {
 	case req.SubResource != "":
 	case req.Operation == admissionv1.Create:
-		err = k.validateWrite(ctx, req, object[Hub, Old]{})
+		warning, err = k.validateWrite(ctx, req, object[Hub, Old]{})
 	case req.Operation == admissionv1.Update:
-		err = k.validateWrite(ctx, req, k.decodeStored(ctx, req))
+		warning, err = k.validateWrite(ctx, req, k.decodeStored(ctx, req))
 	case req.Operation == admissionv1.Delete && k.ValidateDelete != nil:
 		err = k.validateDelete(req)
 	}
 	if err != nil {
 		return refuse(ctx, err)
 	}
-	return admission.Allowed("")
+	response := admission.Allowed("")
+	if warning != "" {
+		logf.FromContext(ctx).Info("admitted with a warning", "warning", warning)
+		response = response.WithWarnings(warning)
+	}
+	return response
 }
 
 // validateWrite judges a creation, if there is no stored object, or an update.
-func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) error {
+func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warning string, err error) {
+	if err := k.tooMuch(req.Object.Raw, req.OldObject.Raw, req.Name); err != nil {
+		return "", err
+	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	var problems field.ErrorList
+	problems, err := k.problems(ctx, obj, stored)
+	if err != nil {
+		return "", err
+	}
+	if len(problems) == 0 {
+		problems = k.lost(req, stored)
+	}
+	if len(problems) == 0 && k.CheckTemplate != nil {
+		problems, warning = k.CheckTemplate(ctx, obj.hub, stored.hub)
+	}
+	if len(problems) > 0 {
+		return "", apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
+	}
+	return warning, nil
+}
+
+// problems are those that can be seen from the object, in the terms of its version.
+func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, Old]) (problems field.ErrorList, err error) {
 	if stored.hub == nil {
 		problems, err = k.ValidateCreate(ctx, obj.hub)
 	} else {
 		problems, err = k.ValidateUpdate(ctx, obj.hub, stored.hub)
 	}
-	if err != nil {
-		return err
-	}
-	if obj.old != nil {
+	if err == nil && obj.old != nil {
 		problems = k.inOldVersion(problems, obj.old, stored.old)
 	}
-	if len(problems) == 0 {
+	return problems, err
+}
+
+// lost is what conversion would lose of the object. What it has lost of the stored one already does not keep anybody from editing
+// that.
+func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
+	if k.CheckConversion == nil || stored.hub != nil && len(k.CheckConversion(req.OldObject.Raw)) > 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(k.GroupKind, req.Name, problems)
+	return k.CheckConversion(req.Object.Raw)
 }
 
 // inOldVersion adds what only the older version can get wrong, and says the rest in its terms.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,8 +221,24 @@ func (p *pods) Get(_ context.Context, key client.ObjectKey, obj client.Object, _
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
 	}
-	pod.DeepCopyInto(obj.(*corev1.Pod))
+	pod.ObjectMeta.DeepCopyInto(&obj.(*metav1.PartialObjectMetadata).ObjectMeta)
 	return nil
+}
+
+func (p *pods) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	p.asked = append(p.asked, o.Namespace+"?"+o.LabelSelector.String()+"&"+o.Continue)
+	pods := list.(*metav1.PartialObjectMetadataList)
+	names := slices.Sorted(maps.Keys(p.items))
+	begin := slices.Index(names, o.Continue) + 1
+	for _, name := range names[begin:] {
+		if pods.Continue = ""; len(pods.Items) == 2 { // a page
+			pods.Continue = pods.Items[1].Name
+			break
+		}
+		pods.Items = append(pods.Items, metav1.PartialObjectMetadata{ObjectMeta: p.items[name].ObjectMeta})
+	}
+	return p.err
 }
 
 func TestValidatePodsToDelete(t *testing.T) {
@@ -262,7 +280,7 @@ func TestValidatePodsToDelete(t *testing.T) {
 					field+`[3]: FieldValueInvalid: Invalid value: "other": must name a Pod of this CloneSet`,
 					field+`[4]: FieldValueInvalid: Invalid value: "Not/A.Name": must name an existing Pod`,
 				),
-				asked: []string{"default/web-a", "default/nope", "default/web-gone", "default/other"},
+				asked: []string{"default/nope", "default/other", "default/web-a", "default/web-gone"},
 			},
 			{
 				name: "V-14 no Pod at all", names: "nope", reader: &pods{}, asked: []string{"default/nope"},
@@ -270,9 +288,24 @@ func TestValidatePodsToDelete(t *testing.T) {
 			},
 			{name: "names that were there are not looked up", old: "nope", names: "nope", reader: &pods{items: items}},
 			{
+				name: "many are looked up in one list, by pages", names: "web-a, nope, other, web-gone, n1, n2, n3, n4, n5, n6", reader: &pods{items: items},
+				want: invalid(
+					field+`[1]: FieldValueInvalid: Invalid value: "nope": must name an existing Pod`,
+					field+`[2]: FieldValueInvalid: Invalid value: "other": must name a Pod of this CloneSet`,
+					field+`[3]: FieldValueInvalid: Invalid value: "web-gone": must name a Pod that is not terminating`,
+					field+`[4]: FieldValueInvalid: Invalid value: "n1": must name an existing Pod`,
+					field+`[5]: FieldValueInvalid: Invalid value: "n2": must name an existing Pod`,
+					field+`[6]: FieldValueInvalid: Invalid value: "n3": must name an existing Pod`,
+					field+`[7]: FieldValueInvalid: Invalid value: "n4": must name an existing Pod`,
+					field+`[8]: FieldValueInvalid: Invalid value: "n5": must name an existing Pod`,
+					field+`[9]: FieldValueInvalid: Invalid value: "n6": must name an existing Pod`,
+				),
+				asked: []string{"default?app=web&", "default?app=web&web-a"},
+			},
+			{
 				name: "no answer", names: "web-a", reader: &pods{err: errors.New("timeout")}, asked: []string{"default/web-a"},
 				want: answer{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Causes: []string{
-					": : looking up Pod web-a of podsToDelete: timeout",
+					": : looking up the Pods of podsToDelete: timeout",
 				}},
 			},
 		}
@@ -320,7 +353,7 @@ func TestBadRequests(t *testing.T) {
 		{
 			"a quantity that is none", change(func(r *admissionv1.AdmissionRequest) {
 				r.Object.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"much"}}}]}}}}`)
-			}), 400, `decoding CloneSet.apps.kruise.io "web": quantities must match`,
+			}), 422, `spec.template.spec.containers[0].resources.limits.cpu: Invalid value: quantities must match`,
 		},
 	}
 	for _, path := range []string{mutatePath, validatePath} {

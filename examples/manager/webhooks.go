@@ -92,7 +92,13 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
 	}
-	kept := keeper.Server(webhookServer(keeper, w, options.Gates, c, log))
+	unchecked, err := newTemplateMetrics(options.Registry)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := keeper.Server(webhookServer(keeper, w, admission.Options{
+		Gates: options.Gates, Reader: c, Client: c, TemplateUnchecked: unchecked, Log: log,
+	}))
 	after := always
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
@@ -117,15 +123,15 @@ func (d *deferred) Start(ctx context.Context) error {
 	return d.Server.Start(ctx)
 }
 
-// webhookServer serves the handlers of the given gates from the keeper's certificate.
-func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, gates map[apps.Gate]bool, c client.Reader, log logr.Logger) webhook.Server {
+// webhookServer serves the handlers from the keeper's certificate.
+func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, options admission.Options) webhook.Server {
 	server := webhook.NewServer(webhook.Options{
 		Host: listenHost(w.Host), Port: orDefault(w.ListenPort, w.Port), TLSOpts: []func(*tls.Config){keeper.TLS},
 	})
-	for path, handler := range admission.Handlers(admission.Options{Gates: gates, Reader: c, Log: log}) {
+	for path, handler := range admission.Handlers(options) {
 		server.Register(path, handler)
 	}
-	server.Register("/", admission.Allow(log))
+	server.Register("/", admission.Allow(options.Log))
 	return server
 }
 

@@ -49,8 +49,23 @@ const defaultMaxUnavailable = "20%"
 // it, so that a take-over does not stop what has worked so far.
 const OddValue reason.Code = "OddValue"
 
+// Undecodable means that a template in the spec does not make sense to this version of the Kubernetes libraries. No schema checks
+// templates; without webhooks anything is stored.
+const Undecodable reason.Code = "Undecodable"
+
+// undecodable returns what of the spec could not be decoded.
+func undecodable(cs *v1beta1.CloneSet) (out reason.List) {
+	for _, problem := range cs.Spec.Undecodable {
+		out = append(out, reason.Reason{Code: Undecodable, Path: problem.Path, Detail: problem.Detail, Remedy: "correct the value"})
+	}
+	return out
+}
+
 // resolve reads the spec. It returns every value that cannot be used, as a reason.List.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
+	if problems := undecodable(cs); problems != nil {
+		return nil, problems // the rest would only complain of what is missing therefore
+	}
 	s := &settings{
 		machine:      kruise.Lifecycle(cs.Spec.Lifecycle),
 		policy:       v1beta1.ReCreate,

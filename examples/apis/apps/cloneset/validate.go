@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -14,9 +15,9 @@ import (
 // ValidateOptions are what validation needs to know besides the object. The zero value is right for tools without a
 // cluster.
 type ValidateOptions struct {
-	// Pods are the Pods of the object's namespace. Nil leaves out the check that names newly put in podsToDelete are
-	// Pods of this CloneSet that are not terminating; empty means that there are none.
-	Pods []*corev1.Pod
+	// Pods are the Pods of the object's namespace, by name; of each only the metadata is read. Nil leaves out the check that names
+	// newly put in podsToDelete are Pods of this CloneSet that are not terminating; empty means that there are none.
+	Pods map[string]metav1.Object
 	// InPlacePossible says why template changes cannot be made in place, one sentence or path each; nil or empty means
 	// they can. It gets the templates as they are in both objects. Nil stands for [InPlaceObstacles] with
 	// InPlaceResources.

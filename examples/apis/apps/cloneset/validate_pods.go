@@ -14,7 +14,7 @@ import (
 
 // validatePodsToDelete checks the names of Pods. Names the stored object has already are not looked up again: their Pods
 // may be on their way out.
-func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods []*corev1.Pod) field.ErrorList {
+func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods map[string]metav1.Object) field.ErrorList {
 	path := specPath().Child("scaleStrategy", "podsToDelete")
 	var before []string
 	if old != nil {
@@ -22,15 +22,16 @@ func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods []*corev1.Pod) field.
 	}
 	known := sets.New(before...)
 	var errs field.ErrorList
+	unchanged := slices.Equal(before, obj.Spec.ScaleStrategy.PodsToDelete)
 	seen := sets.New[string]()
 	for i, name := range obj.Spec.ScaleStrategy.PodsToDelete {
 		switch {
 		case seen.Has(name):
-			if !slices.Equal(before, obj.Spec.ScaleStrategy.PodsToDelete) {
+			if !unchanged {
 				errs = append(errs, field.Duplicate(path.Index(i), name))
 			}
 		case !known.Has(name) && pods != nil:
-			if why := notDeletable(obj, name, pods); why != "" {
+			if why := notDeletable(obj, pods[name]); why != "" {
 				errs = append(errs, field.Invalid(path.Index(i), name, why))
 			}
 		}
@@ -39,18 +40,15 @@ func validatePodsToDelete(obj, old *v1beta1.CloneSet, pods []*corev1.Pod) field.
 	return errs
 }
 
-// notDeletable returns why a CloneSet cannot be asked to delete the Pod, or "".
-func notDeletable(obj *v1beta1.CloneSet, name string, pods []*corev1.Pod) string {
-	at := slices.IndexFunc(pods, func(pod *corev1.Pod) bool {
-		return pod.Name == name && (obj.Namespace == "" || pod.Namespace == obj.Namespace)
-	})
-	if at < 0 {
+// notDeletable returns why a CloneSet cannot be asked to delete the Pod, or "". A nil Pod does not exist.
+func notDeletable(obj *v1beta1.CloneSet, pod metav1.Object) string {
+	if pod == nil {
 		return "must name an existing Pod"
 	}
-	if owner := metav1.GetControllerOf(pods[at]); owner == nil || obj.UID == "" || owner.UID != obj.UID {
+	if owner := metav1.GetControllerOf(pod); owner == nil || obj.UID == "" || owner.UID != obj.UID {
 		return "must name a Pod of this CloneSet"
 	}
-	if pods[at].DeletionTimestamp != nil {
+	if pod.GetDeletionTimestamp() != nil {
 		return "must name a Pod that is not terminating"
 	}
 	return ""

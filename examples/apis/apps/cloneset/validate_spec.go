@@ -21,6 +21,9 @@ import (
 
 const atLeastZero = "must be at least 0"
 
+// maxTerms is how many terms a strategy may have that orders Pods. Nobody reads more, and each is looked at for every Pod.
+const maxTerms = 1000
+
 func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := notNegative(spec.Replicas, path.Child("replicas"))
@@ -28,9 +31,8 @@ func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	errs = append(errs, notNegative(&spec.MinReadySeconds, path.Child("minReadySeconds"))...)
 	errs = append(errs, validateProgressDeadline(spec, path.Child("progressDeadlineSeconds"))...)
 	errs = append(errs, validateSelector(spec, path)...)
-	claims, claimErrs := validateClaims(spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))
-	errs = append(errs, claimErrs...)
-	errs = append(errs, validation.PodTemplate(&spec.Template, claims, path.Child("template"))...)
+	errs = append(errs, validateClaims(spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
+	errs = append(errs, validation.LongRunning(&spec.Template, path.Child("template"))...)
 	errs = append(errs, validateReserved(&spec.Template, path.Child("template", "metadata"))...)
 	errs = append(errs, validation.Count(spec.ScaleStrategy.MaxUnavailable, path.Child("scaleStrategy", "maxUnavailable"))...)
 	return append(errs, validateUpdateStrategy(obj, path.Child("updateStrategy"))...)
@@ -103,8 +105,8 @@ func isEmpty(selector *metav1.LabelSelector) bool {
 	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
-// validateClaims returns the names of the claim templates, which become volumes.
-func validateClaims(claims []corev1.PersistentVolumeClaim, path *field.Path) ([]string, field.ErrorList) {
+// validateClaims checks the names of the claim templates, which become volumes.
+func validateClaims(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
 	for i := range claims {
@@ -117,7 +119,7 @@ func validateClaims(claims []corev1.PersistentVolumeClaim, path *field.Path) ([]
 		}
 		names.Insert(name)
 	}
-	return sets.List(names), errs
+	return errs
 }
 
 func validateUpdateStrategy(obj *v1beta1.CloneSet, path *field.Path) field.ErrorList {
@@ -161,10 +163,12 @@ func validateRollingUpdate(rolling *v1beta1.RollingUpdateCloneSet, path *field.P
 	return append(errs, validateInPlaceStrategy(rolling.InPlaceUpdateStrategy, path.Child("inPlaceUpdateStrategy"))...)
 }
 
-// validateBudget refuses a rollout that could never begin. Values that are no counts are reported elsewhere.
+// validateBudget refuses a rollout that could never begin. Values that are no counts are reported elsewhere. Without replicas it is
+// judged as with one: scaling up later does not come by here.
 func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path *field.Path) field.ErrorList {
 	unavailable := rolling.MaxUnavailable
-	if replicas <= 0 || unavailable == nil || validation.AtLeastOne(*unavailable, replicas) ||
+	replicas = max(replicas, 1)
+	if unavailable == nil || validation.AtLeastOne(*unavailable, replicas) ||
 		len(validation.Count(unavailable, path)) > 0 {
 		return nil
 	}
@@ -176,12 +180,24 @@ func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path
 		"must be at least 1 or 1% when maxSurge is 0")}
 }
 
+// atMost refuses lists that are too long; what is in them is not looked at.
+func atMost(most, n int, path *field.Path) field.ErrorList {
+	if n <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, n, most)}
+}
+
 // validatePriority checks the terms that order Pods.
 func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList {
 	if priority == nil {
 		return nil
 	}
-	var errs field.ErrorList
+	errs := atMost(maxTerms, len(priority.OrderPriority), path.Child("orderPriority"))
+	errs = append(errs, atMost(maxTerms, len(priority.WeightPriority), path.Child("weightPriority"))...)
+	if len(errs) > 0 {
+		return errs
+	}
 	if len(priority.OrderPriority) > 0 && len(priority.WeightPriority) > 0 {
 		errs = append(errs, field.Forbidden(path, "orderPriority and weightPriority exclude each other"))
 	}
@@ -205,7 +221,10 @@ func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.Er
 }
 
 func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := atMost(maxTerms, len(terms), path)
+	if len(errs) > 0 {
+		return errs
+	}
 	seen := sets.New[pub.ScatterTerm]()
 	for i, term := range terms {
 		if term.Key == "" {

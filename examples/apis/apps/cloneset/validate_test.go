@@ -99,6 +99,7 @@ func TestValidateCreate(t *testing.T) {
 				obj.Spec.Replicas = ptr[int32](0)
 				budget(number(0), number(0))(obj)
 			},
+			want: []string{ru + "maxUnavailable: Invalid value"}, // it will be scaled up, and that does not come by here
 		},
 		{
 			name: "V-14 progress deadline within minReadySeconds", edit: func(obj *v1beta1.CloneSet) {
@@ -166,6 +167,17 @@ func TestValidateCreate(t *testing.T) {
 				}}}
 			}),
 			want: []string{ru + "priorityStrategy.weightPriority[0].matchSelector.matchExpressions[0].operator: Invalid value"},
+		},
+		{
+			name: "more terms than anybody reads", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
+				ru.PriorityStrategy = &pub.PriorityStrategy{
+					OrderPriority: make([]pub.OrderPriorityTerm, 1001), WeightPriority: make([]pub.WeightPriorityTerm, 1001),
+				}
+				ru.ScatterStrategy = make([]pub.ScatterTerm, 1001)
+			}),
+			want: []string{
+				ru + "priorityStrategy.orderPriority: Too many", ru + "priorityStrategy.weightPriority: Too many", ru + "scatterStrategy: Too many",
+			},
 		},
 		{
 			name: "O-4 scatter terms", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
@@ -381,7 +393,7 @@ func TestValidatePodsToDelete(t *testing.T) {
 	}
 	ending := pod("ending", "1")
 	ending.DeletionTimestamp = &metav1.Time{}
-	pods := []*corev1.Pod{pod("mine", "1"), pod("other", "2"), pod("orphan", ""), ending}
+	pods := map[string]metav1.Object{"mine": pod("mine", "1"), "other": pod("other", "2"), "orphan": pod("orphan", ""), "ending": ending}
 	names := func(names ...string) *v1beta1.CloneSet {
 		return valid(func(obj *v1beta1.CloneSet) { obj.Spec.ScaleStrategy.PodsToDelete = names })
 	}
@@ -389,7 +401,7 @@ func TestValidatePodsToDelete(t *testing.T) {
 	tests := []struct {
 		name     string
 		old, new []string
-		pods     []*corev1.Pod
+		pods     map[string]metav1.Object
 		want     []string
 	}{
 		{name: "V-14 a Pod of its own", new: []string{"mine"}, pods: pods},
@@ -400,7 +412,7 @@ func TestValidatePodsToDelete(t *testing.T) {
 			},
 		},
 		{name: "V-14 Pods not given", new: []string{"none"}},
-		{name: "V-14 no Pods", new: []string{"mine"}, pods: []*corev1.Pod{}, want: []string{path + "[0]: Invalid value"}},
+		{name: "V-14 no Pods", new: []string{"mine"}, pods: map[string]metav1.Object{}, want: []string{path + "[0]: Invalid value"}},
 		{name: "V-14 only new names count", old: []string{"none"}, new: []string{"none", "mine"}, pods: pods},
 		{name: "duplicate", new: []string{"a", "a"}, want: []string{path + "[1]: Duplicate value"}},
 	}

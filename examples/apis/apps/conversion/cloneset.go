@@ -28,8 +28,11 @@ func ToV1beta1(src *v1alpha1.CloneSet) (*v1beta1.CloneSet, error) {
 }
 
 // ToV1alpha1 converts and restores what [ToV1beta1] kept. The result shares no memory with src. An error means that src
-// holds values JSON cannot express, such as an IntOrString of no type.
+// holds values JSON cannot express, such as an IntOrString of no type, or was not decoded in full.
 func ToV1alpha1(src *v1beta1.CloneSet) (*v1alpha1.CloneSet, error) {
+	if len(src.Spec.Undecodable) > 0 {
+		return nil, src.Spec.Undecodable[0]
+	}
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1alpha1Only)
 	dropAnnotation(src, apps.AnnotationV1beta1Only)

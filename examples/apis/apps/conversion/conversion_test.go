@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
@@ -418,7 +422,7 @@ func TestJSONRefuses(t *testing.T) {
 	}
 	for _, object := range []string{
 		``, `[]`, `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","spec":[]}`,
-		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","spec":{"minReadySeconds":"x"}}`,
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","spec":{"updateStrategy":"x"}}`,
 	} {
 		if _, err := conversion.JSON([]byte(object), "apps.kruise.io/v1alpha1"); err == nil {
 			t.Errorf("JSON(%s) succeeded", object)
@@ -427,5 +431,116 @@ func TestJSONRefuses(t *testing.T) {
 	const nulls = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":null,"spec":null}`
 	if _, err := conversion.JSON([]byte(nulls), "apps.kruise.io/v1alpha1"); err != nil {
 		t.Errorf("JSON(%s) = %v", nulls, err)
+	}
+}
+
+// TestHostile converts what users can store: none of it may fail, nor give an object that the API server does not take.
+func TestHostile(t *testing.T) {
+	long := strings.Repeat("x", 300_000)
+	deep := strings.Repeat("[", 9_900) + strings.Repeat("]", 9_900)
+	for name, object := range map[string]string{
+		"a key in another case in the template":      `{"spec":{"template":{"spec":{"containers":[]},"SPEC":5}}}`,
+		"a key in another case in a container":       `{"spec":{"template":{"spec":{"containers":[{"name":"c","Ports":"x"}]}}}}`,
+		"a key in another case in a claim":           `{"spec":{"volumeClaimTemplates":[{"metadata":{"name":"x"},"SPEC":3}]}}`,
+		"a key in another case in the spec":          `{"spec":{"Template":5,"UpdateStrategy":6},"STATUS":7}`,
+		"a template that is a number":                `{"spec":{"template":5}}`,
+		"a claim that is a number":                   `{"spec":{"volumeClaimTemplates":[7]}}`,
+		"a quantity that is none":                    `{"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"oops"}}}]}}}}`,
+		"a quantity that takes minutes to read":      `{"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e-200000000"}}}]}}}}`,
+		"a deep template":                            `{"spec":{"template":` + deep + `}}`,
+		"settings of OnDelete larger than the note":  `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true,"scatterStrategy":[{"key":"a","value":"` + long + `"}]}}}}`,
+		"annotations that leave no room":             `{"metadata":{"annotations":{"a":"` + long[:262_100] + `"}},"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}}`,
+		"annotations that leave no room for a field": `{"metadata":{"annotations":{"a":"` + long[:262_100] + `"}},"spec":{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":5}}}}}`,
+		"a note that restores an invalid label":      noted(`{"path":["metadata","labels","bad key!"],"kept":"x"}`),
+		"a note that restores an invalid value":      noted(`{"path":["metadata","labels","apps.kruise.io/cloneset-scaling-exclude-preparing-delete"],"kept":"not valid!"}`),
+		"a note that restores somebody's label":      noted(`{"path":["metadata","labels","app"],"kept":"x"}`),
+		"a note that restores somebody's annotation": noted(`{"path":["metadata","annotations","a"],"kept":"x"}`),
+		"a note that restores labels that are none":  noted(`{"path":["metadata","labels"],"shown":{},"kept":5}`),
+		"a note that restores a template":            noted(`{"path":["spec","template"],"kept":5}`),
+		"a note with keys in another case":           noted(`{"path":["spec","updateStrategy","PARTITION"],"kept":[]}`),
+	} {
+		for from, to := range map[string]string{"v1beta1": "v1alpha1", "v1alpha1": "v1beta1"} {
+			t.Run(from+" "+name, func(t *testing.T) {
+				head := `{"apiVersion":"apps.kruise.io/` + from + `","kind":"CloneSet",`
+				there, err := conversion.JSON([]byte(head+strings.TrimPrefix(object, "{")), "apps.kruise.io/"+to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored(t, there)
+				back, err := conversion.JSON(there, "apps.kruise.io/"+from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored(t, back)
+				var was, is struct{ Spec map[string]json.RawMessage }
+				if err := errors.Join(json.Unmarshal([]byte(object), &was), json.Unmarshal(back, &is)); err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range []string{"template", "volumeClaimTemplates"} {
+					if diff := cmp.Diff(string(was.Spec[key]), string(is.Spec[key])); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", key, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// noted is an object with a note that somebody else wrote, on both versions.
+func noted(field string) string {
+	note, err := json.Marshal(`{"when":["RollingUpdate","ReCreate"],"fields":[` + field + `]}`)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%s,%q:%s}},"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"podUpdatePolicy":"ReCreate"}}}}`,
+		apps.AnnotationV1alpha1Only, note, apps.AnnotationV1beta1Only, note)
+}
+
+// stored checks what the API server checks of an object that it had converted.
+func stored(t *testing.T, object []byte) {
+	t.Helper()
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(object, &meta); err != nil {
+		t.Fatal(err)
+	}
+	errs := metav1validation.ValidateLabels(meta.Labels, field.NewPath("labels"))
+	for _, err := range append(errs, apivalidation.ValidateAnnotations(meta.Annotations, field.NewPath("annotations"))...) {
+		t.Error(err)
+	}
+}
+
+// TestCheck: what is kept for the other version must have room there.
+func TestCheck(t *testing.T) {
+	onDelete := func(filling string, annotation int) string {
+		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +
+			`"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"scatterStrategy":[{"key":"a","value":"` + filling + `"}]}}}}`
+	}
+	images := func(annotation int) string {
+		return `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"annotations":{"a":"` + strings.Repeat("x", annotation) + `"}},` +
+			`"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":5}}}}}`
+	}
+	for _, tc := range []struct {
+		name, object string
+		want         []string
+	}{
+		{"little", onDelete("x", 1), nil},
+		{"much, with room", onDelete(strings.Repeat("x", 200_000), 1), nil},
+		{"too much", onDelete(strings.Repeat("x", 300_000), 1), []string{"spec.updateStrategy"}},
+		{"too much beside other annotations", onDelete(strings.Repeat("x", 100_000), 200_000), []string{"spec.updateStrategy"}},
+		{"no room for the annotation of a field", images(262_100), []string{"spec.updateStrategy"}},
+		{"room for the annotation of a field", images(200_000), nil},
+		{"v1alpha1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"updateStrategy":{"type":"OnDelete","paused":true}}}`, nil},
+		{"no version", `{}`, []string{"spec"}},
+		{"nothing", ``, []string{"apiVersion"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, err := range conversion.Check([]byte(tc.object)) {
+				got = append(got, err.Field)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

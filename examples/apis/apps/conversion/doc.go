@@ -22,7 +22,12 @@
 //   - the plain result has "shown" at its path, so nobody touched what it depends on; and
 //   - for paths under spec.updateStrategy, the plain result has the type and policy in "when".
 //
-// Everything else in the annotation is out of date and dropped: the edit wins.
+// Everything else in the annotation is out of date and dropped: the edit wins. So is what this package does not write there.
+//
+// # Room
+//
+// Annotations hold 256 KiB. Where that is not enough, the longest fields are left out of the annotation: whatever is stored can
+// be converted, or one object would keep everybody from listing theirs. [Check] says what would be lost.
 //
 // # Meaning of the keys of v1alpha1
 //
@@ -33,6 +38,6 @@
 //
 // # Schemaless fields
 //
-// Template and volumeClaimTemplates may hold fields these Go types do not know. [JSON] works on serialised objects and
-// carries both over byte by byte; conversion webhooks should use it.
+// Templates may hold fields these Go types do not know, or values that make no sense. [JSON] works on serialised objects, looks at
+// labels, annotations and the two strategies only, and carries everything else over; conversion webhooks should use it.
 package conversion

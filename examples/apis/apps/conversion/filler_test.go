@@ -7,8 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
 )
 
 // filler fills objects from a stream of bytes, which a fuzzer can steer. An exhausted stream gives zeros.
@@ -43,6 +45,11 @@ func (f *filler) key() string {
 func (f *filler) object(meta *metav1.ObjectMeta, spec, status any) {
 	meta.Name, meta.Namespace = "web", "default"
 	meta.Labels, meta.Annotations = f.stringMap(), f.stringMap()
+	for key, value := range meta.Labels {
+		if len(validation.IsValidLabelValue(value)) > 0 { // the API server stores no such label
+			meta.Labels[key] = "valid"
+		}
+	}
 	f.value(reflect.ValueOf(spec).Elem())
 	f.value(reflect.ValueOf(status).Elem())
 }
@@ -75,6 +82,8 @@ func (f *filler) value(v reflect.Value) {
 		return
 	case *corev1.PersistentVolumeClaim:
 		field.Name = f.word()
+		return
+	case *[]decode.Problem:
 		return
 	}
 	f.kind(v)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -15,11 +16,11 @@ import (
 var ErrNotCloneSet = errors.New("not a CloneSet of a known version")
 
 // JSON converts a serialised CloneSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
-// An object that has that version already is returned as it is. Of metadata only labels and annotations can differ in
-// the result; spec.template and spec.volumeClaimTemplates keep everything, including fields the Go types do not know.
+// An object that has that version already is returned as it is. Labels, annotations, spec.scaleStrategy and
+// spec.updateStrategy are read, keys by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
-	if err := json.Unmarshal(object, &meta); err != nil {
+	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return nil, fmt.Errorf("reading apiVersion: %w", err)
 	}
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
@@ -29,16 +30,31 @@ func JSON(object []byte, apiVersion string) ([]byte, error) {
 	case meta.APIVersion == apiVersion && (apiVersion == alpha || apiVersion == beta):
 		return object, nil
 	case meta.APIVersion == alpha && apiVersion == beta:
-		return convertJSON(object, ToV1beta1)
+		return convertJSON(object, apiVersion, ToV1beta1)
 	case meta.APIVersion == beta && apiVersion == alpha:
-		return convertJSON(object, ToV1alpha1)
+		return convertJSON(object, apiVersion, ToV1alpha1)
 	}
 	return nil, fmt.Errorf("%w: from %q to %q", ErrNotCloneSet, meta.APIVersion, apiVersion)
 }
 
-func convertJSON[S, D any](object []byte, convert func(*S) (*D, error)) ([]byte, error) {
+// What conversion reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
+// is, without being decoded: it may hold what these Go types do not know, or what makes no sense.
+var (
+	metadataKeys = [...]string{"labels", "annotations"}
+	specKeys     = [...]string{scaleKey, updateKey}
+)
+
+func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error)) ([]byte, error) {
+	whole, err := split(object)
+	if err != nil {
+		return nil, err
+	}
+	part, err := whole.only(metadataKeys[:], specKeys[:])
+	if err != nil {
+		return nil, err
+	}
 	src := new(S)
-	if err := json.Unmarshal(object, src); err != nil {
+	if err := utiljson.Unmarshal(part, src); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	dst, err := convert(src)
@@ -49,34 +65,14 @@ func convertJSON[S, D any](object []byte, convert func(*S) (*D, error)) ([]byte,
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
-	return graft(encoded, object)
-}
-
-// graft puts the parts of from that conversion must not touch into converted.
-func graft(converted, from []byte) ([]byte, error) {
-	result, err := split(converted)
+	converted, err := split(encoded)
 	if err != nil {
 		return nil, err
 	}
-	source, err := split(from)
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range []string{"template", "volumeClaimTemplates"} {
-		replace(result.spec, source.spec, key)
-	}
-	for _, key := range []string{"labels", "annotations"} {
-		replace(source.metadata, result.metadata, key)
-	}
-	if result.all["spec"], err = json.Marshal(result.spec); err != nil {
-		return nil, err
-	}
-	if result.all["metadata"], err = json.Marshal(source.metadata); err != nil {
-		return nil, err
-	}
-	return json.Marshal(result.all)
+	return whole.with(converted, apiVersion)
 }
 
+// parts are an object with its metadata and spec taken apart. Keys are as they were written: no other case stands for them.
 type parts struct {
 	all, metadata, spec map[string]json.RawMessage
 }
@@ -86,7 +82,7 @@ func split(object []byte) (parts, error) {
 	if err := json.Unmarshal(object, &p.all); err != nil {
 		return p, err
 	}
-	for name, target := range map[string]*map[string]json.RawMessage{"metadata": &p.metadata, "spec": &p.spec} {
+	for name, target := range map[string]*map[string]json.RawMessage{metadataKey: &p.metadata, specKey: &p.spec} {
 		if raw, ok := p.all[name]; ok {
 			if err := json.Unmarshal(raw, target); err != nil {
 				return p, fmt.Errorf("%s: %w", name, err)
@@ -97,6 +93,36 @@ func split(object []byte) (parts, error) {
 		}
 	}
 	return p, nil
+}
+
+// only returns the object with nothing in it but these keys.
+func (p parts) only(metadata, spec []string) ([]byte, error) {
+	return json.Marshal(map[string]any{metadataKey: chosen(p.metadata, metadata), specKey: chosen(p.spec, spec)})
+}
+
+func chosen(from map[string]json.RawMessage, keys []string) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, key := range keys {
+		replace(out, from, key)
+	}
+	return out
+}
+
+// with returns the object in another version, with what conversion has made of it.
+func (p parts) with(converted parts, apiVersion string) ([]byte, error) {
+	for _, key := range metadataKeys {
+		replace(p.metadata, converted.metadata, key)
+	}
+	for _, key := range specKeys {
+		replace(p.spec, converted.spec, key)
+	}
+	var err error
+	for name, value := range map[string]any{"apiVersion": apiVersion, metadataKey: p.metadata, specKey: p.spec} {
+		if p.all[name], err = json.Marshal(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return json.Marshal(p.all)
 }
 
 // replace makes dst's key what it is in src.

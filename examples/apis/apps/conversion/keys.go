@@ -14,6 +14,14 @@ import (
 
 const labelTrue = "true"
 
+// imageKeys are the annotations of v1alpha1 that stand for fields.
+func imageKeys() []string {
+	return []string{
+		apps.AnnotationImagePreDownloadParallelism, apps.AnnotationImagePreDownloadTimeoutSeconds,
+		apps.AnnotationImagePreDownloadMinUpdatedReadyPods,
+	}
+}
+
 // betaInPlace reads the image annotations of v1alpha1; the fields of the same names in its spec have no effect there.
 func betaInPlace(flat *pub.InPlaceUpdateStrategy, policy v1beta1.CloneSetPodUpdatePolicy,
 	annotations map[string]string,
@@ -62,7 +70,9 @@ func show[T comparable](obj metav1.Object, key string, value *T, read func(strin
 	case value == nil && current != nil:
 		dropAnnotation(obj, key)
 	case value != nil && (current == nil || *current != *value):
-		annotate(obj, key, format(*value))
+		if text := format(*value); hasRoom(obj.GetAnnotations(), key, text) {
+			annotate(obj, key, text)
+		}
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"reflect"
 	"slices"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -56,9 +59,10 @@ func alphaFields(obj *v1alpha1.CloneSet) fields {
 }
 
 const (
-	specKey   = "spec"
-	scaleKey  = "scaleStrategy"
-	updateKey = "updateStrategy"
+	metadataKey = "metadata"
+	specKey     = "spec"
+	scaleKey    = "scaleStrategy"
+	updateKey   = "updateStrategy"
 )
 
 // tree returns the fields as decoded JSON. The two annotations of this package are not part of it.
@@ -70,8 +74,8 @@ func (f fields) tree() (map[string]any, error) {
 	delete(annotations, apps.AnnotationV1alpha1Only)
 	delete(annotations, apps.AnnotationV1beta1Only)
 	encoded, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"labels": labels, "annotations": annotations},
-		specKey:    f.strategies,
+		metadataKey: map[string]any{"labels": labels, "annotations": annotations},
+		specKey:     f.strategies,
 	})
 	if err != nil {
 		return nil, err
@@ -100,7 +104,7 @@ func (f fields) set(tree map[string]any) error {
 	*f.labels, *f.annotations = noneIfEmpty(parts.Metadata.Labels), noneIfEmpty(parts.Metadata.Annotations)
 	for name, target := range f.strategies {
 		reflect.ValueOf(target).Elem().SetZero()
-		if err := json.Unmarshal(parts.Spec[name], target); err != nil {
+		if err := utiljson.Unmarshal(parts.Spec[name], target); err != nil {
 			return err
 		}
 	}
@@ -155,9 +159,34 @@ func (n note) restore(f fields) error {
 	return nil
 }
 
+// isOurs reports whether conversion writes such fields into notes, with a value that may be there. Anybody may write notes.
+func (k keptField) isOurs() bool {
+	if len(k.Path) < 2 {
+		return false
+	}
+	if k.Path[0] == specKey {
+		return k.Path[1] == scaleKey || k.Path[1] == updateKey
+	}
+	if k.Path[0] != metadataKey || len(k.Path) != 3 {
+		return false
+	}
+	kept := decoded(k.Kept)
+	text, isText := kept.(string)
+	if kept != nil && !isText {
+		return false
+	}
+	switch k.Path[1] {
+	case "labels":
+		return k.Path[2] == apps.LabelExcludePreparingDelete && len(validation.IsValidLabelValue(text)) == 0
+	case "annotations":
+		return slices.Contains(imageKeys(), k.Path[2])
+	}
+	return false
+}
+
 // restore puts the kept value in place if the tree has the shown one there, and reports whether it did.
 func (k keptField) restore(tree map[string]any) bool {
-	if len(k.Path) < 2 {
+	if !k.isOurs() {
 		return false
 	}
 	parent := tree
@@ -204,12 +233,42 @@ func writeNote(obj metav1.Object, key string, truth, back fields) error {
 	if err := n.compare(nil, want, got); err != nil || len(n.Fields) == 0 {
 		return err
 	}
-	encoded, err := json.Marshal(n)
-	if err != nil {
-		return err
+	return n.write(obj, key)
+}
+
+// write annotates obj with as much as there is room for; see the package comment.
+func (n note) write(obj metav1.Object, key string) error {
+	for len(n.Fields) > 0 {
+		encoded, err := json.Marshal(n)
+		if err != nil {
+			return err
+		}
+		if hasRoom(obj.GetAnnotations(), key, string(encoded)) {
+			annotate(obj, key, string(encoded))
+			return nil
+		}
+		longest := 0
+		for i := range n.Fields {
+			if n.Fields[i].size() > n.Fields[longest].size() {
+				longest = i
+			}
+		}
+		n.Fields = slices.Delete(n.Fields, longest, longest+1)
 	}
-	annotate(obj, key, string(encoded))
 	return nil
+}
+
+func (k keptField) size() int { return len(k.Shown) + len(k.Kept) }
+
+// hasRoom reports whether the API server would accept the annotations with this one.
+func hasRoom(annotations map[string]string, key, value string) bool {
+	size := len(key) + len(value)
+	for k, v := range annotations {
+		if k != key {
+			size += len(k) + len(v)
+		}
+	}
+	return size <= apivalidation.TotalAnnotationSizeLimitB
 }
 
 // compare adds the differences below path, in the order of their keys.

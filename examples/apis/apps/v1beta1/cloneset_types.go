@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
 )
 
 // CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where
@@ -81,6 +82,10 @@ type CloneSetSpec struct {
 	// Unset or 2147483647 turns the Progressing condition off.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// Undecodable says what of Template and VolumeClaimTemplates could not be decoded. Such a field is empty, and the object
+	// cannot be encoded.
+	Undecodable []decode.Problem `json:"-"`
 }
 
 // CloneSetScaleStrategy says how to create and delete Pods.

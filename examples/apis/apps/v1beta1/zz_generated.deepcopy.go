@@ -6,6 +6,7 @@ package v1beta1
 
 import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -150,6 +151,11 @@ func (in *CloneSetSpec) DeepCopyInto(out *CloneSetSpec) {
 		in, out := &in.ProgressDeadlineSeconds, &out.ProgressDeadlineSeconds
 		*out = new(int32)
 		**out = **in
+	}
+	if in.Undecodable != nil {
+		in, out := &in.Undecodable, &out.Undecodable
+		*out = make([]decode.Problem, len(*in))
+		copy(*out, *in)
 	}
 }
 

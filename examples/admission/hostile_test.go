@@ -1,0 +1,364 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	cloneset "github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+)
+
+// withTemplate returns a small object whose template is changed.
+func withTemplate(t testing.TB, change func(template, container tree)) tree {
+	t.Helper()
+	object := manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}"))
+	template := object["spec"].(tree)["template"].(tree)
+	change(template, template["spec"].(tree)["containers"].([]any)[0].(tree))
+	return object
+}
+
+// repeated returns n values.
+func repeated(n int, value func(i int) any) []any {
+	out := make([]any, n)
+	for i := range out {
+		out[i] = value(i)
+	}
+	return out
+}
+
+// nested is an array in an array, and so on.
+func nested(depth int) any {
+	var out any = "x"
+	for range depth {
+		out = []any{out}
+	}
+	return out
+}
+
+// hostile are objects that once took minutes and gigabytes, by what they are.
+func hostile(t testing.TB) map[string]tree {
+	strategy := func(key string, value any) tree {
+		object := manifest(t, small("v1beta1"))
+		object["spec"].(tree)[key] = value
+		return object
+	}
+	return map[string]tree{
+		"200,000 podsToDelete":                         strategy("scaleStrategy", tree{"podsToDelete": repeated(200_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}),
+		"60,000 podsToDelete":                          strategy("scaleStrategy", tree{"podsToDelete": repeated(60_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}),
+		"60,000 podsToDelete that no Pod can be named": strategy("scaleStrategy", tree{"podsToDelete": repeated(60_000, func(i int) any { return fmt.Sprintf("_%05x", i) })}),
+		"40,000 scatter terms without a key": strategy("updateStrategy", tree{"type": "RollingUpdate", "rollingUpdate": tree{
+			"scatterStrategy": repeated(40_000, func(int) any { return tree{"value": "x"} }),
+		}}),
+		"40,000 env names": withTemplate(t, func(_, c tree) {
+			c["env"] = repeated(40_000, func(i int) any { return tree{"name": fmt.Sprintf("=%d", i)} })
+		}),
+		"300,000 containers":            withTemplate(t, func(p, _ tree) { p["spec"].(tree)["containers"] = repeated(300_000, func(int) any { return tree{} }) }),
+		"a million values nobody knows": withTemplate(t, func(p, _ tree) { p["future"] = repeated(500_000, func(int) any { return 1 }) }),
+		"a small quantity":              withTemplate(t, func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": "1e-200000000"}} }),
+		"a large quantity":              withTemplate(t, func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": strings.Repeat("9", 900_000)}} }),
+		"a deep template":               withTemplate(t, func(p, _ tree) { p["future"] = nested(9_900) }),
+		"an annotation of 3 MiB":        withTemplate(t, func(p, _ tree) { p["metadata"].(tree)["annotations"] = tree{"a": strings.Repeat("x", 3<<20)} }),
+	}
+}
+
+// TestHostileIsAnsweredShortly: whatever is wrong, the answer is small and few questions are asked for it.
+func TestHostileIsAnsweredShortly(t *testing.T) {
+	for name, object := range hostile(t) {
+		for _, path := range []string{mutatePath, validatePath} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				reader := &pods{}
+				response := review(t, admission.Options{Reader: reader}, path, request(t, admissionv1.Create, object, nil))
+				if size := len(encode(t, response)); size > 64<<10 && response.Patch == nil {
+					t.Errorf("an answer of %d bytes", size)
+				}
+				if len(reader.asked) > 1 {
+					t.Errorf("%d requests", len(reader.asked))
+				}
+				isFine := name == "a million values nobody knows" || name == "40,000 env names" // the API server has the names judged
+				if path == validatePath && response.Allowed && !isFine {
+					t.Error("admitted")
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHostile says what they cost: at most a second and 64 MiB are wanted.
+func BenchmarkHostile(b *testing.B) {
+	objects := hostile(b)
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		for _, path := range []string{mutatePath, validatePath} {
+			b.Run(strings.Fields(strings.Trim(strings.ReplaceAll(path, "-", " "), "/"))[0]+" "+name, func(b *testing.B) {
+				req := request(b, admissionv1.Create, objects[name], nil)
+				body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
+				handler := admission.Handlers(admission.Options{Reader: &pods{}})[path]
+				b.ReportAllocs()
+				for b.Loop() {
+					ask(b, handler, body)
+				}
+			})
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	noted := func(more string) tree {
+		return edit(t, withTemplate(t, func(tree, tree) {}), "/metadata/annotations", tree{"a": long[:200_000] + more})
+	}
+	huge := edit(t, withTemplate(t, func(tree, tree) {}), "/spec/template/future", long)
+	deep := withTemplate(t, func(p, _ tree) { p["future"] = nested(200) })
+	for _, tc := range []struct {
+		name     string
+		old, new tree
+		code     int32
+		text     string
+	}{
+		{"large", nil, huge, http.StatusRequestEntityTooLarge, "at most 1048576"},
+		{"as large as it is stored", huge, huge, 0, ""},
+		{"larger than it is stored", huge, edit(t, huge, "/spec/template/future", long+"x"), http.StatusRequestEntityTooLarge, "at most 1048576"},
+		{"made smaller, but still large", edit(t, huge, "/spec/template/future", long+"x"), huge, 0, ""},
+		{"deep", nil, deep, http.StatusUnprocessableEntity, "nested 203 levels deep, at most 100"},
+		{"as deep as it is stored", deep, deep, 0, ""},
+		{"an annotation with room beside it", nil, noted(""), 0, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			operation := admissionv1.Create
+			if tc.old != nil {
+				operation = admissionv1.Update
+			}
+			for _, path := range []string{mutatePath, validatePath} {
+				got := review(t, admission.Options{}, path, request(t, operation, tc.new, tc.old))
+				code, text := int32(0), ""
+				if got.Result != nil {
+					code, text = got.Result.Code, got.Result.Message
+				}
+				if got.Allowed {
+					code = 0
+				}
+				if path == validatePath && code != tc.code || !strings.Contains(text, tc.text) {
+					t.Errorf("%s: %d %.300s, want %d with %q", path, code, text, tc.code, tc.text)
+				}
+			}
+		})
+	}
+	body := []byte(`{"request":"` + strings.Repeat("x", 9<<20) + `"}`)
+	for path, handler := range admission.Handlers(admission.Options{}) {
+		if code, answer := ask(t, handler, body); path != admission.HealthzPath && code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: a review of %d bytes is answered with %d %.200s", path, len(body), code, answer)
+		}
+	}
+}
+
+// slow is a reader that answers when it is told to.
+type slow struct {
+	client.Reader
+
+	answer chan struct{}
+}
+
+func (s *slow) Get(ctx context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	select {
+	case <-s.answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
+}
+
+// TestReviewsWaitForEachOther: large ones one or two at a time, small ones side by side, and nobody for ever.
+func TestReviewsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &slow{answer: make(chan struct{})}
+		handler := admission.Handlers(admission.Options{Reader: reader})[validatePath]
+		body := func(padding int) []byte {
+			object := manifest(t, small("v1beta1", "  scaleStrategy: {podsToDelete: [web-1]}", "  updateStrategy: {type: OnDelete}"))
+			req := request(t, admissionv1.Create, object, nil)
+			return encode(t, tree{
+				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
+			})
+		}
+		var mu sync.Mutex
+		codes := map[int]int{}
+		send := func(n, padding int) {
+			for range n {
+				go func() {
+					code, _ := ask(t, handler, body(padding))
+					mu.Lock()
+					defer mu.Unlock()
+					codes[code]++
+				}()
+			}
+		}
+		answered := func(want map[int]int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if diff := cmp.Diff(want, codes); diff != "" {
+				t.Errorf("answers by code (-want +got):\n%s", diff)
+			}
+		}
+		send(3, 6<<20)
+		answered(map[int]int{})
+		time.Sleep(time.Minute) // of a clock that runs when everybody waits: one has had no room
+		answered(map[int]int{http.StatusServiceUnavailable: 1})
+		close(reader.answer)
+		answered(map[int]int{http.StatusServiceUnavailable: 1, http.StatusOK: 2})
+		send(200, 0)
+		answered(map[int]int{http.StatusServiceUnavailable: 1, http.StatusOK: 202})
+	})
+}
+
+// TestProblemsAreCapped: the first ones are named, and how many more there are.
+func TestProblemsAreCapped(t *testing.T) {
+	object := manifest(t, small("v1beta1"))
+	object["spec"].(tree)["updateStrategy"] = tree{"type": "OnDelete", "rollingUpdate": tree{
+		"scatterStrategy": repeated(120, func(i int) any { return tree{"value": strconv.Itoa(i)} }),
+	}}
+	response := review(t, admission.Options{}, validatePath, request(t, admissionv1.Create, object, nil))
+	causes := response.Result.Details.Causes
+	if len(causes) != 51 || !strings.Contains(causes[50].Message, "and 70 more problems") {
+		t.Errorf("%d causes, the last of which is %v", len(causes), causes[len(causes)-1])
+	}
+}
+
+// TestAdmittedConverts draws objects with values that make no sense, keys in another case, long, deep and odd ones: what admission
+// lets through converts to the other version and back without loss, within the limits of the API server. HOSTILE_OBJECTS says how
+// many.
+func TestAdmittedConverts(t *testing.T) {
+	objects := 300
+	if text := os.Getenv("HOSTILE_OBJECTS"); text != "" {
+		var err error
+		if objects, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := map[string]tree{"v1beta1": testdata(t, "everything.yaml")}
+	alpha, err := cloneset.JSON(encode(t, base["v1beta1"]), "apps.kruise.io/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base["v1alpha1"] = parsed(t, alpha)
+	handlers, admitted := admission.Handlers(admission.Options{}), 0
+	for seed := range uint64(objects) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		version := []string{"v1alpha1", "v1beta1"}[r.IntN(2)]
+		object := decoded(t, base[version])
+		var what []string
+		for range 1 + r.IntN(3) {
+			what = append(what, vandalise(r, object))
+		}
+		if isAdmitted(t, handlers, &object, seed, what) {
+			admitted++
+			checkConverts(t, object)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d: %s", seed, strings.Join(what, "; "))
+		}
+	}
+	t.Logf("%d of %d objects were admitted", admitted, objects)
+	if admitted < objects/20 {
+		t.Errorf("only %d of %d objects were admitted", admitted, objects)
+	}
+}
+
+func parsed(t testing.TB, raw []byte) (out tree) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// isAdmitted has the object defaulted and judged.
+func isAdmitted(t *testing.T, handlers map[string]http.Handler, object *tree, seed uint64, what []string) bool {
+	t.Helper()
+	send := func(path string) *admissionv1.AdmissionResponse {
+		req := request(t, admissionv1.Create, *object, nil)
+		_, answer := ask(t, handlers[path], encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req}))
+		var got admissionv1.AdmissionReview
+		if err := json.Unmarshal(answer, &got); err != nil || got.Response == nil {
+			t.Fatalf("seed %d: %s: %.300s: %v", seed, strings.Join(what, "; "), answer, err)
+		}
+		if got.Response.Result != nil && got.Response.Result.Code == http.StatusInternalServerError {
+			t.Errorf("%s: %s", path, got.Response.Result.Message)
+		}
+		return got.Response
+	}
+	response := send(mutatePath)
+	if !response.Allowed {
+		return false
+	}
+	*object = apply(t, *object, steps(t, response))
+	if again := send(mutatePath); !again.Allowed || again.Patch != nil {
+		t.Errorf("defaulted again: %s", again.Patch)
+	}
+	return send(validatePath).Allowed
+}
+
+// checkConverts converts there and back.
+func checkConverts(t *testing.T, object tree) {
+	t.Helper()
+	self, other := object["apiVersion"].(string), "apps.kruise.io/v1alpha1"
+	if self == other {
+		other = "apps.kruise.io/v1beta1"
+	}
+	there, err := cloneset.JSON(encode(t, object), other)
+	if err != nil {
+		t.Errorf("to %s: %v", other, err)
+		return
+	}
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(there, &meta); err != nil {
+		t.Error(err)
+	}
+	errs := metav1validation.ValidateLabels(meta.Labels, field.NewPath("labels"))
+	for _, err := range append(errs, apivalidation.ValidateAnnotations(meta.Annotations, field.NewPath("annotations"))...) {
+		t.Errorf("in %s: %v", other, err)
+	}
+	if len(there) > 3<<20 {
+		t.Errorf("in %s: %d bytes", other, len(there))
+	}
+	back, err := cloneset.JSON(there, self)
+	if err != nil {
+		t.Errorf("back to %s: %v", self, err)
+		return
+	}
+	want, got := leaves("", object, map[string]any{}), leaves("", parsed(t, back), map[string]any{})
+	for path, value := range want {
+		if isNote(path) || value == nil || cmp.Equal(value, tree{}) || cmp.Equal(value, []any{}) {
+			continue
+		}
+		if diff := cmp.Diff(value, got[path]); diff != "" {
+			t.Errorf("%s through %s (-want +got):\n%s", path, other, diff)
+		}
+	}
+}
+
+func isNote(path string) bool {
+	return strings.HasSuffix(path, apps.AnnotationV1alpha1Only) || strings.HasSuffix(path, apps.AnnotationV1beta1Only)
+}

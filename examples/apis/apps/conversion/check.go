@@ -1,0 +1,106 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
+const roomy = 256 << 10 / 8
+
+// Check returns what a serialised CloneSet would lose on its way to the other version and back: what has no place there and for which
+// there is no room in the annotation. Admission refuses such objects, because [JSON] converts whatever is stored.
+func Check(object []byte) field.ErrorList {
+	var meta metav1.TypeMeta
+	if err := utiljson.Unmarshal(object, &meta); err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), field.OmitValueType{}, err.Error())}
+	}
+	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
+	other, read := alpha, readParts[v1beta1.CloneSet]
+	if meta.APIVersion == alpha {
+		other, read = beta, readParts[v1alpha1.CloneSet]
+	}
+	if (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object) {
+		return nil
+	}
+	back, err := JSON(object, other)
+	if err == nil {
+		back, err = JSON(back, meta.APIVersion)
+	}
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "cannot be converted: "+err.Error())}
+	}
+	return lost(read, object, back, other)
+}
+
+// fits reports whether what conversion reads is so little that nothing can be lost. It is wrong about nothing else.
+func fits(object []byte) bool {
+	whole, err := split(object)
+	if err != nil {
+		return false
+	}
+	size := 0
+	for _, part := range []map[string]json.RawMessage{chosen(whole.metadata, metadataKeys[:]), chosen(whole.spec, specKeys[:])} {
+		for _, raw := range part {
+			size += len(raw)
+		}
+	}
+	return size <= roomy
+}
+
+// readParts returns what conversion reads of an object, by path, as its Go types have it.
+func readParts[T any](object []byte) (map[string]any, error) {
+	whole, err := split(object)
+	if err != nil {
+		return nil, err
+	}
+	part, err := whole.only(metadataKeys[:], specKeys[:])
+	if err != nil {
+		return nil, err
+	}
+	obj := new(T)
+	if err := utiljson.Unmarshal(part, obj); err != nil {
+		return nil, err
+	}
+	var f fields
+	switch obj := any(obj).(type) {
+	case *v1beta1.CloneSet:
+		f = betaFields(obj)
+	case *v1alpha1.CloneSet:
+		f = alphaFields(obj)
+	}
+	delete(*f.annotations, apps.AnnotationV1alpha1Only)
+	delete(*f.annotations, apps.AnnotationV1beta1Only)
+	return map[string]any{
+		metadataKey + ".labels": *f.labels, metadataKey + ".annotations": *f.annotations,
+		specKey + "." + scaleKey: f.strategies[scaleKey], specKey + "." + updateKey: f.strategies[updateKey],
+	}, nil
+}
+
+func lost(read func([]byte) (map[string]any, error), object, back []byte, other string) field.ErrorList {
+	was, err := read(object)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, err.Error())}
+	}
+	is, err := read(back)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "after conversion: "+err.Error())}
+	}
+	var errs field.ErrorList
+	for _, path := range []string{metadataKey + ".labels", metadataKey + ".annotations", specKey + "." + scaleKey, specKey + "." + updateKey} {
+		if !apiequality.Semantic.DeepEqual(was[path], is[path]) {
+			errs = append(errs, field.Invalid(field.NewPath(path), field.OmitValueType{}, fmt.Sprintf(
+				"has parts that %s keeps in an annotation, and all annotations together are more than 256 KiB then", other)))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,63 @@
+package v1beta1_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// TestUndecodable: a list is decoded whatever templates are in it, and what was not read is not written.
+func TestUndecodable(t *testing.T) {
+	const list = `{"items":[
+		{"metadata":{"name":"good"},"spec":{"replicas":2,"selector":null,"template":{"metadata":{"name":"a"}}}},
+		{"metadata":{"name":"quantity"},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"oops"}}}]}}}},
+		{"metadata":{"name":"annotation"},"spec":{"template":{"metadata":{"annotations":{"x":true}}},"volumeClaimTemplates":[5]}},
+		{"metadata":{"name":"slow"},"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}]}`
+	var got v1beta1.CloneSetList
+	if err := utiljson.Unmarshal([]byte(list), &got); err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string][]string{}
+	for i := range got.Items {
+		cs := &got.Items[i]
+		for _, problem := range cs.Spec.Undecodable {
+			paths[cs.Name] = append(paths[cs.Name], problem.Path)
+		}
+		_, err := json.Marshal(cs)
+		if (err != nil) != (len(cs.Spec.Undecodable) > 0) {
+			t.Errorf("%s is encoded with error %v", cs.Name, err)
+		}
+		if copied := cs.DeepCopy(); !cmp.Equal(copied, cs) {
+			t.Errorf("the copy of %s differs", cs.Name)
+		}
+	}
+	want := map[string][]string{
+		"quantity": {"spec.template.spec.containers[0].resources.limits.cpu"}, "annotation": {"spec.template.metadata.annotations", "spec.volumeClaimTemplates"}, "slow": {"spec.template.spec.overhead.cpu"},
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Errorf("undecodable (-want +got):\n%s", diff)
+	}
+	if n := *got.Items[1].Spec.Replicas; n != 3 {
+		t.Errorf("replicas beside a template that cannot be decoded: %d", n)
+	}
+}
+
+func TestSpecIsEncodedAsItIs(t *testing.T) {
+	const spec = `{"replicas":2,"selector":null,"template":{"metadata":{"name":"a"},"spec":{"containers":null}},"scaleStrategy":{},"updateStrategy":{}}`
+	var cs v1beta1.CloneSet
+	if err := utiljson.Unmarshal([]byte(`{"spec":`+spec+`}`), &cs); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(cs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(raw), `"spec":`+spec) {
+		t.Errorf("encoded as %s", raw)
+	}
+}

@@ -1,0 +1,155 @@
+package decode
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Problem says why something cannot be decoded.
+type Problem struct {
+	// Path leads to it from the object that was decoded, as far as that is known.
+	Path string
+	// Detail is the reason, without the path.
+	Detail string
+}
+
+// Error names both.
+func (p Problem) Error() string {
+	if p.Path == "" {
+		return p.Detail
+	}
+	return p.Path + ": " + p.Detail
+}
+
+// In returns the problem as it is seen from an object that has what was decoded in the field of that name.
+func (p Problem) In(name string) Problem {
+	if p.Path != "" {
+		name += "." + p.Path
+	}
+	return Problem{Path: name, Detail: p.Detail}
+}
+
+// Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
+func Object(data []byte, into any) error {
+	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
+		return *problem
+	}
+	err := utiljson.Unmarshal(data, into)
+	if err == nil {
+		return nil
+	}
+	problem := problemOf(err)
+	if problem.Path == "" { // a quantity does not know where it is
+		if found := walk(data, reflect.TypeOf(into)); found != nil {
+			problem = *found
+		}
+	}
+	return problem
+}
+
+// Fields is Object for a zero struct of which the fields of these names, as JSON has them, may be undecodable. Such fields stay zero,
+// and the problems say why, in the order of the names; an error is about the rest, and is a [Problem]. at is the name of what is
+// decoded, and begins all paths.
+func Fields(data []byte, into any, at string, tolerated ...string) (problems []Problem, err error) {
+	problems, err = fields(data, into, tolerated)
+	for i := range problems {
+		problems[i] = problems[i].In(at)
+	}
+	if err != nil {
+		return nil, problemOf(err).In(at)
+	}
+	return problems, nil
+}
+
+func fields(data []byte, into any, tolerated []string) (problems []Problem, err error) {
+	if Object(data, into) == nil { // as always
+		return nil, nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, problemOf(err)
+	}
+	whole := reflect.ValueOf(into).Elem()
+	result := reflect.New(whole.Type())
+	for _, name := range tolerated {
+		value, ok := raw[name]
+		if !ok {
+			continue
+		}
+		delete(raw, name)
+		alone, err := json.Marshal(map[string]json.RawMessage{name: value})
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		scratch := reflect.New(whole.Type()) // a failure leaves half of the field behind
+		if err := Object(alone, scratch.Interface()); err != nil {
+			problem := problemOf(err)
+			if problem.Path == "" {
+				problem.Path = name
+			}
+			problems = append(problems, problem)
+			continue
+		}
+		if err := utiljson.Unmarshal(alone, result.Interface()); err != nil {
+			return nil, problemOf(err)
+		}
+	}
+	rest, err := json.Marshal(raw)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	if err := Object(rest, result.Interface()); err != nil {
+		return nil, err
+	}
+	whole.Set(result.Elem())
+	return problems, nil
+}
+
+// problemOf says of an error of a decoder what it is about.
+func problemOf(err error) Problem {
+	var known Problem
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &wrong):
+		return Problem{Path: wrong.Field, Detail: fmt.Sprintf("got a value of type %s, must be %s", wrong.Value, wrong.Type)}
+	}
+	return Problem{Detail: err.Error()}
+}
+
+// Depth returns how deep arrays and objects of JSON are nested in each other; for what is no JSON any number.
+func Depth(data []byte) int {
+	depth, deepest := 0, 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		case '"':
+			i = endOfString(data, i)
+		}
+	}
+	return deepest
+}
+
+// endOfString returns where the string ends that begins at the index.
+func endOfString(data []byte, begin int) int {
+	for i := begin + 1; ; {
+		next := bytes.IndexAny(data[min(i, len(data)):], `"\`)
+		if next < 0 {
+			return len(data)
+		}
+		if i += next; data[i] == '"' {
+			return i
+		}
+		i += 2 // what follows a backslash is no end
+	}
+}

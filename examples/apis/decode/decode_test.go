@@ -1,0 +1,202 @@
+package decode_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/workloadkit/workloadkit/examples/apis/decode"
+)
+
+// spec is like that of a workload.
+type spec struct {
+	Replicas int32                          `json:"replicas,omitempty"`
+	Template corev1.PodTemplateSpec         `json:"template"`
+	Claims   []corev1.PersistentVolumeClaim `json:"claims,omitempty"`
+}
+
+func ExampleFields() {
+	var s spec
+	problems, err := decode.Fields([]byte(`{"replicas":2,"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"oops"}}}]}}}`), &s, "spec", "template")
+	fmt.Println(s.Replicas, len(s.Template.Spec.Containers), err)
+	fmt.Println(problems)
+	// Output:
+	// 2 0 <nil>
+	// [spec.template.spec.containers[0].resources.limits.cpu: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$']
+}
+
+func TestObject(t *testing.T) {
+	cpu := func(value string) string {
+		return `{"replicas":1,"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":` + value + `}}}]}}}`
+	}
+	const at = "template.spec.containers[0].resources.limits.cpu"
+	for _, tc := range []struct {
+		name, data string
+		path       string // of the problem, "-" for none
+	}{
+		{"a number", cpu(`2`), "-"},
+		{"a quantity", cpu(`"1500m"`), "-"},
+		{"a small exponent", cpu(`"1e3"`), "-"},
+		{"a large exponent", cpu(`"1e-200000000"`), at},
+		{"a large exponent, positive", cpu(`"1E+200000000"`), at},
+		{"a large exponent as a number", cpu(`1e-200000000`), at},
+		{"a large exponent in escapes", cpu(`"\u0031\u0065\u002d200000000"`), at},
+		{"a large exponent, its e in an escape", cpu(`"1\u0065-200000000"`), at},
+		{"a large exponent after spaces", cpu(`" \t\u00a0 1e-200000000"`), at},
+		{"a quantity between spaces", cpu(`" 1 "`), "-"},
+		{"many digits", cpu(`"` + strings.Repeat("1", 100_000) + `"`), at},
+		{"many digits as a number", cpu(strings.Repeat("1", 100_000)), at},
+		{"many zeros after the point", cpu(`"0.` + strings.Repeat("0", 100_000) + `"`), at},
+		{"the same in an env value", `{"template":{"spec":{"containers":[{"env":[{"name":"A","value":"1e-200000000"}]}]}}}`, "-"},
+		{"the same in an annotation", `{"template":{"metadata":{"annotations":{"cpu":"` + strings.Repeat("1", 1000) + `"}}}}`, "-"},
+		{"the same in a field that nobody knows", `{"template":{"spec":{"limits":{"cpu":"1e-200000000"}}}}`, "-"},
+		{"the same in a claim", `{"claims":[{},{"spec":{"resources":{"requests":{"storage":"1e-200000000"}}}}]}`, "claims[1].spec.resources.requests.storage"},
+		{"the same in a pointer", `{"template":{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e-200000000"}}]}}}`, "template.spec.volumes[0].emptyDir.sizeLimit"},
+		{"a quantity that is none, beside a suspicious value", `{"template":{"spec":{"overhead":{"cpu":"x"},"hostname":"1e99999"}}}`, "template.spec.overhead.cpu"},
+		{"a quantity that is none", cpu(`"oops"`), at},
+		{"a type that is wrong", `{"template":{"spec":{"hostNetwork":"yes"}}}`, "template.spec.hostNetwork"},
+		{"an annotation that YAML has read as a bool", `{"template":{"metadata":{"annotations":{"x":true}}}}`, "template.metadata.annotations"},
+		{"keys in another case", `{"Template":5,"template":{"SPEC":6}}`, "-"},
+		{"a digest", `{"template":{"spec":{"containers":[{"image":"app@sha256:0123456789e12345678901234567890123456789012345678901234567890123"}]}}}`, "-"},
+		{"many containers", `{"template":{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat("{},", 100_000), ",") + `]}}}`, "template.spec.containers[" + fmt.Sprint((16<<20)/int(containerSize())) + "]"},
+		{"not so many", `{"template":{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat("{},", 10_000), ",") + `]}}}`, "-"},
+		{"no JSON", `{"template":`, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var s spec
+			err := decode.Object([]byte(tc.data), &s)
+			path := "-"
+			if problem := (decode.Problem{}); errors.As(err, &problem) {
+				path = problem.Path
+			} else if err != nil {
+				t.Fatalf("%v is no Problem", err)
+			}
+			if path != tc.path {
+				t.Errorf("problem at %q, want %q: %.300v", path, tc.path, err)
+			}
+		})
+	}
+}
+
+func TestFields(t *testing.T) {
+	for _, tc := range []struct {
+		name, data string
+		want       spec
+		problems   []string // paths
+		wantErr    string
+	}{
+		{"nothing wrong", `{"replicas":2,"template":{"metadata":{"name":"a"}}}`, spec{Replicas: 2, Template: named("a")}, nil, ""},
+		{
+			"a template", `{"replicas":2,"template":{"metadata":{"name":"a","annotations":{"x":true}}},"claims":[]}`,
+			spec{Replicas: 2, Claims: []corev1.PersistentVolumeClaim{}},
+			[]string{"spec.template.metadata.annotations"},
+			"",
+		},
+		{"a template that is a number", `{"template":5,"replicas":2}`, spec{Replicas: 2}, []string{"spec.template"}, ""},
+		{
+			"claims", `{"replicas":2,"template":{"metadata":{"name":"a"}},"claims":[{},7]}`,
+			spec{Replicas: 2, Template: named("a")},
+			[]string{"spec.claims"},
+			"",
+		},
+		{"both", `{"replicas":2,"claims":7,"template":8}`, spec{Replicas: 2}, []string{"spec.template", "spec.claims"}, ""},
+		{
+			"a quantity that takes long", `{"replicas":2,"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}`,
+			spec{Replicas: 2},
+			[]string{"spec.template.spec.overhead.cpu"},
+			"",
+		},
+		{"the rest", `{"replicas":"x","template":8}`, spec{}, nil, "spec.replicas"},
+		{"no object", `[]`, spec{}, nil, "array"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got spec
+			problems, err := decode.Fields([]byte(tc.data), &got, "spec", "template", "claims")
+			if (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Fatalf("error %v, want one with %q", err, tc.wantErr)
+			}
+			var paths []string
+			for _, problem := range problems {
+				paths = append(paths, problem.Path)
+			}
+			if diff := cmp.Diff(tc.problems, paths); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.want, got); err == nil && diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDepth(t *testing.T) {
+	for data, want := range map[string]int{
+		``: 0, `5`: 0, `{}`: 1, `{"a":[{}],"b":[]}`: 3, `"[[["`: 0, `{"[\"[":"\\","b":[]}`: 2, `["\\\"[["]`: 1, `["`: 1, `["\`: 1,
+		strings.Repeat("[", 20_000): 20_000,
+	} {
+		if got := decode.Depth([]byte(data)); got != want {
+			t.Errorf("depth of %.40s is %d, want %d", data, got, want)
+		}
+	}
+}
+
+// FuzzObject: what is decoded is what encoding/json makes of it, and a quantity that is refused is one.
+func FuzzObject(f *testing.F) {
+	for _, cpu := range []string{`"1"`, `1e3`, `"1e-20000"`, `"\u0031e-20000"`, `" 1e99999"`, `"1e+99999 "`, `{"a":"1e99999"}`, `["1e99999"]`} {
+		f.Add([]byte(`{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":` + cpu + `}}}],"overhead":{"x":` + cpu + `}}}}`))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s spec
+		if decode.Object(data, &s) != nil {
+			return
+		}
+		for _, c := range s.Template.Spec.Containers {
+			for _, q := range c.Resources.Limits {
+				checkQuantity(t, q)
+			}
+		}
+		for _, q := range s.Template.Spec.Overhead {
+			checkQuantity(t, q)
+		}
+		var again spec
+		encoded, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := decode.Object(encoded, &again); err != nil {
+			t.Errorf("encoded again: %v", err)
+		}
+	})
+}
+
+func checkQuantity(t *testing.T, q resource.Quantity) {
+	t.Helper()
+	if text := q.String(); len(text) > 1100 {
+		t.Errorf("a quantity of %d characters got through", len(text))
+	}
+}
+
+func named(name string) (out corev1.PodTemplateSpec) {
+	out.Name = name
+	return out
+}
+
+func containerSize() uintptr { return reflect.TypeFor[corev1.Container]().Size() }
+
+func BenchmarkObject(b *testing.B) {
+	data := []byte(`{"replicas":1,"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app@sha256:0123456789e12345678901234567890123456789012345678901234567890123","resources":{"limits":{"cpu":"1"}}}]}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		var s spec
+		if err := decode.Object(data, &s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package decode
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// longestQuantity is in characters and longestExponent in digits: what is beyond an exabyte or a billionth means nothing.
+	longestQuantity, longestExponent = 64, 3
+	// mostMemory is for the elements of lists and maps, in bytes. Three characters can make a container of 700 bytes.
+	mostMemory = 16 << 20
+	// small data cannot need more than that.
+	small = 16 << 10
+)
+
+// guard returns why data is better not decoded, before that takes time and memory.
+func guard(data []byte, into reflect.Type) *Problem {
+	if len(data) <= small && !isSuspicious(data) {
+		return nil
+	}
+	return walk(data, into)
+}
+
+// walk returns the first problem that it meets.
+func walk(data []byte, into reflect.Type) *Problem {
+	w := walker{decoder: json.NewDecoder(bytes.NewReader(data)), members: map[reflect.Type]map[string]reflect.Type{}}
+	w.decoder.UseNumber()
+	_ = w.value(into) // what is no JSON is said by whoever decodes it
+	return w.problem
+}
+
+// isSuspicious reports whether a value looks like a number that takes long to read. It errs to the safe side.
+func isSuspicious(data []byte) bool {
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			end := endOfString(data, i)
+			if isLong(withoutSpace(data[i+1:end])) || hasNumericEscape(data[i+1:end]) {
+				return true
+			}
+			i = end
+		case c == '-' || c >= '0' && c <= '9':
+			if isLong(data[i:]) {
+				return true
+			}
+			for i+1 < len(data) && isNumeric(rune(data[i+1])) {
+				i++
+			}
+		}
+	}
+	return false
+}
+
+func isNumeric(c rune) bool { return strings.ContainsRune("0123456789eE+-.", c) }
+
+// isLong reports whether data begins with a long number.
+func isLong(data []byte) bool {
+	if len(data) > 0 && (data[0] == '+' || data[0] == '-') {
+		data = data[1:]
+	}
+	digits := 0
+	for digits < len(data) && (data[digits] >= '0' && data[digits] <= '9' || data[digits] == '.') {
+		digits++
+	}
+	if digits > longestQuantity {
+		return true
+	}
+	data = data[digits:]
+	return digits > 0 && len(data) > 0 && (data[0] == 'e' || data[0] == 'E') && exponent(data[1:]) > longestExponent
+}
+
+// withoutSpace drops what may be space before a number, as it is written in a string.
+func withoutSpace(text []byte) []byte {
+	for len(text) > 0 {
+		switch {
+		case text[0] == ' ' || text[0] >= utf8.RuneSelf:
+			text = text[1:]
+		case text[0] == '\\' && len(text) > 5 && text[1] == 'u':
+			text = text[6:]
+		case text[0] == '\\' && len(text) > 1:
+			text = text[2:]
+		default:
+			return text
+		}
+	}
+	return text
+}
+
+// hasNumericEscape reports whether a character of a number is written as an escape.
+func hasNumericEscape(text []byte) bool {
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || len(text) < at+6 {
+			return false
+		}
+		if text[at+1] == 'u' {
+			code, err := strconv.ParseUint(string(text[at+2:at+6]), 16, 16)
+			if err == nil && isNumeric(rune(code)) {
+				return true
+			}
+		}
+		text = text[at+2:]
+	}
+}
+
+// exponent returns how many digits follow, after a sign.
+func exponent(data []byte) int {
+	if len(data) > 0 && (data[0] == '+' || data[0] == '-') {
+		data = data[1:]
+	}
+	digits := 0
+	for digits < len(data) && data[digits] >= '0' && data[digits] <= '9' {
+		digits++
+	}
+	return digits
+}
+
+// walker reads JSON beside the type that it is to become, and looks at quantities and the number of elements.
+type walker struct {
+	decoder *json.Decoder
+	members map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON
+	path    []string
+	memory  uintptr
+	problem *Problem
+}
+
+// errFound ends the walk.
+var errFound = errors.New("a problem was found")
+
+func (w *walker) fail(format string, args ...any) error {
+	w.problem = &Problem{Path: strings.TrimPrefix(strings.Join(w.path, ""), "."), Detail: fmt.Sprintf(format, args...)}
+	return errFound
+}
+
+// value reads one value. A nil type is that of what nobody looks at.
+func (w *walker) value(into reflect.Type) error {
+	for into != nil && into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	if into == nil {
+		var skipped json.RawMessage
+		return w.decoder.Decode(&skipped)
+	}
+	isLeaf := into == reflect.TypeFor[resource.Quantity]()
+	token, err := w.decoder.Token()
+	if err != nil {
+		return err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if isLeaf {
+			into = nil
+		}
+		if token == '{' {
+			return w.object(into)
+		}
+		return w.array(into)
+	case string:
+		if isLeaf {
+			return w.quantity(token)
+		}
+	case json.Number:
+		if isLeaf {
+			return w.quantity(token.String())
+		}
+	}
+	return nil
+}
+
+func (w *walker) object(into reflect.Type) error {
+	for w.decoder.More() {
+		key, err := w.decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		w.path = append(w.path, "."+name)
+		if into != nil && into.Kind() == reflect.Map {
+			if err := w.use(into.Elem()); err != nil {
+				return err
+			}
+		}
+		if err := w.value(w.member(into, name)); err != nil {
+			return err
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+	_, err := w.decoder.Token()
+	return err
+}
+
+func (w *walker) array(into reflect.Type) error {
+	var element reflect.Type
+	if into != nil && into.Kind() == reflect.Slice {
+		element = into.Elem()
+	}
+	for i := 0; w.decoder.More(); i++ {
+		w.path = append(w.path, "["+strconv.Itoa(i)+"]")
+		if element != nil {
+			if err := w.use(element); err != nil {
+				return err
+			}
+		}
+		if err := w.value(element); err != nil {
+			return err
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+	_, err := w.decoder.Token()
+	return err
+}
+
+// use counts an element of a list or map.
+func (w *walker) use(element reflect.Type) error {
+	if w.memory += element.Size(); w.memory > mostMemory {
+		return w.fail("more elements than fit into %d MiB", mostMemory>>20)
+	}
+	return nil
+}
+
+// member returns the type of an object's member, nil if it has none.
+func (w *walker) member(into reflect.Type, name string) reflect.Type {
+	switch {
+	case into == nil:
+		return nil
+	case into.Kind() == reflect.Map:
+		return into.Elem()
+	case into.Kind() != reflect.Struct:
+		return nil
+	}
+	members, ok := w.members[into]
+	if !ok {
+		members = map[string]reflect.Type{}
+		for _, field := range reflect.VisibleFields(into) {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+				members[name] = field.Type
+			}
+		}
+		w.members[into] = members
+	}
+	return members[name]
+}
+
+// quantity reads what is to be one, unless it is too long.
+func (w *walker) quantity(text string) error {
+	text = strings.TrimSpace(text) // as Quantity.UnmarshalJSON does
+	at := strings.IndexAny(text, "eE")
+	if len(text) > longestQuantity || at >= 0 && exponent([]byte(text[at+1:])) > longestExponent {
+		return w.fail("a quantity has at most %d characters and an exponent of at most %d digits", longestQuantity, longestExponent)
+	}
+	if _, err := resource.ParseQuantity(text); err != nil {
+		return w.fail("%v", err)
+	}
+	return nil
+}
