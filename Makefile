@@ -9,7 +9,7 @@ GO      := go
 # take the time that those spend waiting.
 RACE    ?= -race
 
-.PHONY: help demo test test-unit test-cluster test-node build bench bench-rollouts chaos lint generate chart verify newest apidiff clean
+.PHONY: help demo test test-unit test-cluster test-node build bench bench-rollouts chaos hostile lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -58,6 +58,10 @@ chaos: ## schedules of faults: SEEDS=10000 FIRST_SEED=1 STEPS=300 CONTROLLER=clo
 		|| { echo "no controller $(CONTROLLER) is tested under faults"; exit 1; }; \
 	CHAOS_SEEDS=$(or $(SEEDS),10000) CHAOS_FIRST_SEED=$(FIRST_SEED) CHAOS_STEPS=$(STEPS) CHAOS_SCRIPT=$(SCRIPT) \
 		$(GO) test -count=1 -timeout 0 -v -run '^TestFaults$$' $$packages
+
+hostile: build ## a soak of ten minutes: one namespace and whoever reaches the webhooks do all they can, a neighbour rolls out; HOSTILE="--for 1m"
+	$(GO) build -o bin/ ./examples/hostile
+	bin/hostile --manager bin/kruise-manager $(HOSTILE)
 
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
 // place is a value in an object, and how to change it.
@@ -128,7 +129,7 @@ func junk(r *rand.Rand, was any, schemaless bool) any {
 	case n == len(values)+4:
 		return strings.Repeat("long", 75_000)
 	case n == len(values)+5 && schemaless:
-		return nested(r.IntN(150))
+		return hostile.Nested(r.IntN(150))
 	}
 	return was
 }

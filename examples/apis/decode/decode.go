@@ -140,6 +140,35 @@ func Depth(data []byte) int {
 	return deepest
 }
 
+// Elements returns how many elements all arrays of JSON have together; for what is no JSON any number.
+func Elements(data []byte) int {
+	elements, inArray, begun := 0, []bool{}, false // begun: the array that we are in has an element
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		if array := len(inArray) > 0 && inArray[len(inArray)-1]; array && !begun && c != ']' && !isSpace(c) {
+			elements++
+			begun = true
+		}
+		switch c {
+		case '{', '[':
+			inArray = append(inArray, c == '[')
+			begun = false
+		case '}', ']':
+			inArray = inArray[:max(len(inArray)-1, 0)]
+			begun = true // what has ended was an element of what it is in
+		case ',':
+			if len(inArray) > 0 && inArray[len(inArray)-1] {
+				elements++
+			}
+		case '"':
+			i = endOfString(data, i)
+		}
+	}
+	return elements
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
 // endOfString returns where the string ends that begins at the index.
 func endOfString(data []byte, begin int) int {
 	for i := begin + 1; ; {

@@ -147,6 +147,17 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+func TestElements(t *testing.T) {
+	for data, want := range map[string]int{
+		``: 0, `5`: 0, `{}`: 0, `[]`: 0, `[ ]`: 0, `[1]`: 1, `[1,2,3]`: 3, `[[]]`: 1, `[[],[]]`: 2, `[[1],[2,3]]`: 5, `{"a":[1],"b":[]}`: 1,
+		`[{"a":1,"b":2}]`: 1, `["a,b","[,"]`: 2, `[ "a" , "b" ]`: 2, `]]]`: 0, `["`: 1, "[\n{},\n{}\n]": 2, `{"a":{"b":[{"c":[1,2]},{}]}}`: 4,
+	} {
+		if got := decode.Elements([]byte(data)); got != want {
+			t.Errorf("%s has %d elements, want %d", data, got, want)
+		}
+	}
+}
+
 // FuzzObject: what is decoded is what encoding/json makes of it, and a quantity that is refused is one.
 func FuzzObject(f *testing.F) {
 	for _, cpu := range []string{`"1"`, `1e3`, `"1e-20000"`, `"\u0031e-20000"`, `" 1e99999"`, `"1e+99999 "`, `{"a":"1e99999"}`, `["1e99999"]`} {

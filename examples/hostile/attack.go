@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/examples/internal/hostile"
+)
+
+// tally counts answers, by attack.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]map[string]int
+}
+
+func (t *tally) add(attack, answer string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts[attack] == nil {
+		t.counts[attack] = map[string]int{}
+	}
+	t.counts[attack][answer]++
+}
+
+// attack sends everything at once until ctx ends, each kind one at a time. The function returned waits for the end and says what was
+// answered.
+func (c *cluster) attack(ctx context.Context, pause time.Duration) (answers func() map[string]map[string]int, err error) {
+	v, err := c.newVillain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &tally{counts: map[string]map[string]int{}}
+	var group sync.WaitGroup
+	repeat := func(name string, once func(context.Context) string) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if answer := once(ctx); ctx.Err() == nil {
+					t.add(name, answer)
+				}
+				select {
+				case <-ctx.Done():
+				case <-clock.RealClock{}.After(pause):
+				}
+			}
+		})
+	}
+	for i, object := range hostile.Objects() {
+		name := fmt.Sprintf("villain-%d", i)
+		object.Content["metadata"].(map[string]any)["name"] = name
+		body, err := json.Marshal(object.Content)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", object.Name, err)
+		}
+		repeat("dry run: "+object.Name, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, clonesets+"?dryRun=All", body) })
+		repeat("stored: "+object.Name, func(ctx context.Context) string { return v.store(ctx, name, body) })
+	}
+	for path, body := range posts() {
+		repeat("posted to "+path, func(ctx context.Context) string { return c.post(ctx, path, body) })
+	}
+	return func() map[string]map[string]int {
+		group.Wait()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return maps.Clone(t.counts)
+	}, nil
+}
+
+const clonesets = "/apis/apps.kruise.io/v1beta1/namespaces/" + villains + "/clonesets"
+
+// villain is a user of one namespace.
+type villain struct {
+	host   string
+	client *http.Client
+}
+
+func (c *cluster) newVillain(ctx context.Context) (*villain, error) {
+	config, err := c.asEditor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of the villain: %w", err)
+	}
+	return &villain{host: config.Host, client: client}, nil
+}
+
+// send makes a request and returns the code of the answer.
+func (v *villain) send(ctx context.Context, method, path string, body []byte) string {
+	request, err := http.NewRequestWithContext(ctx, method, v.host+path, bytes.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return codeOf(v.client.Do(request))
+}
+
+// codeOf reads an answer to its end.
+func codeOf(answer *http.Response, err error) string {
+	if err != nil {
+		return "no answer"
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return "half an answer"
+	}
+	return strconv.Itoa(answer.StatusCode)
+}
+
+// store creates an object, has it read in the old version, and deletes it.
+func (v *villain) store(ctx context.Context, name string, body []byte) string {
+	created := v.send(ctx, http.MethodPost, clonesets, body)
+	if created != strconv.Itoa(http.StatusCreated) {
+		return created
+	}
+	read := v.send(ctx, http.MethodGet, strings.Replace(clonesets, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
+	return created + ", read as v1alpha1 " + read + ", deleted " + v.send(ctx, http.MethodDelete, clonesets+"/"+name, nil) + ";"
+}
+
+// posts are what no API server sends, by path.
+func posts() map[string]func() io.Reader {
+	const many = 300 << 20
+	return map[string]func() io.Reader{
+		"/convert":                        func() io.Reader { return io.MultiReader(strings.NewReader(`{"request":"`), zeros(many)) },
+		"/mutate-apps-kruise-io-cloneset": func() io.Reader { return io.MultiReader(strings.NewReader(`{"request":"`), zeros(many)) },
+		"/nobody":                         func() io.Reader { return zeros(many) },
+	}
+}
+
+// zeros is a reader of n characters.
+func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
+
+type zero struct{}
+
+func (zero) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
+}
+
+// post sends a body to the webhooks' port, as anybody may who reaches it.
+func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.port, path), body())
+	if err != nil {
+		return err.Error()
+	}
+	request.Header.Set("Content-Type", "application/json")
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // A villain does not ask who answers.
+	defer transport.CloseIdleConnections()
+	return codeOf((&http.Client{Transport: transport, Timeout: time.Minute}).Do(request))
+}

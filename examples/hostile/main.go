@@ -1,0 +1,152 @@
+// Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real control plane
+// with simulated Nodes a user with the role edit in the namespace "hostile" sends what package internal/hostile holds, and whoever
+// reaches the webhooks' port sends what no API server would; in the namespace "quiet" a CloneSet rolls out in place again and again,
+// and somebody watches CloneSets in their old version.
+//
+//	hostile --manager bin/kruise-manager --for 10m
+//
+// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), the watch is lost or falls
+// behind, or the manager needs more memory than its container is given.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	manager string
+	lasts   time.Duration
+	pods    int
+	alone   int
+	pause   time.Duration
+}
+
+const (
+	mostSlower = 1.2
+	// mostMemory is the limit of the manager's container, in MiB.
+	mostMemory = 512
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var o options
+	fs := flag.NewFlagSet("hostile", flag.ContinueOnError)
+	fs.StringVar(&o.manager, "manager", "bin/kruise-manager", "the manager's binary")
+	fs.DurationVar(&o.lasts, "for", 10*time.Minute, "how long the attack lasts")
+	fs.IntVar(&o.pods, "pods", 100, "Pods of the neighbour")
+	fs.IntVar(&o.alone, "alone", 10, "rollouts before the attack, to compare with")
+	fs.DurationVar(&o.pause, "pause", time.Minute, "time between two attacks of one kind; what the API server itself needs for them is nobody's to save")
+	err := fs.Parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, o, os.Stdout)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
+	}
+}
+
+// figures are what came of it.
+type figures struct {
+	alone, attacked []time.Duration
+	events          int
+	lag             time.Duration // the longest that the watch was behind
+	memory          float64       // MiB
+	attacks         map[string]map[string]int
+}
+
+func run(ctx context.Context, o options, out io.Writer) error {
+	c, err := start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.stop(context.WithoutCancel(ctx))
+	n, err := c.newNeighbour(ctx, o.pods)
+	if err != nil {
+		return err
+	}
+	var f figures
+	for range o.alone {
+		took, err := n.rollOut(ctx)
+		if err != nil {
+			return err
+		}
+		f.alone = append(f.alone, took)
+	}
+	attackCtx, end := context.WithTimeout(ctx, o.lasts)
+	defer end()
+	f.attacks = map[string]map[string]int{}
+	attack, err := c.attack(attackCtx, o.pause)
+	if err != nil {
+		return err
+	}
+	for attackCtx.Err() == nil {
+		took, err := n.rollOut(ctx)
+		if err != nil {
+			return fmt.Errorf("under attack: %w", err)
+		}
+		f.attacked = append(f.attacked, took)
+	}
+	f.attacks = attack()
+	f.events, f.lag = n.watched()
+	if f.memory, err = c.memory(); err != nil {
+		return err
+	}
+	f.print(out)
+	return f.verdict()
+}
+
+func median(d []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(d))
+	return sorted[len(sorted)/2]
+}
+
+func (f *figures) print(out io.Writer) {
+	fmt.Fprintf(out, "rollout alone        %8.2f s at the median of %d, %.2f at most\n", median(f.alone).Seconds(), len(f.alone), slices.Max(f.alone).Seconds())
+	fmt.Fprintf(out, "rollout under attack %8.2f s at the median of %d, %.2f at most\n", median(f.attacked).Seconds(), len(f.attacked), slices.Max(f.attacked).Seconds())
+	fmt.Fprintf(out, "watch of v1alpha1    %8d events, %.2f s behind at most\n", f.events, f.lag.Seconds())
+	fmt.Fprintf(out, "manager              %8.0f MiB at most\n", f.memory)
+	for _, name := range sortedKeys(f.attacks) {
+		fmt.Fprintf(out, "%-48s", name)
+		for _, answer := range sortedKeys(f.attacks[name]) {
+			fmt.Fprintf(out, " %s x%d", answer, f.attacks[name][answer])
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// verdict returns what is not as it must be.
+func (f *figures) verdict() error {
+	var errs []error
+	if ratio := median(f.attacked).Seconds() / median(f.alone).Seconds(); ratio > mostSlower {
+		errs = append(errs, fmt.Errorf("rollouts take %.2f times as long as alone, at most %.2f is wanted", ratio, mostSlower))
+	}
+	if f.memory > mostMemory {
+		errs = append(errs, fmt.Errorf("the manager needs %.0f MiB, at most %d is wanted", f.memory, mostMemory))
+	}
+	return errors.Join(errs...)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,135 @@
+// Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a cluster's admission,
+// conversion or controller with them, or minutes and gigabytes.
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+type tree = map[string]any
+
+// Object is a CloneSet with something wrong about it.
+type Object struct {
+	// Name says what.
+	Name string
+	// Content is the object of version v1beta1, without a name.
+	Content map[string]any
+	// Passes is set where admission has no reason to refuse it, or only what the API server says of its template.
+	Passes bool
+}
+
+// Objects returns new ones, the same each time.
+func Objects() []Object {
+	return append(large(), odd()...)
+}
+
+// large cost time and memory.
+func large() []Object {
+	return []Object{
+		{"200,000 podsToDelete", scaled(tree{"podsToDelete": repeated(200_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}), false},
+		{"60,000 podsToDelete", scaled(tree{"podsToDelete": repeated(60_000, func(i int) any { return fmt.Sprintf("p%05x", i) })}), false},
+		{"60,000 podsToDelete that no Pod can be named", scaled(tree{"podsToDelete": repeated(60_000, func(i int) any { return fmt.Sprintf("_%05x", i) })}), false},
+		{"30,000 scatter terms", updated("RollingUpdate", tree{"scatterStrategy": repeated(30_000, func(i int) any {
+			return tree{"key": fmt.Sprintf("k%d", i), "value": "x"}
+		})}), false},
+		{"40,000 env names", made(func(_, c tree) {
+			c["env"] = repeated(40_000, func(i int) any { return tree{"name": fmt.Sprintf("=%d", i)} })
+		}), false},
+		{"1,900 env names", made(func(_, c tree) {
+			c["env"] = repeated(1_900, func(i int) any { return tree{"name": fmt.Sprintf("=%d", i)} })
+		}), true},
+		{"300,000 containers", made(func(p, _ tree) { p["spec"].(tree)["containers"] = repeated(300_000, func(int) any { return tree{} }) }), false},
+		{"half a million values nobody knows", made(func(p, _ tree) { p["future"] = repeated(500_000, func(int) any { return 1 }) }), false},
+		{"a small quantity", made(func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": "1e-200000000"}} }), false},
+		{"a large quantity", made(func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": strings.Repeat("9", 900_000)}} }), false},
+		{"a deep template", made(func(p, _ tree) { p["future"] = Nested(9_900) }), false},
+		{"an annotation of 3 MiB", made(func(p, _ tree) { p["metadata"].(tree)["annotations"] = tree{"a": strings.Repeat("x", 3<<20)} }), false},
+	}
+}
+
+// odd broke conversion, or the controller.
+func odd() []Object {
+	return []Object{
+		{"a key in another case in the template", made(func(p, _ tree) { p["spec"].(tree)["SPEC"] = 5 }), true},
+		{"a key in another case in a container", made(func(_, c tree) { c["Ports"] = "x" }), true},
+		{"a quantity that is none", made(func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": "oops"}} }), false},
+		{"an annotation that YAML has read as a bool", made(func(p, _ tree) { p["metadata"].(tree)["annotations"] = tree{"x": true} }), false},
+		{"a user that is none", made(func(_, c tree) { c["securityContext"] = tree{"runAsUser": -1} }), true},
+		{"settings of OnDelete larger than an annotation", updated("OnDelete", tree{
+			"scatterStrategy": repeated(900, func(i int) any { return tree{"key": fmt.Sprint("k", i), "value": strings.Repeat("x", 400)} }),
+		}), false},
+		{"annotations that leave no room", annotated(tree{"a": strings.Repeat("x", 262_100)}), false},
+		{"a note that restores an invalid label", annotated(tree{
+			apps.AnnotationV1alpha1Only: note(tree{"path": []any{"metadata", "labels", "bad key!"}, "kept": "x"}),
+		}), true},
+	}
+}
+
+// base is a small CloneSet without replicas.
+func base() tree {
+	return tree{
+		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": tree{},
+		"spec": tree{
+			"replicas": 0, "selector": tree{"matchLabels": tree{"app": "web"}}, "updateStrategy": tree{"type": "OnDelete"},
+			"template": tree{
+				"metadata": tree{"labels": tree{"app": "web"}},
+				"spec":     tree{"containers": []any{tree{"name": "app", "image": "example.test/app:v1"}}},
+			},
+		},
+	}
+}
+
+func made(change func(template, container tree)) tree {
+	out := base()
+	template := out["spec"].(tree)["template"].(tree)
+	change(template, template["spec"].(tree)["containers"].([]any)[0].(tree))
+	return out
+}
+
+func scaled(strategy tree) tree {
+	out := base()
+	out["spec"].(tree)["scaleStrategy"] = strategy
+	return out
+}
+
+func updated(kind string, rolling tree) tree {
+	out := base()
+	out["spec"].(tree)["updateStrategy"] = tree{"type": kind, "rollingUpdate": rolling}
+	return out
+}
+
+// annotated has settings that conversion keeps in an annotation.
+func annotated(annotations tree) tree {
+	out := updated("OnDelete", tree{"paused": true})
+	out["metadata"].(tree)["annotations"] = annotations
+	return out
+}
+
+func note(field tree) string {
+	raw, err := json.Marshal(tree{"when": []any{"OnDelete"}, "fields": []any{field}})
+	if err != nil {
+		panic(err) // of maps and strings
+	}
+	return string(raw)
+}
+
+func repeated(n int, value func(i int) any) []any {
+	out := make([]any, n)
+	for i := range out {
+		out[i] = value(i)
+	}
+	return out
+}
+
+// Nested returns an array in an array, and so on.
+func Nested(depth int) any {
+	var out any = "x"
+	for range depth {
+		out = []any{out}
+	}
+	return out
+}
