@@ -170,7 +170,7 @@ func mutants() []mutant {
 		},
 		{
 			"a late keeper puts back the bundle that it knows", "webhookcert/apply/write.go",
-			"if err := k.refresh(ctx, k.secret); err != nil {\n\t\tk.fail(ctx, o, err)", "if err := error(nil); err != nil {\n\t\tk.fail(ctx, o, err)", keepers(),
+			"if err := k.refresh(ctx, k.secret); err != nil {\n\t\tk.fail(ctx, &o.attempts, err)", "if err := error(nil); err != nil {\n\t\tk.fail(ctx, &o.attempts, err)", keepers(),
 		},
 	}
 }

@@ -66,7 +66,8 @@ type Observer interface {
 	Wrote(object reason.Object, why reason.Reason)
 	// Waiting is called once for each thing that is waited for, until that changes.
 	Waiting(object reason.Object, why reason.Reason)
-	// Failed is called for each request that fails otherwise than by a conflict, and for files that cannot be written.
+	// Failed is called for each request that fails otherwise than by a conflict. Files that cannot be written are told of with
+	// kind Directory and the path as name.
 	Failed(object reason.Object, err error)
 }
 
@@ -120,7 +121,8 @@ type Keeper struct {
 	material    *webhookcert.Material
 	readVersion string // of the Secret that was adopted last
 	adopted     bool
-	filesDue    bool
+	filesDue    map[string][]byte // that are not on disk yet
+	files       attempts
 	disturbed   time.Time
 	jumped      time.Time
 	once        struct{ serving, initialised sync.Once }
@@ -146,6 +148,7 @@ func New(options Options) (*Keeper, error) {
 	}
 	options.complete()
 	k := &Keeper{options: options, config: &config, serving: make(chan struct{}), initialised: make(chan struct{})}
+	k.files.ref = reason.Object{Kind: "Directory", Name: options.Directory}
 	k.secret = newObject(secretKind(), options.Secret, &options)
 	for _, g := range []struct {
 		kind  kind
@@ -252,6 +255,7 @@ func (k *Keeper) checkClock(ctx context.Context, before time.Time, wait time.Dur
 	if k.disturbed.After(now) {
 		k.disturbed = now
 	}
+	k.files.clockJumped(now)
 	k.secret.clockJumped(now)
 	for _, o := range k.objects {
 		o.clockJumped(now)
@@ -274,6 +278,7 @@ func (k *Keeper) reconcile(ctx context.Context) time.Time {
 		}
 		next = k.options.Clock.Now()
 	}
+	sooner(&next, k.files.retryAt)
 	k.report()
 	return next
 }
@@ -301,7 +306,7 @@ func (k *Keeper) adopt(ctx context.Context) {
 	k.material = material
 	k.certificate.Store(material)
 	k.once.serving.Do(func() { close(k.serving) })
-	k.filesDue = true
+	k.filesDue = k.filesWanted()
 	k.writeFiles(ctx)
 	if k.options.Observer != nil {
 		k.options.Observer.Serving(material)
@@ -358,31 +363,31 @@ func (k *Keeper) say(ctx context.Context, o *object, why reason.Reason) {
 
 // wrote notes a write that has succeeded.
 func (k *Keeper) wrote(ctx context.Context, o *object, why reason.Reason) {
-	o.failures, o.retryAt, o.failed = 0, time.Time{}, ""
+	o.succeeded()
 	log.FromContext(ctx).Info("Wrote", "object", o.ref.String(), "reason", why.String())
 	if k.options.Observer != nil {
 		k.options.Observer.Wrote(o.ref, why)
 	}
 }
 
-// fail notes a write that has failed, and puts the next off.
-func (k *Keeper) fail(ctx context.Context, o *object, err error) {
-	o.retryAt = k.options.Clock.Now().Add(min(time.Second<<min(o.failures, 6), time.Minute))
-	o.failures++
-	k.complain(ctx, o, err)
+// fail notes that something has failed, and puts the next attempt off.
+func (k *Keeper) fail(ctx context.Context, at *attempts, err error) {
+	at.retryAt = k.options.Clock.Now().Add(min(time.Second<<min(at.failures, 6), time.Minute))
+	at.failures++
+	k.complain(ctx, at, err)
 }
 
 // complain tells the observer of each error, and the log of each new one.
-func (k *Keeper) complain(ctx context.Context, o *object, err error) {
+func (k *Keeper) complain(ctx context.Context, at *attempts, err error) {
 	if ctx.Err() != nil {
 		return // the end is no failure
 	}
-	if text := err.Error(); text != o.failed {
-		o.failed = text
-		log.FromContext(ctx).Error(err, "Will try again", "object", o.ref.String())
+	if text := err.Error(); text != at.failed {
+		at.failed = text
+		log.FromContext(ctx).Error(err, "Will try again", "object", at.ref.String())
 	}
 	if k.options.Observer != nil {
-		k.options.Observer.Failed(o.ref, err)
+		k.options.Observer.Failed(at.ref, err)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -250,6 +248,7 @@ type told struct {
 	mu     sync.Mutex
 	lines  []string
 	failed []error
+	refs   []string // what failed
 }
 
 func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + string(m.Step)) }
@@ -261,10 +260,10 @@ func (o *told) Waiting(obj reason.Object, why reason.Reason) {
 	o.add(fmt.Sprintf("waiting %s: %s", obj.Name, why.Code))
 }
 
-func (o *told) Failed(_ reason.Object, err error) {
+func (o *told) Failed(obj reason.Object, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.failed = append(o.failed, err)
+	o.failed, o.refs = append(o.failed, err), append(o.refs, obj.String())
 }
 
 func (o *told) add(line string) {
@@ -830,45 +829,5 @@ func TestReadyMakesAHandshake(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-func TestWriteFiles(t *testing.T) {
-	directory := filepath.Join(t.TempDir(), "certs")
-	if err := os.MkdirAll(directory, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(directory, "tls.key"), []byte("in the way"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	for _, content := range []string{"one", "two", "three"} {
-		err := apply.WriteFiles(directory, map[string][]byte{"tls.crt": []byte(content), "tls.key": []byte(content)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(filepath.Join(directory, "tls.key"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, "WC-10: content", content, string(got))
-	}
-	entries, err := filepath.Glob(filepath.Join(directory, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and what it leads to
-	modes := map[string]os.FileMode{}
-	for _, name := range []string{".", "..data", "tls.crt", "tls.key"} {
-		info, err := os.Stat(filepath.Join(directory, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		modes[name] = info.Mode().Perm()
-	}
-	same(t, "WC-10: modes", map[string]os.FileMode{".": 0o700, "..data": 0o700, "tls.crt": 0o600, "tls.key": 0o600}, modes)
-	for _, bad := range []string{"", "a/b", "..data", ".."} {
-		if err := apply.WriteFiles(directory, map[string][]byte{bad: nil}); err == nil {
-			t.Errorf("the name %q was taken", bad)
-		}
 	}
 }

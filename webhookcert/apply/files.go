@@ -12,12 +12,12 @@ import (
 const dataLink = "..data"
 
 // WriteFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
-// that link is swapped. Directories get mode 0700 and files 0600. Files and links that are in the way are replaced;
-// others in the directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a
-// certificate and then its key can still see one from before and one from after a swap; it should read both through one
-// resolved ..data.
+// that link is swapped. What is made gets mode 0700, and files 0600; a directory that was there keeps its mode, because it
+// may be somebody else's, such as an emptyDir or /tmp. Files and links that are in the way are replaced; others in the
+// directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a certificate and
+// then its key can still see one from before and one from after a swap; it should read both through one resolved ..data.
 //
-// It is not safe for concurrent use on one directory, by several processes neither.
+// An error names the directory or file. It is not safe for concurrent use on one directory, by several processes neither.
 func WriteFiles(directory string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {
@@ -27,28 +27,13 @@ func WriteFiles(directory string, files map[string][]byte) error {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return fmt.Errorf("making the directory: %w", err)
 	}
-	if err := os.Chmod(directory, 0o700); err != nil { //nolint:gosec // a directory needs its x bit
-		return fmt.Errorf("closing the directory to others: %w", err)
-	}
-	fresh, err := os.MkdirTemp(directory, "..data-*") // 0700 from the start
+	fresh, err := os.MkdirTemp(directory, dataLink+"-*") // 0700 from the start
 	if err != nil {
-		return fmt.Errorf("making a directory for the data: %w", err)
-	}
-	if err := swap(directory, fresh, files); err != nil {
-		return errors.Join(err, os.RemoveAll(fresh))
-	}
-	return nil
-}
-
-func swap(directory, fresh string, files map[string][]byte) error {
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o600); err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
-		}
+		return fmt.Errorf("making a directory for the data in %s: %w", directory, withoutPath(err))
 	}
 	old, _ := os.Readlink(filepath.Join(directory, dataLink)) // there is none the first time
-	if err := link(directory, filepath.Base(fresh), dataLink); err != nil {
-		return err
+	if err := publish(directory, fresh, files); err != nil {
+		return errors.Join(err, os.RemoveAll(fresh))
 	}
 	for name := range files {
 		if err := link(directory, filepath.Join(dataLink, name), name); err != nil {
@@ -61,6 +46,24 @@ func swap(directory, fresh string, files map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// publish fills the new directory and makes it the one that counts. It fails only if that has not happened.
+func publish(directory, fresh string, files map[string][]byte) error {
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(fresh, name), content, 0o600); err != nil {
+			return fmt.Errorf("writing %s in %s: %w", name, directory, withoutPath(err))
+		}
+	}
+	return link(directory, filepath.Base(fresh), dataLink)
+}
+
+// withoutPath leaves out a path that is another at each try, so that what fails for the same reason reads the same.
+func withoutPath(err error) error {
+	if wrapped := (*os.PathError)(nil); errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
 }
 
 // link makes or replaces a symbolic link in one step.
@@ -82,10 +85,24 @@ func link(directory, target, name string) error {
 	return nil
 }
 
-// writeFiles brings the files up to date if there are to be any. The authorities' keys stay in the Secret.
+// writeFiles brings the files up to date if there are to be any. What fails is tried again at a pace of its own: the Secret and
+// the server in this process do without files. The authorities' keys stay in the Secret.
 func (k *Keeper) writeFiles(ctx context.Context) {
-	if k.options.Directory == "" || !k.filesDue || k.material == nil {
+	if k.filesDue == nil || k.options.Clock.Now().Before(k.files.retryAt) {
 		return
+	}
+	if err := WriteFiles(k.options.Directory, k.filesDue); err != nil {
+		k.fail(ctx, &k.files, fmt.Errorf("writing certificate files to %s: %w", k.options.Directory, err))
+		return
+	}
+	k.filesDue = nil
+	k.files.succeeded()
+}
+
+// filesWanted returns bundle, certificate and key under all their names, nil if there are to be no files.
+func (k *Keeper) filesWanted() map[string][]byte {
+	if k.options.Directory == "" {
+		return nil
 	}
 	data, files := k.data(), map[string][]byte{}
 	for _, name := range k.config.Keys.CACert {
@@ -102,9 +119,5 @@ func (k *Keeper) writeFiles(ctx context.Context) {
 			files[name] = content
 		}
 	}
-	if err := WriteFiles(k.options.Directory, files); err != nil {
-		k.fail(ctx, k.secret, fmt.Errorf("writing certificate files to %s: %w", k.options.Directory, err))
-		return
-	}
-	k.filesDue = false
+	return files
 }

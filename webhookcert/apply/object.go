@@ -81,34 +81,48 @@ func conversionKind() kind {
 	}
 }
 
-// object is one object as the keeper knows it. kind, key and ref never change; the rest belongs to the goroutine of Start.
+// attempts is what is remembered of something that is tried again until it works. ref never changes.
+type attempts struct {
+	ref      reason.Object
+	retryAt  time.Time
+	failures int    // in a row
+	failed   string // what was logged last
+}
+
+// succeeded forgets the failures.
+func (a *attempts) succeeded() { a.failures, a.retryAt, a.failed = 0, time.Time{}, "" }
+
+// clockJumped forgets times that were taken from another clock.
+func (a *attempts) clockJumped(now time.Time) {
+	if a.retryAt.After(now) {
+		a.retryAt = now
+	}
+}
+
+// object is one object as the keeper knows it. kind and key never change; the rest belongs to the goroutine of Start.
 type object struct {
+	attempts
+
 	kind kind
 	key  client.ObjectKey
-	ref  reason.Object
 
-	synced   bool
-	live     client.Object // nil if it does not exist
-	differs  *reason.Reason
-	bucket   bucket
-	retryAt  time.Time
-	failures int
-	failed   string
-	said     reason.Reason
+	synced  bool
+	live    client.Object // nil if it does not exist
+	differs *reason.Reason
+	bucket  bucket
+	said    reason.Reason
 }
 
 func newObject(k kind, key client.ObjectKey, options *Options) *object {
 	return &object{
-		kind: k, key: key, ref: reason.Object{Kind: k.name, Namespace: key.Namespace, Name: key.Name},
-		bucket: bucket{size: options.Burst, interval: options.Interval},
+		attempts: attempts{ref: reason.Object{Kind: k.name, Namespace: key.Namespace, Name: key.Name}},
+		kind:     k, key: key, bucket: bucket{size: options.Burst, interval: options.Interval},
 	}
 }
 
 // clockJumped forgets times that were taken from another clock.
 func (o *object) clockJumped(now time.Time) {
-	if o.retryAt.After(now) {
-		o.retryAt = now
-	}
+	o.attempts.clockJumped(now)
 	if o.bucket.since.After(now) {
 		o.bucket.since = now
 	}
@@ -194,7 +208,7 @@ func (b *inbox) empty() []event {
 func (k *Keeper) take(ctx context.Context, e event) {
 	o := e.object
 	if e.err != nil {
-		k.complain(ctx, o, e.err)
+		k.complain(ctx, &o.attempts, e.err)
 		return
 	}
 	if o.live != nil && (e.live == nil || e.live.GetUID() == o.live.GetUID()) {

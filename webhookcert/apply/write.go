@@ -49,7 +49,7 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 		}
 		fallthrough
 	default:
-		k.fail(ctx, k.secret, err)
+		k.fail(ctx, &k.secret.attempts, err)
 		sooner(next, k.secret.retryAt)
 		return false
 	}
@@ -137,7 +137,7 @@ func (k *Keeper) injectAll(ctx context.Context, next *time.Time) bool {
 		case errors.Is(err, webhookcert.NoConversion):
 			k.say(ctx, o, asReason(err))
 		case err != nil:
-			k.complain(ctx, o, err)
+			k.complain(ctx, &o.attempts, err)
 		case o.differs == nil:
 			k.settled(o)
 		default:
@@ -170,7 +170,7 @@ func (k *Keeper) inject(ctx context.Context, o *object, next *time.Time) bool {
 		return false
 	}
 	if err := k.refresh(ctx, k.secret); err != nil {
-		k.fail(ctx, o, err)
+		k.fail(ctx, &o.attempts, err)
 		sooner(next, o.retryAt)
 		return false
 	}
@@ -193,7 +193,7 @@ func (k *Keeper) inject(ctx context.Context, o *object, next *time.Time) bool {
 	if k.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
 		return true
 	}
-	k.fail(ctx, o, err)
+	k.fail(ctx, &o.attempts, err)
 	sooner(next, o.retryAt)
 	return false
 }
