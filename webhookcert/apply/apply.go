@@ -51,6 +51,8 @@ import (
 const (
 	// ObjectMissing means that an object to inject into does not exist. It is watched for.
 	ObjectMissing reason.Code = "ObjectMissing"
+	// NamespaceMissing means that the namespace of the Secret does not exist, so that the Secret cannot be created.
+	NamespaceMissing reason.Code = "NamespaceMissing"
 	// Throttled means that somebody keeps changing an object, and that it is put right less often than it is changed.
 	Throttled reason.Code = "RepairThrottled"
 	// NotServing means that a server cannot be ready: there is no certificate, an object lacks the bundle, or a handshake

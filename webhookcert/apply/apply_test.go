@@ -831,3 +831,38 @@ func TestReadyMakesAHandshake(t *testing.T) {
 		})
 	}
 }
+
+// An API server answers a create in a namespace that does not exist with NotFound.
+func TestNamespaceMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		w.interfere(func(verb string, _ client.Object) error {
+			if verb == "create" {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, secretKey.Namespace)
+			}
+			return nil
+		})
+		k, observer := w.start(func(o *apply.Options) {
+			o.Validating, o.CRDs = nil, nil
+			o.Burst = 1 // fewer than the first attempts
+		})
+		w.pass(10 * time.Minute)
+		same(t, "failed", []string{"Secret system/certs"}, slices.Compact(observer.refs))
+		for _, err := range observer.failed {
+			if !errors.Is(err, apply.NamespaceMissing) || !strings.Contains(err.Error(), `namespace "system" does not exist`) {
+				t.Fatalf("failed with %v", err)
+			}
+		}
+		same(t, "said", []string(nil), observer.take())
+		if n := w.counted()["create certs"]; n < 10 || n > 18 {
+			t.Errorf("%d attempts in 10 minutes, want one a minute and a few more in the beginning", n)
+		}
+		if err := k.Ready(t.Context()); !errors.Is(err, apply.NotServing) {
+			t.Errorf("ready: %v", err)
+		}
+
+		w.interfere(nil) // the namespace is created
+		w.pass(time.Minute)
+		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
+}

@@ -42,7 +42,7 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 	switch {
 	case err == nil:
 		k.wrote(ctx, k.secret, decision.Reason)
-	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
 		// Another replica was quicker; it has probably done the same.
 		if err = k.refresh(ctx, k.secret); err == nil {
 			break
@@ -71,7 +71,7 @@ func (k *Keeper) writeSecret(ctx context.Context, decision webhookcert.Decision)
 			Data:       data,
 		}
 		if err := k.options.Client.Create(ctx, secret); err != nil {
-			return fmt.Errorf("creating %s: %w", k.secret.ref, err)
+			return fmt.Errorf("creating %s: %w", k.secret.ref, nameNamespace(secret.Namespace, err))
 		}
 		k.secret.live = secret
 		return nil
@@ -83,6 +83,20 @@ func (k *Keeper) writeSecret(ctx context.Context, decision webhookcert.Decision)
 	}
 	k.secret.live = secret
 	return nil
+}
+
+// nameNamespace adds a reason to an error that says that the namespace is not found, and returns others as they are.
+func nameNamespace(namespace string, err error) error {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return err
+	}
+	if details := answer.Status().Details; details == nil || details.Kind != "namespaces" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", reason.Reason{
+		Code: NamespaceMissing, Detail: fmt.Sprintf("namespace %q does not exist", namespace), Remedy: "create it; this is tried again",
+	}, err)
 }
 
 // injected reports whether all objects hold the bundle, and notes the time if one does not.
@@ -214,6 +228,8 @@ func (k *Keeper) mayWrite(ctx context.Context, o *object, why reason.Reason, nex
 	may, again := o.bucket.take(k.options.Clock.Now())
 	if !may {
 		sooner(next, again)
+	}
+	if !may && o.failures == 0 { // otherwise nobody else has written it
 		k.say(ctx, o, reason.Reason{
 			Code: Throttled, Path: why.Path, Detail: string(why.Code) + " again and again",
 			Remedy: "find out who else writes it (metadata.managedFields)",
