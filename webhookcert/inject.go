@@ -212,13 +212,33 @@ func (t *Target) check() error {
 	if len(authoritySet(t.Bundle)) == 0 {
 		return reason.Reason{Code: Missing, Detail: "the bundle to inject holds no certificate"}
 	}
-	isName := net.ParseIP(t.Host) != nil || len(validation.IsDNS1123Subdomain(t.Host)) == 0
-	if t.Host != "" && (!isName || t.Port < 1 || t.Port > 65535) {
+	if t.Host == "" {
+		return nil
+	}
+	if t.Port < 1 || t.Port > 65535 {
 		return reason.Reason{
-			Code: BadAddress, New: fmt.Sprintf("%q port %d", t.Host, t.Port), Remedy: "give an IP address or a DNS name, and a port from 1 to 65535",
+			Code: BadAddress, New: fmt.Sprintf("%q port %d", t.Host, t.Port), Remedy: "give a port from 1 to 65535",
 		}
 	}
-	return nil
+	return CheckHost(t.Host)
+}
+
+// CheckHost refuses, with a reason.Reason of code BadAddress, what cannot be the host in the URL of a webhook: it must be a
+// lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers accept any host that a URL
+// can have, and never reach one that is no name; one in other letters they reach, but it is not what the leaf is issued for.
+func CheckHost(host string) error {
+	labels := strings.Split(host, ".")
+	isName := len(validation.IsDNS1123Subdomain(host)) == 0 && strings.Trim(labels[len(labels)-1], "0123456789") != ""
+	for _, label := range labels {
+		isName = isName && len(validation.IsDNS1123Label(label)) == 0
+	}
+	if isName || net.ParseIP(host) != nil {
+		return nil
+	}
+	return reason.Reason{
+		Code: BadAddress, New: strconv.Quote(reason.Shorten(host, 300)),
+		Remedy: "give a lower-case DNS name (RFC 1123) or an IP address, with no port and no wildcard",
+	}
 }
 
 func (c *clientConfig) address() string {

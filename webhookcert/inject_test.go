@@ -3,6 +3,7 @@ package webhookcert_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -201,5 +202,41 @@ func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
 	live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
 	if got, err := webhookcert.Mutating(live, webhookcert.Target{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.Missing) || got.Patch != nil {
 		t.Errorf("got %s, %v", got.Patch, err)
+	}
+}
+
+// The API server calls any host that it can parse out of a URL, and never reaches one that is none.
+func TestCheckHost(t *testing.T) {
+	tests := []struct {
+		name    string
+		hosts   []string
+		refused bool
+	}{
+		{name: "DNS names", hosts: []string{"localhost", "webhooks.example.com", "1a", "a-b.c", strings.Repeat("a", 63) + ".example.com"}},
+		{name: "IP addresses", hosts: []string{"127.0.0.1", "::1", "2001:db8::1"}},
+		{name: "nothing", hosts: []string{""}, refused: true},
+		{name: "upper case", hosts: []string{"LocalHost"}, refused: true},
+		{name: "a port", hosts: []string{"localhost:8443", "127.0.0.1:8443", "[::1]:8443"}, refused: true},
+		{name: "brackets and zones", hosts: []string{"[::1]", "fe80::1%eth0"}, refused: true},
+		{name: "wildcards", hosts: []string{"*", "*.example.com"}, refused: true},
+		{name: "empty labels", hosts: []string{".", "a..b", ".a", "a."}, refused: true},
+		{name: "other characters", hosts: []string{"a_b", "a b", "é", "a/b", "u@h", "https://a"}, refused: true},
+		{name: "too long", hosts: []string{strings.Repeat("a", 64), strings.Repeat("a.", 126) + "aa"}, refused: true},
+		{name: "an IP address that is none", hosts: []string{"10.0.0.256", "10.0.0", "1"}, refused: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for _, host := range test.hosts {
+				err := webhookcert.CheckHost(host)
+				if errors.Is(err, webhookcert.BadAddress) != test.refused || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", host)) {
+					t.Errorf("%q: %v", host, err)
+				}
+				live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
+				_, err = webhookcert.Mutating(live, webhookcert.Target{Bundle: settled(t, config(t, nil), t0)["ca-cert.pem"], Host: host, Port: 443})
+				if host != "" && errors.Is(err, webhookcert.BadAddress) != test.refused {
+					t.Errorf("injecting %q: %v", host, err)
+				}
+			}
+		})
 	}
 }

@@ -104,6 +104,10 @@ func TestWebhooksFromEnv(t *testing.T) {
 		{"huge age", map[string]string{"CERTS_RENEW_BEFORE": "99999999999999999999y"}, manager.Webhooks{}, []string{"CERTS_RENEW_BEFORE"}},
 		{"port in words", map[string]string{"WEBHOOK_PORT": "https"}, manager.Webhooks{}, []string{"WEBHOOK_PORT", `"https"`}},
 		{"port out of range", map[string]string{"WEBHOOK_PORT": "65536"}, manager.Webhooks{}, []string{"WEBHOOK_PORT", `"65536"`}},
+		{"an IP address", map[string]string{"WEBHOOK_HOST": "::1"}, with(func(w *manager.Webhooks) { w.Host = "::1" }), nil},
+		{"host in upper case", map[string]string{"WEBHOOK_HOST": "LocalHost"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"LocalHost"`, "lower-case DNS name"}},
+		{"host with a port", map[string]string{"WEBHOOK_HOST": "localhost:8443"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"localhost:8443"`, "no port"}},
+		{"host with a wildcard", map[string]string{"WEBHOOK_HOST": "*"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"*"`}},
 		{"certificates in files alone", map[string]string{"WEBHOOK_CERT_WRITER": "fs"}, manager.Webhooks{}, []string{"WEBHOOK_CERT_WRITER", `"fs"`, "WEBHOOK_CERT_DIR"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
 // Options of the manager. The zero value runs every controller whose CRD is there, without leader election, without
@@ -83,7 +84,8 @@ func (r RateLimit) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 type Webhooks struct {
 	// Namespace is where Secret and Service are.
 	Namespace, SecretName, ServiceName string
-	// Host, if set, is what the API server is told to call instead of the Service, at Port.
+	// Host, if set, is what the API server is told to call instead of the Service, at Port. It is a lower-case DNS name or an
+	// IP address.
 	Host string
 	// Port is listened on, unless ListenPort is set: Host may be a proxy in front of several replicas.
 	Port, ListenPort int
@@ -115,6 +117,11 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 		CertDir:     getenv("WEBHOOK_CERT_DIR"),
 	}
 	var err error
+	if w.Host != "" {
+		if err := webhookcert.CheckHost(w.Host); err != nil {
+			return w, fmt.Errorf("WEBHOOK_HOST %q: %w", w.Host, err)
+		}
+	}
 	if w.Port, err = strconv.Atoi(or("WEBHOOK_PORT", "9876")); err != nil || w.Port < 1 || w.Port > 65535 {
 		return w, fmt.Errorf("WEBHOOK_PORT %q: want a port, 1 to 65535", getenv("WEBHOOK_PORT"))
 	}

@@ -84,7 +84,8 @@ type Options struct {
 	Labels map[string]string
 	// Mutating, Validating and CRDs name the objects to inject into.
 	Mutating, Validating, CRDs []string
-	// Host and Port, if Host is set, replace the Service in these objects by a URL.
+	// Host and Port, if Host is set, replace the Service in these objects by a URL. Host is a lower-case DNS name or an IP
+	// address (webhookcert.CheckHost).
 	Host string
 	Port int
 	// External means that somebody else keeps Secret and objects, such as cert-manager. Nothing is written.
@@ -147,6 +148,11 @@ func New(options Options) (*Keeper, error) {
 	}
 	if options.Host != "" && (options.Port < 1 || options.Port > 65535) {
 		return nil, fmt.Errorf("options: Port %d is not between 1 and 65535, and Host is set", options.Port)
+	}
+	if options.Host != "" {
+		if err := webhookcert.CheckHost(options.Host); err != nil {
+			return nil, fmt.Errorf("options: Host: %w", err)
+		}
 	}
 	options.complete()
 	k := &Keeper{options: options, config: &config, serving: make(chan struct{}), initialised: make(chan struct{})}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -120,6 +121,9 @@ func TestNewRefuses(t *testing.T) {
 		{name: "no client", edit: func(o *apply.Options) { o.Client = nil }, want: "Client"},
 		{name: "no Secret", edit: func(o *apply.Options) { o.Secret = client.ObjectKey{Name: "x"} }, want: `"/x"`},
 		{name: "no port", edit: func(o *apply.Options) { o.Host = "localhost" }, want: "Port 0"},
+		{name: "an IP address", edit: func(o *apply.Options) { o.Host, o.Port = "::1", 9443 }},
+		{name: "a host with a port", edit: func(o *apply.Options) { o.Host, o.Port = "localhost:8443", 9443 }, want: `Host: BadAddress: "localhost:8443"`},
+		{name: "a bad host, external", edit: func(o *apply.Options) { o.External, o.Host, o.Port = true, "LocalHost", 9443 }, want: `"LocalHost"`},
 		{name: "no names", edit: func(o *apply.Options) { o.Config.DNSNames = nil }, want: "DNSNames"},
 		{name: "no names, external", edit: func(o *apply.Options) { o.External, o.Config.DNSNames = true, nil }, want: "DNSNames"},
 		{name: "few keys, external", edit: func(o *apply.Options) { o.External, o.Config.Keys.State = true, "" }},
@@ -133,6 +137,28 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What could never be injected is no readiness.
+func TestReadyNamesABadTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		k, err := apply.New(w.options(func(o *apply.Options) { o.Validating, o.CRDs, o.Host, o.Port = nil, nil, "localhost", 9443 }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.SetHost("LocalHost")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = k.Start(ctx) }()
+		w.pass(time.Minute)
+		if err := k.Ready(t.Context()); !errors.Is(err, webhookcert.BadAddress) || !strings.Contains(err.Error(), "LocalHost") {
+			t.Errorf("ready: %v", err)
+		}
+		same(t, "initialised", false, closed(k.Initialised()))
+		cancel()
+		synctest.Wait()
+	})
 }
 
 func BenchmarkGetCertificate(b *testing.B) {

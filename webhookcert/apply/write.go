@@ -107,7 +107,7 @@ func (k *Keeper) injected(now time.Time) bool {
 			all = false
 			continue
 		}
-		if _, err := k.compare(o); err != nil && !errors.Is(err, webhookcert.NoConversion) || o.differs != nil {
+		if _, _ = k.compare(o); o.differs != nil {
 			all, k.disturbed = false, now
 		}
 	}
@@ -120,14 +120,19 @@ func (k *Keeper) target() webhookcert.Target {
 	}
 }
 
-// compare notes whether an object differs, and returns what would put it right.
+// compare notes whether an object lacks what it should hold, and returns what would put it right.
 func (k *Keeper) compare(o *object) (webhookcert.Injection, error) {
 	o.differs = nil
 	if o.live == nil || k.material == nil {
 		return webhookcert.Injection{}, nil
 	}
 	injection, err := o.kind.compare(o.live, k.target())
-	if len(injection.Differences) > 0 {
+	switch {
+	case errors.Is(err, webhookcert.NoConversion):
+	case err != nil: // of the target, so that it never holds the bundle
+		o.differs = new(asReason(err))
+		o.differs.Object = o.ref
+	case len(injection.Differences) > 0:
 		o.differs = &injection.Differences[0]
 		o.differs.Object = o.ref
 	}
