@@ -14,6 +14,7 @@ type certificateMetrics struct {
 	expiry   *prometheus.GaugeVec
 	writes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	lacking  *prometheus.GaugeVec
 }
 
 func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics, error) {
@@ -26,10 +27,14 @@ func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics,
 			Name: "webhook_certificate_writes_total", Help: "Writes to the Secret and the objects that hold the CA bundle, by kind and reason.",
 		}, []string{"kind", "reason"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "webhook_certificate_failures_total", Help: "Requests about certificates that have failed, by kind of the object.",
+			Name: "webhook_certificate_failures_total", Help: "Requests about certificates, and writes of files, that have failed, by kind of the object.",
 		}, []string{"kind"}),
+		lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "webhook_configuration_lacks_bundle",
+			Help: "1 while an object lacks the CA bundle or the address of the webhooks, else 0, by its kind and name.",
+		}, []string{"kind", "name"}),
 	}
-	for _, c := range []prometheus.Collector{m.expiry, m.writes, m.failures} {
+	for _, c := range []prometheus.Collector{m.expiry, m.writes, m.failures, m.lacking} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics of webhook certificates: %w", err)
 		}
@@ -48,6 +53,15 @@ func (m *certificateMetrics) Serving(material *webhookcert.Material) {
 // Wrote counts a write.
 func (m *certificateMetrics) Wrote(object reason.Object, why reason.Reason) {
 	m.writes.WithLabelValues(object.Kind, string(why.Code)).Inc()
+}
+
+// Injected shows whether an object lacks the bundle.
+func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason) {
+	value := 0.0
+	if lacks.Code != "" {
+		value = 1
+	}
+	m.lacking.WithLabelValues(object.Kind, object.Name).Set(value)
 }
 
 // Waiting is of no interest here: the keeper logs it.

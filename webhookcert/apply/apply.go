@@ -20,6 +20,12 @@
 // An object that somebody else changes is put right at once, a few times; if the other one goes on, the keeper writes at a
 // bounded rate and says so once. An object that does not exist is said once and watched for. Nothing ends the process.
 //
+// # Readiness
+//
+// A server becomes ready when it serves a certificate and every object that exists holds the bundle. From then on it is
+// ready as long as it serves: were readiness to hang on each object, somebody who fights about one would take all replicas
+// out of service, and with them the webhooks of all other objects. What an object lacks goes to log and [Observer].
+//
 // # RBAC
 //
 //	secrets                                             get, list, watch, update   by name, in one namespace
@@ -55,7 +61,7 @@ const (
 	NamespaceMissing reason.Code = "NamespaceMissing"
 	// Throttled means that somebody keeps changing an object, and that it is put right less often than it is changed.
 	Throttled reason.Code = "RepairThrottled"
-	// NotServing means that a server cannot be ready: there is no certificate, an object lacks the bundle, or a handshake
+	// NotServing means that a server cannot be ready: there is no certificate, an object has never been read, or a handshake
 	// with the published bundle fails.
 	NotServing reason.Code = "NotServing"
 )
@@ -66,6 +72,10 @@ type Observer interface {
 	Serving(*webhookcert.Material)
 	// Wrote is called after each write, with what it was for.
 	Wrote(object reason.Object, why reason.Reason)
+	// Injected is called for each object when it has first been compared, and when it begins or ceases to lack the bundle or
+	// the address that it should hold. What is put right at once is not told of. The reason says what it lacks; its Code is
+	// empty if that is nothing, as it is for an object that does not exist or cannot hold a bundle.
+	Injected(object reason.Object, lacks reason.Reason)
 	// Waiting is called once for each thing that is waited for, until that changes.
 	Waiting(object reason.Object, why reason.Reason)
 	// Failed is called for each request that fails otherwise than by a conflict. Files that cannot be written are told of with
@@ -128,11 +138,15 @@ type Keeper struct {
 	files       attempts
 	disturbed   time.Time
 	jumped      time.Time
+	held        bool // everything has held once
 	once        struct{ serving, initialised sync.Once }
 }
 
 // status is what the keeper's goroutine tells the readiness check.
-type status struct{ faults reason.List }
+type status struct {
+	faults      reason.List
+	initialised bool // all has held once; the faults no longer count
+}
 
 // New checks the options. It makes no request.
 func New(options Options) (*Keeper, error) {
@@ -350,11 +364,29 @@ func (k *Keeper) report() {
 		case o.live != nil && o.differs != nil:
 			faults = append(faults, *o.differs)
 		}
+		k.tellInjected(o)
 	}
-	k.status.Store(&status{faults: faults})
 	if synced && len(faults) == 0 {
 		k.once.initialised.Do(func() { close(k.initialised) })
+		k.held = true
 	}
+	k.status.Store(&status{faults: faults, initialised: k.held})
+}
+
+// tellInjected tells the observer whether an object lacks something, if that is news.
+func (k *Keeper) tellInjected(o *object) {
+	if !o.synced || k.material == nil || k.options.Observer == nil {
+		return
+	}
+	var lacks reason.Reason
+	if o.live != nil && o.differs != nil {
+		lacks = *o.differs
+	}
+	if o.lacks != nil && o.lacks.Code == lacks.Code && o.lacks.Path == lacks.Path {
+		return
+	}
+	o.lacks = &lacks
+	k.options.Observer.Injected(o.ref, lacks)
 }
 
 // say tells log and observer something once, until something else is said about the object.

@@ -248,7 +248,8 @@ type told struct {
 	mu     sync.Mutex
 	lines  []string
 	failed []error
-	refs   []string // what failed
+	refs   []string          // what failed
+	lacks  map[string]string // by object, "" if nothing
 }
 
 func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + string(m.Step)) }
@@ -258,6 +259,15 @@ func (o *told) Wrote(obj reason.Object, why reason.Reason) {
 
 func (o *told) Waiting(obj reason.Object, why reason.Reason) {
 	o.add(fmt.Sprintf("waiting %s: %s", obj.Name, why.Code))
+}
+
+func (o *told) Injected(obj reason.Object, lacks reason.Reason) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lacks == nil {
+		o.lacks = map[string]string{}
+	}
+	o.lacks[obj.String()] = string(lacks.Code)
 }
 
 func (o *told) Failed(obj reason.Object, err error) {
@@ -492,6 +502,34 @@ func TestOverwrittenInALoop(t *testing.T) {
 		same(t, "times it was said", 1, throttled)
 		w.pass(20 * time.Second) // the other one gives up
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
+}
+
+// A server that has served once is ready as long as it serves: who fights about one object does not take all replicas out of
+// service. The metric knows.
+func TestReadyOutlivesResets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating(), crd("None"))
+		k, observer := w.start(func(o *apply.Options) { o.Validating, o.Burst = []string{"missing"}, 1 })
+		synctest.Wait()
+		lacks := func(what string) map[string]string {
+			return map[string]string{
+				"MutatingWebhookConfiguration " + mutatingName: what, "ValidatingWebhookConfiguration missing": "",
+				"CustomResourceDefinition " + crdName: "",
+			}
+		}
+		same(t, "lacking", lacks(""), observer.lacks)
+		for range 25 {
+			w.reset([]byte("mine"))
+			synctest.Wait()
+			if err := k.Ready(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(time.Second)
+		}
+		same(t, "lacking", lacks("CABundleDiffers"), observer.lacks)
+		w.pass(time.Minute)
+		same(t, "lacking in the end", lacks(""), observer.lacks)
 	})
 }
 

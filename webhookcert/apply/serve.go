@@ -35,15 +35,16 @@ func (k *Keeper) Bundle() []byte {
 	return nil
 }
 
-// Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published bundle,
-// and every object that exists holds that bundle. Otherwise the error carries reasons with code NotServing or those of
-// package webhookcert.
+// Ready returns nil if the server at Options.Address completes a handshake with a client that trusts the published bundle.
+// Until Initialised is closed every object that exists has to hold that bundle as well; an object that loses it later is
+// repaired and told of (Observer.Injected), and is no reason to take a server away from all the others. The error carries
+// reasons with code NotServing or those of package webhookcert.
 func (k *Keeper) Ready(ctx context.Context) error {
 	s, m := k.status.Load(), k.certificate.Load()
 	if s == nil || m == nil {
 		return reason.Reason{Code: NotServing, Object: k.secret.ref, Detail: "there is no certificate yet"}
 	}
-	if err := s.faults.Err(); err != nil {
+	if err := s.faults.Err(); err != nil && !s.initialised {
 		return err
 	}
 	if k.options.Address == "" {
