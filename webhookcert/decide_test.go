@@ -1,6 +1,7 @@
 package webhookcert_test
 
 import (
+	"crypto/x509"
 	"slices"
 	"testing"
 	"time"
@@ -204,6 +205,86 @@ func TestRepair(t *testing.T) {
 			got := outcomeOf(t, c, test.data, webhookcert.Observation{}, now)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An authority that somebody else has made, and that cannot issue what clients accept, is replaced in one write, whatever else
+// the Secret holds. It stays in the bundle for an overlap.
+func TestUnableAuthority(t *testing.T) {
+	c := config(t, nil)
+	mid := announced(t, c, t0)
+	broken := func(next webhookcert.Step, bundle int) outcome {
+		return outcome{
+			Step: webhookcert.Broken, Write: true, Code: webhookcert.NotAuthority, Path: "data[ca-cert.pem]", Next: next,
+			NewLeaf: true, Bundle: bundle,
+		}
+	}
+	noLeaf := []any{"cert.pem", nil, "tls.crt", nil, "key.pem", nil, "tls.key", nil}
+	for what, maker := range unable() {
+		made := maker.secret(t)
+		tests := []struct {
+			name string
+			data map[string][]byte
+			want outcome
+		}{
+			{name: "with its leaf", data: made, want: broken(webhookcert.Switched, 2)},
+			{name: "alone", data: with(made, noLeaf...), want: broken(webhookcert.Switched, 2)},
+			{
+				name: "while another is announced", want: broken(webhookcert.Switched, 2),
+				data: with(mid, "ca-cert.pem", made["ca-cert.pem"], "ca-key.pem", made["ca-key.pem"]),
+			},
+			{
+				name: "announced", data: with(mid, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]),
+				want: outcome{
+					Step: webhookcert.Announced, Write: true, Code: webhookcert.NotAuthority, Path: "data[next-ca-cert.pem]",
+					Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+				},
+			},
+			{
+				name: "both signing and announced", want: broken(webhookcert.Switched, 2),
+				data: with(made, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]),
+			},
+		}
+		for _, test := range tests {
+			t.Run(what+", "+test.name, func(t *testing.T) {
+				got := outcomeOf(t, c, test.data, webhookcert.Observation{}, t0)
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("unexpected outcome (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// Authorities of our own sign certificates and nothing else, and none below them signs another. Older ones serve on.
+func TestIssuedUsages(t *testing.T) {
+	type usages struct {
+		CA, Leaf        x509.KeyUsage
+		MaxPathLen      int
+		MaxPathLenZero  bool
+		LeafIsAuthority bool
+	}
+	signs := x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature
+	for algorithm, want := range map[webhookcert.Algorithm]usages{
+		webhookcert.ECDSA: {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
+		webhookcert.RSA:   {CA: signs, Leaf: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, MaxPathLenZero: true},
+	} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			c := config(t, func(c *webhookcert.Config) { c.Algorithm = algorithm })
+			data := settled(t, c, t0)
+			ca, leaf := parse(t, data["ca-cert.pem"]), parse(t, data["cert.pem"])
+			got := usages{ca.KeyUsage, leaf.KeyUsage, ca.MaxPathLen, ca.MaxPathLenZero, leaf.IsCA}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("unexpected usages (-want +got):\n%s", diff)
+			}
+			older := madeBy{algorithm: algorithm}.secret(t)
+			if parse(t, older["ca-cert.pem"]).MaxPathLen != -1 {
+				t.Fatal("the older authority has a path length")
+			}
+			if d := webhookcert.Decide(c, older, webhookcert.Observation{}, t0); d.Write {
+				t.Errorf("an older authority is replaced: %v", d.Reason)
 			}
 		})
 	}

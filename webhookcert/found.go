@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"time"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -50,10 +51,14 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 	judgeAuthority(&f.ca, k.CACert[0], now)
 	f.leaf, _ = lookPair(data, k.Cert, k.Key)
 	f.judgeLeaf(c, now)
+	f.judgeIssuer(c, now)
 	if len(data[k.NextCACert])+len(data[k.NextCAKey]) > 0 {
 		f.hasNext = true
 		f.next, _ = lookPair(data, []string{k.NextCACert}, []string{k.NextCAKey})
 		judgeAuthority(&f.next, k.NextCACert, now)
+		if f.next.fault() == nil {
+			f.next.certErr = c.unable(&f.next, k.NextCACert, now)
+		}
 	}
 	kept, _ := parseCertificates(data[k.OldCACerts]) // what cannot be read is trusted by nobody
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
@@ -122,14 +127,46 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 	if f.ca.certErr != nil {
 		return // there is nobody to verify against, and that is the reason to give
 	}
+	if err := verifies(leaf, f.ca.cert, now); err != nil {
+		f.leaf.certErr = &reason.Reason{Code: WrongIssuer, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
+	}
+}
+
+// judgeIssuer finds an authority whose next leaf would be no better than this one. One whose leaf serves is able.
+func (f *found) judgeIssuer(c *Config, now time.Time) {
+	if f.leaf.fault() != nil && f.ca.fault() == nil {
+		f.ca.certErr = c.unable(&f.ca, c.Keys.CACert[0], now)
+	}
+}
+
+// unable says why an authority, whose halves are each in order, cannot issue a leaf that clients accept: name constraints, usages
+// and critical extensions, keys that are too short. It lets the authority sign one, which is thrown away, because then the
+// rules are those of the clients. Nothing in it is random, so that the answer is always the same.
+func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
+	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
+	template.SerialNumber = big.NewInt(1)
+	leaf := &x509.Certificate{}
+	der, err := x509.CreateCertificate(nil, template, ca.cert, ca.cert.PublicKey, ca.key)
+	if err == nil {
+		leaf, err = x509.ParseCertificate(der)
+	}
+	if err == nil {
+		err = verifies(leaf, ca.cert, now)
+	}
+	if err != nil {
+		return &reason.Reason{Code: NotAuthority, Path: dataPath(name), New: subject(ca.cert), Detail: err.Error()}
+	}
+	return nil
+}
+
+// verifies is what a client does that trusts the authority, but for the name.
+func verifies(leaf, ca *x509.Certificate, now time.Time) error {
 	roots := x509.NewCertPool()
-	roots.AddCert(f.ca.cert)
+	roots.AddCert(ca)
 	_, err := leaf.Verify(x509.VerifyOptions{
 		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	if err != nil {
-		f.leaf.certErr = &reason.Reason{Code: WrongIssuer, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
-	}
+	return err
 }
 
 func outOfTime(cert *x509.Certificate, name string, now time.Time) *reason.Reason {

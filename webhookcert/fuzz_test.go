@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +25,11 @@ func FuzzDecide(f *testing.F) {
 	c := config(f, nil)
 	stable, mid, late := settled(f, c, t0), announced(f, c, t0), switched(f, c, t0)
 	bases := []map[string][]byte{{}, stable, mid, late, madeBy{}.secret(f)}
+	foreign := unable()
+	for _, what := range slices.Sorted(maps.Keys(foreign)) {
+		made := foreign[what].secret(f)
+		bases = append(bases, made, with(mid, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]))
+	}
 	names := []string{
 		"ca-cert.pem", "ca-key.pem", "cert.pem", "tls.crt", "key.pem", "tls.key", "next-ca-cert.pem", "next-ca-key.pem",
 		"old-ca-certs.pem", "rotation.json", "rotate", "foreign",
@@ -32,6 +39,10 @@ func FuzzDecide(f *testing.F) {
 	f.Add(uint8(2), uint8(9), uint8(255), []byte(`{"version":1,"published":"9999-01-01T00:00:00Z"}`), int64(700), true)
 	f.Add(uint8(3), uint8(8), uint8(0), []byte{}, int64(4_000_000_000), false)
 	f.Add(uint8(4), uint8(6), uint8(7), []byte("x"), int64(-4_000_000_000), true)
+	for base := range bases {
+		f.Add(uint8(base), uint8(255), uint8(255), []byte{}, int64(0), true)
+		f.Add(uint8(base), uint8(2), uint8(4), []byte("garbage"), int64(700), true)
+	}
 	f.Fuzz(func(t *testing.T, base, first, second uint8, value []byte, seconds int64, injected bool) {
 		data := with(bases[int(base)%len(bases)], "foreign", "kept")
 		for _, pick := range []uint8{first, second} {

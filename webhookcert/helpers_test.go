@@ -9,9 +9,11 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"maps"
 	"math/big"
+	"os"
 	"testing"
 	"time"
 
@@ -98,6 +100,10 @@ type madeBy struct {
 	leafFrom, leafUntil time.Time
 	dns                 []string
 	noCA                bool
+	// bits, if not 0, is the size of the authority's RSA key.
+	bits int
+	// edit changes the authority before it is signed.
+	edit func(*x509.Certificate)
 }
 
 // secret makes a Secret as OpenKruise does (WC-8), or a bad one.
@@ -116,10 +122,23 @@ func (m madeBy) secret(tb testing.TB) map[string][]byte {
 		m.dns = []string{"localhost", name}
 	}
 	caKey, key := m.key(tb), m.key(tb)
+	if m.bits != 0 {
+		was := os.Getenv("GODEBUG")
+		defer tb.Setenv("GODEBUG", was)
+		tb.Setenv("GODEBUG", "rsa1024min=0") // Go makes and uses no such keys otherwise
+		small, err := rsa.GenerateKey(rand.Reader, m.bits)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		caKey = small
+	}
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(0), Subject: pkix.Name{CommonName: "webhook-cert-ca"},
 		NotBefore: m.from, NotAfter: m.until, BasicConstraintsValid: true, IsCA: !m.noCA,
 		KeyUsage: x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	if m.edit != nil {
+		m.edit(ca)
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(77), Subject: pkix.Name{CommonName: name}, DNSNames: m.dns,
@@ -131,6 +150,27 @@ func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	return map[string][]byte{
 		"ca-cert.pem": caPEM, "ca-key.pem": keyPEM(tb, caKey),
 		"cert.pem": leafPEM, "tls.crt": leafPEM, "key.pem": keyPEM(tb, key), "tls.key": keyPEM(tb, key),
+	}
+}
+
+// unable are authorities that cannot issue a leaf which clients accept, by what is wrong with them.
+func unable() map[string]madeBy {
+	return map[string]madeBy{
+		"name constraints": {edit: func(ca *x509.Certificate) {
+			ca.PermittedDNSDomainsCritical, ca.PermittedDNSDomains = true, []string{"corp.example"}
+		}},
+		"one name excluded": {edit: func(ca *x509.Certificate) { ca.ExcludedDNSDomains = []string{"localhost"} }},
+		"client authentication alone": {edit: func(ca *x509.Certificate) {
+			ca.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}},
+		"an unknown usage alone": {edit: func(ca *x509.Certificate) {
+			ca.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3, 4}}
+		}},
+		"an unknown critical extension": {edit: func(ca *x509.Certificate) {
+			ca.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3, 4}, Critical: true, Value: []byte{5, 0}}}
+		}},
+		"no usage for certificates":     {edit: func(ca *x509.Certificate) { ca.KeyUsage = x509.KeyUsageDigitalSignature }},
+		"a key that is not signed with": {bits: 512},
 	}
 }
 
@@ -189,3 +229,17 @@ func with(data map[string][]byte, pairs ...any) map[string][]byte {
 
 // certificates counts what is in a bundle.
 func certificates(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
+
+// parse reads one certificate.
+func parse(tb testing.TB, raw []byte) *x509.Certificate {
+	tb.Helper()
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		tb.Fatalf("no PEM block in %q", raw)
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cert
+}

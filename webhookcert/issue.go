@@ -156,12 +156,10 @@ func (c *Config) newAuthority(source Source, now time.Time) (pair, error) {
 		Subject:               pkix.Name{CommonName: c.CommonName},
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(c.CAValidity),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-	}
-	if c.Algorithm == ECDSA {
-		template.KeyUsage &^= x509.KeyUsageKeyEncipherment
+		MaxPathLenZero:        true, // no authority below this one
 	}
 	if c.Organization != "" {
 		template.Subject.Organization = []string{c.Organization}
@@ -175,11 +173,17 @@ func (c *Config) newLeaf(source Source, ca *pair, now time.Time) (pair, error) {
 	if err != nil {
 		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
 	}
+	template := c.leafTemplate(ca.cert, earliest(now.Add(c.LeafValidity), ca.cert.NotAfter))
+	return sign(source, template, key, ca.cert, ca.key)
+}
+
+// leafTemplate is a leaf without serial number and key.
+func (c *Config) leafTemplate(ca *x509.Certificate, until time.Time) *x509.Certificate {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: commonName(c.ServerName())},
 		DNSNames:    c.DNSNames,
-		NotBefore:   ca.cert.NotBefore,
-		NotAfter:    earliest(now.Add(c.LeafValidity), ca.cert.NotAfter),
+		NotBefore:   ca.NotBefore,
+		NotAfter:    until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -189,7 +193,7 @@ func (c *Config) newLeaf(source Source, ca *pair, now time.Time) (pair, error) {
 	for _, ip := range c.IPs {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
 	}
-	return sign(source, template, key, ca.cert, ca.key)
+	return template
 }
 
 func sign(source Source, template *x509.Certificate, key crypto.Signer, parent *x509.Certificate, parentKey crypto.Signer) (pair, error) {

@@ -31,8 +31,9 @@
 // # What is found in the Secret
 //
 // Missing keys, garbage, other names, keys that do not fit, certificates that expired or are not valid yet: each has one
-// reason and one way out, in one write. What still works is kept: the authority if only the leaf is bad, and authorities that
-// are replaced stay in the bundle for an overlap. A Secret that OpenKruise wrote (RSA, PKCS#1) is used as it is;
+// reason and one way out, in one write. So has an authority that somebody else has made and that cannot issue what clients
+// accept, because of name constraints, usages, critical extensions or a short key. What still works is kept: the authority if
+// only the leaf is bad, and authorities that are replaced stay in the bundle for an overlap. A Secret that OpenKruise wrote (RSA, PKCS#1) is used as it is;
 // the authority that signs the leaf is always alone in its key, so OpenKruise can read the Secret again.
 //
 // Everything here is pure and safe for concurrent use; data that is passed in is never modified.
@@ -54,7 +55,7 @@ const (
 	Missing reason.Code = "CertificateMissing"
 	// Unreadable means that a value is not the PEM that belongs there.
 	Unreadable reason.Code = "CertificateUnreadable"
-	// NotAuthority means that a certificate in the place of an authority may not sign.
+	// NotAuthority means that a certificate in the place of an authority may not sign, or that clients accept no leaf of it.
 	NotAuthority reason.Code = "NotACertificateAuthority"
 	// NotYetValid means that a certificate's validity begins in the future: it is new, or the clock went back.
 	NotYetValid reason.Code = "CertificateNotYetValid"
