@@ -184,6 +184,8 @@ func TestComplete(t *testing.T) {
 	}{
 		{name: "defaults", edit: func(*webhookcert.Config) {}},
 		{name: "no names", edit: func(c *webhookcert.Config) { c.DNSNames = nil }, want: "DNSNames and IPs are empty"},
+		{name: "an empty name", edit: func(c *webhookcert.Config) { c.DNSNames = []string{name, ""} }, want: `DNSNames: "" is no DNS name`},
+		{name: "a name that no certificate can hold", edit: func(c *webhookcert.Config) { c.DNSNames = []string{"é.example.com"} }, want: `"é.example.com"`},
 		{name: "no IP", edit: func(c *webhookcert.Config) { c.IPs = []string{"1.2.3"} }, want: `"1.2.3" is not an IP`},
 		{name: "algorithm", edit: func(c *webhookcert.Config) { c.Algorithm = "DSA" }, want: `"DSA" is neither`},
 		{name: "overlap", edit: func(c *webhookcert.Config) { c.Overlap = -time.Second }, want: "-1s is negative"},

@@ -43,7 +43,9 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -171,6 +173,12 @@ func (c Config) Complete() (Config, error) {
 	case c.CARenewBefore < 4*c.Overlap:
 		return c, fmt.Errorf("config: CARenewBefore %v leaves no time for a rotation with Overlap %v; at least four times as much is needed",
 			c.CARenewBefore, c.Overlap)
+	}
+	for _, name := range c.DNSNames {
+		// A leaf would never hold for it, or could not be made.
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return c, fmt.Errorf("config: DNSNames: %q is no DNS name", name)
+		}
 	}
 	for _, ip := range c.IPs {
 		if net.ParseIP(ip) == nil {
