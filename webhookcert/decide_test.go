@@ -290,6 +290,26 @@ func TestIssuedUsages(t *testing.T) {
 	}
 }
 
+// The bundle is compared byte by byte, so the switch of the leaf must not rewrite it.
+func TestSwitchKeepsTheBundle(t *testing.T) {
+	c := config(t, nil)
+	for range 10 { // whichever of the two sorts first
+		data := announced(t, c, t0)
+		before, err := webhookcert.Read(c, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = issue(t, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, t0.Add(c.Overlap+time.Second)))
+		after, err := webhookcert.Read(c, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Step != webhookcert.Switched || string(before.Bundle) != string(after.Bundle) {
+			t.Fatalf("the bundle has changed, at step %s", after.Step)
+		}
+	}
+}
+
 func TestRotation(t *testing.T) {
 	c := config(t, nil)
 	good := settled(t, c, t0)

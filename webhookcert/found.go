@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -189,6 +190,13 @@ func (f *found) authorities() []*x509.Certificate {
 		out = append(out, f.next.cert)
 	}
 	return append(out, f.old...)
+}
+
+// bundle returns all authorities as PEM, in an order that a rotation's switch does not change, so that nobody is written to for it.
+func (f *found) bundle() []byte {
+	sorted := f.authorities()
+	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })
+	return encodeCertificates(sorted...)
 }
 
 // set identifies who signs and who else is trusted. A stamp counts for one set only.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -34,13 +33,14 @@ const (
 
 // Target is what the objects have to tell their clients.
 type Target struct {
-	// Bundle is the PEM of all authorities. Order, comments and duplicates do not make a difference.
+	// Bundle is the PEM of all authorities. Objects have to hold the same bytes, because what else is in there, such as PEM
+	// headers, can keep clients from reading a certificate.
 	Bundle []byte
 	// Host and Port replace the Service of an object by a URL, for a server outside the cluster. An empty Host
 	// means that the client configuration stays as its owner wrote it, but for the bundle.
 	Host string
 	Port int
-	// Superset accepts, in a check, bundles that hold more than the authorities wanted.
+	// Superset accepts, in a check, any bundle from which clients read at least the authorities wanted.
 	Superset bool
 }
 
@@ -99,12 +99,8 @@ func Conversion(live *unstructured.Unstructured, want Target) (Injection, error)
 	return e.done()
 }
 
-// SameBundle reports whether two bundles hold the same authorities.
-func SameBundle(a, b []byte) bool {
-	return bytes.Equal(a, b) || maps.Equal(authoritySet(a), authoritySet(b))
-}
-
-// Contains reports whether a bundle holds at least the authorities of another, which must hold one.
+// Contains reports whether a bundle holds at least the authorities of another, which must hold one. Blocks of PEM that clients
+// skip do not count.
 func Contains(bundle, wanted []byte) bool {
 	have, want := authoritySet(bundle), authoritySet(wanted)
 	for cert := range want {
@@ -115,6 +111,7 @@ func Contains(bundle, wanted []byte) bool {
 	return len(want) > 0
 }
 
+// authoritySet reads a bundle as crypto/x509 does, which skips certificates with PEM headers.
 func authoritySet(bundle []byte) map[string]bool {
 	set := map[string]bool{}
 	for {
@@ -122,7 +119,9 @@ func authoritySet(bundle []byte) map[string]bool {
 		if block, bundle = pem.Decode(bundle); block == nil {
 			return set
 		}
-		set[block.Type+string(block.Bytes)] = true
+		if block.Type == "CERTIFICATE" && len(block.Headers) == 0 {
+			set[string(block.Bytes)] = true
+		}
 	}
 }
 
@@ -174,7 +173,7 @@ func (e *edit) webhook(index int, name string, config *admissionregistrationv1.W
 
 func (e *edit) clientConfig(found clientConfig) {
 	var ops []operation
-	accepted := SameBundle(found.bundle, e.want.Bundle) || e.want.Superset && Contains(found.bundle, e.want.Bundle)
+	accepted := bytes.Equal(found.bundle, e.want.Bundle) || e.want.Superset && Contains(found.bundle, e.want.Bundle)
 	if !accepted {
 		ops = append(ops, operation{Op: "add", Path: found.pointer + "/caBundle", Value: e.want.Bundle})
 		e.why = append(e.why, reason.Reason{

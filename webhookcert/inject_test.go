@@ -2,8 +2,10 @@ package webhookcert_test
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +64,7 @@ func TestInjection(t *testing.T) {
 	c := config(t, nil)
 	one, two := settled(t, c, t0)["ca-cert.pem"], settled(t, c, t0)["ca-cert.pem"]
 	both := append(append([]byte{}, one...), two...)
-	turned := append(append([]byte("# a comment\n"), two...), one...)
+	headed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"Owner": "me"}, Bytes: parse(t, one).Raw})
 	bundles := map[string][]byte{"ONE": one, "BOTH": both}
 	outside := webhookcert.Target{Bundle: one, Host: "localhost", Port: 19443}
 	tests := []struct {
@@ -73,7 +75,30 @@ func TestInjection(t *testing.T) {
 		codes []reason.Code
 	}{
 		{name: "WC-14: nothing differs", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", one)}, want: webhookcert.Target{Bundle: one}},
-		{name: "WC-14: order and comments do not differ", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", turned)}, want: webhookcert.Target{Bundle: both}},
+		{
+			name: "objects hold what is published and nothing beside it", want: webhookcert.Target{Bundle: one},
+			hooks: []admissionregistrationv1.MutatingWebhook{
+				hook("text", "/a", slices.Concat([]byte("# a comment\n"), one)), hook("blank", "/a", append(slices.Clone(one), '\n')),
+				hook("twice", "/a", slices.Concat(one, one)), hook("same", "/a", one), hook("headers", "/a", headed),
+			},
+			ops: []string{
+				"test /metadata/resourceVersion 7",
+				"test /webhooks/0/name text", "add /webhooks/0/clientConfig/caBundle ONE",
+				"test /webhooks/1/name blank", "add /webhooks/1/clientConfig/caBundle ONE",
+				"test /webhooks/2/name twice", "add /webhooks/2/clientConfig/caBundle ONE",
+				"test /webhooks/4/name headers", "add /webhooks/4/clientConfig/caBundle ONE",
+			},
+			codes: []reason.Code{webhookcert.BundleDiffers, webhookcert.BundleDiffers, webhookcert.BundleDiffers, webhookcert.BundleDiffers},
+		},
+		{
+			name: "WC-21: text is no matter for a check, but clients skip certificates with headers",
+			want: webhookcert.Target{Bundle: one, Superset: true},
+			hooks: []admissionregistrationv1.MutatingWebhook{
+				hook("text", "/a", slices.Concat([]byte("# a comment\n"), one)), hook("headers", "/a", headed),
+			},
+			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/1/name headers", "add /webhooks/1/clientConfig/caBundle ONE"},
+			codes: []reason.Code{webhookcert.BundleDiffers},
+		},
 		{
 			name: "WC-14: only the entry that differs", want: webhookcert.Target{Bundle: both},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both), hook("b", "", one)},

@@ -13,7 +13,7 @@ import (
 type Material struct {
 	// Certificate is for tls.Config.GetCertificate.
 	Certificate *tls.Certificate
-	// Bundle is what clients have to trust, as PEM.
+	// Bundle is what clients have to trust, as PEM. The same authorities give the same bytes, whichever of them signs.
 	Bundle []byte
 	// Facts describe the leaf and the authorities, the signing one first.
 	Facts []Fact
@@ -70,7 +70,7 @@ func Read(c *Config, data map[string][]byte) (*Material, error) {
 		Certificate: &tls.Certificate{
 			Certificate: [][]byte{f.leaf.cert.Raw}, PrivateKey: f.leaf.key, Leaf: f.leaf.cert,
 		},
-		Bundle: encodeCertificates(f.authorities()...),
+		Bundle: f.bundle(),
 		Facts:  []Fact{fact(Leaf, f.leaf.cert), fact(CA, f.ca.cert)},
 		Step:   f.step(),
 	}

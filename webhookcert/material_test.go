@@ -263,15 +263,3 @@ func BenchmarkRotation(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkSameBundle(b *testing.B) {
-	c := config(b, nil)
-	one, two := settled(b, c, t0)["ca-cert.pem"], settled(b, c, t0)["ca-cert.pem"]
-	x, y := append(bytes.Clone(one), two...), append(bytes.Clone(two), one...)
-	b.ReportAllocs()
-	for b.Loop() {
-		if !webhookcert.SameBundle(x, y) {
-			b.Fatal("they hold the same")
-		}
-	}
-}
