@@ -15,7 +15,8 @@
 // CustomResourceDefinitions get a JSON patch with tests on resourceVersion and entry name, and only where something
 // differs; never server-side apply, which would make the keeper co-owner of list entries that their owner wants to drop.
 // Before each such patch the Secret is read from the API server, after the object: a replica whose view is old takes no
-// authority out of a bundle (package webhookcert says why that matters).
+// authority out of a bundle (package webhookcert says why that matters). Before a rotation's next step the objects are read
+// from the API server as well, in case a watch has died silently.
 //
 // An object that somebody else changes is put right at once, a few times; if the other one goes on, the keeper writes at a
 // bounded rate and says so once. An object that does not exist is said once and watched for. Nothing ends the process.

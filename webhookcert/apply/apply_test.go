@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -902,5 +903,129 @@ func TestNamespaceMissing(t *testing.T) {
 		w.interfere(nil) // the namespace is created
 		w.pass(time.Minute)
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+	})
+}
+
+// stale is a client whose lists and watches of mutating configurations say what they said when they were frozen: a connection
+// that has died silently, or an old answer. Get and writes work.
+type stale struct {
+	client.WithWatch
+
+	mu     sync.Mutex
+	frozen []admissionregistrationv1.MutatingWebhookConfiguration
+	gets   int
+}
+
+func (s *stale) freeze(t *testing.T) {
+	t.Helper()
+	var now admissionregistrationv1.MutatingWebhookConfigurationList
+	if err := s.WithWatch.List(t.Context(), &now); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen, s.gets = now.Items, 0
+}
+
+func (s *stale) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, ok := list.(*admissionregistrationv1.MutatingWebhookConfigurationList); ok && s.frozen != nil {
+		l.Items = s.frozen
+		return nil
+	}
+	return s.WithWatch.List(ctx, list, opts...)
+}
+
+func (s *stale) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := list.(*admissionregistrationv1.MutatingWebhookConfigurationList); ok {
+		return watch.NewFake(), nil
+	}
+	return s.WithWatch.Watch(ctx, list, opts...)
+}
+
+func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	s.mu.Lock()
+	if _, ok := obj.(*admissionregistrationv1.MutatingWebhookConfiguration); ok {
+		s.gets++
+	}
+	s.mu.Unlock()
+	return s.WithWatch.Get(ctx, key, obj, opts...)
+}
+
+func firstOf(lines []string) string { return append(lines, "nothing")[0] }
+
+// Before the leaf is switched, and before the old authority is dropped, the objects are read from the API server: the keeper's
+// view may be of a watch that died without a word.
+func TestSilentlyDeadWatch(t *testing.T) {
+	for _, step := range []webhookcert.Step{webhookcert.Announced, webhookcert.Switched} {
+		t.Run(string(step), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, mutating())
+				late := &stale{WithWatch: w.client}
+				k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs, o.Client = nil, nil, late })
+				synctest.Wait()
+				before := k.Bundle()
+				secret := w.secret()
+				secret.Data["rotate"] = []byte("now")
+				w.change(secret)
+				w.pass(10 * time.Second)
+				if step == webhookcert.Switched {
+					w.pass(overlap)
+				}
+				observer.take()
+				bundles := map[string]int{"a.example.com": 2, "b.example.com": 2}
+				same(t, "bundles", bundles, w.bundles())
+
+				late.freeze(t)
+				w.reset(before)
+				w.pass(overlap - time.Minute)
+				same(t, "reads before the overlap is over", 0, late.gets)
+				w.pass(2 * time.Minute)
+				same(t, "said when the overlap is over", []string{
+					"waiting certs: AwaitingInjection", "wrote pods-defaults: CABundleDiffers", "waiting certs: AwaitingOverlap",
+				}, observer.take())
+				same(t, "bundles when the overlap is over", bundles, w.bundles())
+				w.pass(overlap)
+				same(t, "the first write after another overlap", "wrote certs: OverlapOver", firstOf(observer.take()))
+				if late.gets > 6 {
+					t.Errorf("%d reads in two overlaps", late.gets)
+				}
+			})
+		})
+	}
+}
+
+// What cannot be read is not believed to hold the bundle.
+func TestStepWaitsForUnreadableObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		secret := w.secret()
+		secret.Data["rotate"] = []byte("now")
+		w.change(secret)
+		w.pass(time.Minute)
+		observer.take()
+		refused := errors.New("connection refused")
+		w.interfere(func(verb string, obj client.Object) error {
+			if verb == "get" && obj.GetName() == "" {
+				if _, ok := obj.(*admissionregistrationv1.MutatingWebhookConfiguration); ok {
+					return refused
+				}
+			}
+			return nil
+		})
+		w.pass(overlap + 5*time.Minute)
+		same(t, "said", []string(nil), observer.take())
+		same(t, "failed", []string{"MutatingWebhookConfiguration " + mutatingName}, slices.Compact(observer.refs))
+		if n := len(observer.failed); n < 5 || n > 15 {
+			t.Errorf("%d attempts in 6 minutes, want one a minute and a few more in the beginning", n)
+		}
+		w.interfere(nil)
+		w.pass(time.Minute)
+		same(t, "said when it can be read", "wrote certs: OverlapOver", firstOf(observer.take()))
 	})
 }

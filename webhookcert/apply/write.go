@@ -26,8 +26,13 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 		sooner(next, k.secret.retryAt)
 		return false
 	}
-	seen := webhookcert.Observation{Injected: k.injected(now), Disturbed: k.disturbed, ClockJumped: k.jumped}
-	decision := webhookcert.Decide(k.config, k.data(), seen, now)
+	decision := k.decide()
+	if decision.Write && decision.Reason.Code == webhookcert.OverlapOver {
+		if !k.readObjects(ctx, next) {
+			return false
+		}
+		decision = k.decide()
+	}
 	if !decision.Write {
 		sooner(next, decision.Again)
 		if decision.Reason.Code != "" {
@@ -54,6 +59,31 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 		return false
 	}
 	k.adopt(ctx)
+	return true
+}
+
+// decide asks what the Secret demands, by what is known now.
+func (k *Keeper) decide() webhookcert.Decision {
+	now := k.options.Clock.Now()
+	seen := webhookcert.Observation{Injected: k.injected(now), Disturbed: k.disturbed, ClockJumped: k.jumped}
+	return webhookcert.Decide(k.config, k.data(), seen, now)
+}
+
+// readObjects reads all objects from the API server, and reports whether that worked. It comes before a step that takes
+// something from whoever lags: a watch that has silently died goes on showing the bundle that was there.
+func (k *Keeper) readObjects(ctx context.Context, next *time.Time) bool {
+	for _, o := range k.objects {
+		if !k.options.Clock.Now().Before(o.retryAt) {
+			err := k.refresh(ctx, o)
+			if err == nil {
+				o.succeeded()
+				continue
+			}
+			k.fail(ctx, &o.attempts, err)
+		}
+		sooner(next, o.retryAt)
+		return false
+	}
 	return true
 }
 
