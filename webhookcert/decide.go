@@ -30,6 +30,10 @@ type Observation struct {
 	// Disturbed is when an object was last seen without the bundle it should have. Clients may go on trusting what they saw
 	// then, so an overlap counts from there at the earliest. Zero if that never happened.
 	Disturbed time.Time
+	// DisturbedSince is when that began: since then it has been seen again and again, with less than an overlap in between.
+	// DisturbedBy is the object that was last seen so. Both are for what is told (RotationHeldUp), and may be empty.
+	DisturbedSince time.Time
+	DisturbedBy    reason.Object
 	// ClockJumped is when the clock was last found to have moved as time does not. Zero if it never was.
 	ClockJumped time.Time
 }
@@ -176,7 +180,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	from := latest(f.stamp, seen.Disturbed, seen.ClockJumped)
 	switch {
 	case !seen.Injected:
-		d.Reason = reason.Reason{Code: AwaitingInjection, Path: path}
+		d.Reason = seen.heldUp(c, reason.Reason{Code: AwaitingInjection, Object: seen.DisturbedBy, Path: path})
 	case f.stamp.IsZero():
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: StepPublished, Path: path})
@@ -186,6 +190,10 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)
 		d.Reason = reason.Reason{Code: AwaitingOverlap, Path: path, New: "until " + timeText(d.Again)}
+		if from.Equal(seen.Disturbed) {
+			d.Reason.Object = seen.DisturbedBy
+			d.Reason = seen.heldUp(c, d.Reason)
+		}
 	case len(f.old) > 0:
 		d.plan.old = nil
 		return d.write(reason.Reason{Code: OverlapOver, Path: path, Old: subject(f.old[0])})
@@ -198,6 +206,18 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	}
 	d.Again = earliest(d.Again, c.leafDue(f))
 	return true
+}
+
+// heldUp replaces the reason to wait if it has been the same for so long that it will not end by itself. The rotation must not go
+// on: clients may trust what an object said when it was disturbed. The leaf is renewed under the authority that it has.
+func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
+	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {
+		return waits
+	}
+	waits.Code = RotationHeldUp
+	waits.Detail = "it has been without the bundle again and again since " + timeText(o.DisturbedSince) + ", more often than each " + c.Overlap.String()
+	waits.Remedy = "find out who else writes it (metadata.managedFields) and have them leave caBundle alone; the rotation goes on by itself"
+	return waits
 }
 
 // begin announces a new authority.

@@ -359,6 +359,26 @@ func TestRotation(t *testing.T) {
 			seen: webhookcert.Observation{Injected: true, Disturbed: t0.Add(time.Minute)}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
 		},
 		{
+			name: "an object has been reset for as long as two overlaps", data: mid, now: over.Add(c.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(c.Overlap / 2), DisturbedSince: over.Add(-3 * c.Overlap / 2)},
+			want: waits(webhookcert.Announced, webhookcert.RotationHeldUp, next),
+		},
+		{
+			name: "an object has been reset for as long, and lacks the bundle now", data: late, now: over.Add(c.Overlap),
+			seen: webhookcert.Observation{Disturbed: over.Add(c.Overlap), DisturbedSince: over.Add(-c.Overlap)},
+			want: waits(webhookcert.Switched, webhookcert.RotationHeldUp, old),
+		},
+		{
+			name: "an object has been reset for nearly as long", data: mid, now: over.Add(c.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(c.Overlap / 2), DisturbedSince: over.Add(time.Second - 3*c.Overlap/2)},
+			want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+		},
+		{
+			name: "an object was reset for long, and an overlap ago last", data: mid, now: over.Add(4 * c.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(3 * c.Overlap), DisturbedSince: over},
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: webhookcert.Switched, NewLeaf: true, Bundle: 2},
+		},
+		{
 			name: "the overlap is over by a clock that has jumped", data: mid, now: over,
 			seen: webhookcert.Observation{Injected: true, ClockJumped: over}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
 		},

@@ -18,7 +18,10 @@
 //
 // Between the steps lies the overlap. It counts from a stamp that is written only when the step itself has been read back
 // and every webhook configuration has been seen with the whole bundle, so neither a slow write nor a late injection eats
-// into it. The stamp names the set of authorities it belongs to; if that changes, the wait starts again.
+// into it. The stamp names the set of authorities it belongs to; if that changes, the wait starts again. So it does when an
+// object loses its bundle, because clients may go on trusting what they saw then. If somebody resets one more often than an
+// overlap lasts, the rotation waits for as long as that goes on, since any step could break a handshake, and says by which
+// object it is held up ([RotationHeldUp]). There is time: an authority is due long before its end.
 //
 // # The promise
 //
@@ -83,6 +86,9 @@ const (
 	AwaitingOverlap reason.Code = "AwaitingOverlap"
 	// AwaitingInjection means that not every object holds the bundle yet, so the overlap has not begun or may not end.
 	AwaitingInjection reason.Code = "AwaitingInjection"
+	// RotationHeldUp means that somebody resets the bundle of an object again and again, so that no overlap comes to its end.
+	// The rotation waits, and goes on by itself when that stops.
+	RotationHeldUp reason.Code = "RotationHeldUp"
 	// ClockJumped means that the clock has moved in a way that time does not. Nothing that a clock alone says is acted upon
 	// until it has settled.
 	ClockJumped reason.Code = "ClockJumped"
@@ -96,6 +102,8 @@ const (
 	settle = time.Minute
 	// backdate is how far in the past an authority's validity begins, for API servers whose clocks are behind.
 	backdate = time.Hour
+	// heldUpAfter is how many overlaps long an object has to be reset again and again until the rotation counts as held up.
+	heldUpAfter = 2
 	// maxOld bounds the retired authorities in a bundle, because a Secret that is broken again and again must not grow.
 	maxOld = 4
 )

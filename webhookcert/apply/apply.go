@@ -137,8 +137,7 @@ type Keeper struct {
 	adopted     bool
 	filesDue    map[string][]byte // that are not on disk yet
 	files       attempts
-	disturbed   time.Time
-	jumped      time.Time
+	seen        webhookcert.Observation
 	held        bool // everything has held once
 	once        struct{ serving, initialised sync.Once }
 }
@@ -274,9 +273,12 @@ func (k *Keeper) checkClock(ctx context.Context, before time.Time, wait time.Dur
 		return
 	}
 	log.FromContext(ctx).Info("The clock has jumped; waiting for it to settle", "moved", moved.String(), "expectedAtMost", wait.String())
-	k.jumped = now
-	if k.disturbed.After(now) {
-		k.disturbed = now
+	k.seen.ClockJumped = now
+	if k.seen.Disturbed.After(now) {
+		k.seen.Disturbed = now
+	}
+	if k.seen.DisturbedSince.After(now) {
+		k.seen.DisturbedSince = now
 	}
 	k.files.clockJumped(now)
 	k.secret.clockJumped(now)

@@ -251,6 +251,7 @@ type told struct {
 	failed []error
 	refs   []string          // what failed
 	lacks  map[string]string // by object, "" if nothing
+	waits  []reason.Reason   // the reasons in full
 }
 
 func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + string(m.Step)) }
@@ -259,6 +260,9 @@ func (o *told) Wrote(obj reason.Object, why reason.Reason) {
 }
 
 func (o *told) Waiting(obj reason.Object, why reason.Reason) {
+	o.mu.Lock()
+	o.waits = append(o.waits, why)
+	o.mu.Unlock()
 	o.add(fmt.Sprintf("waiting %s: %s", obj.Name, why.Code))
 }
 
@@ -1027,5 +1031,49 @@ func TestStepWaitsForUnreadableObject(t *testing.T) {
 		w.interfere(nil)
 		w.pass(time.Minute)
 		same(t, "said when it can be read", "wrote certs: OverlapOver", firstOf(observer.take()))
+	})
+}
+
+// Somebody resets a bundle more often than an overlap lasts. The rotation waits, because clients may trust what they saw then, and
+// it is said once by whom it is held up. It goes on by itself.
+func TestRotationHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		synctest.Wait()
+		before := k.Bundle()
+		leaf := w.secret().Data["tls.crt"]
+		secret := w.secret()
+		secret.Data["rotate"] = []byte("now")
+		w.change(secret)
+		w.pass(time.Minute)
+		for range 24 {
+			w.reset(before)
+			w.pass(overlap / 2)
+		}
+		same(t, "leaf after two hours", string(leaf), string(w.secret().Data["tls.crt"]))
+		var held []reason.Reason
+		for _, why := range observer.waits {
+			if why.Code == webhookcert.RotationHeldUp {
+				held = append(held, why)
+			}
+		}
+		same(t, "times it was said", 1, len(held))
+		if len(held) > 0 {
+			same(t, "by whom it is held up", reason.Object{Kind: "MutatingWebhookConfiguration", Name: mutatingName}, held[0].Object)
+			if !strings.Contains(held[0].Detail, "since 2026-07-01T12:00:00Z") || !strings.Contains(held[0].Remedy, "managedFields") {
+				t.Errorf("it says %v", held[0])
+			}
+		}
+		observer.take()
+		w.pass(2*overlap + time.Minute)
+		c, err := config().Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := webhookcert.Read(&c, w.secret().Data)
+		if err != nil || m.Step != webhookcert.Stable {
+			t.Errorf("two overlaps after the last reset the rotation is at %+v, %v", m, err)
+		}
 	})
 }

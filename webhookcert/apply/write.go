@@ -65,8 +65,8 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 // decide asks what the Secret demands, by what is known now.
 func (k *Keeper) decide() webhookcert.Decision {
 	now := k.options.Clock.Now()
-	seen := webhookcert.Observation{Injected: k.injected(now), Disturbed: k.disturbed, ClockJumped: k.jumped}
-	return webhookcert.Decide(k.config, k.data(), seen, now)
+	k.seen.Injected = k.injected(now)
+	return webhookcert.Decide(k.config, k.data(), k.seen, now)
 }
 
 // readObjects reads all objects from the API server, and reports whether that worked. It comes before a step that takes
@@ -138,10 +138,19 @@ func (k *Keeper) injected(now time.Time) bool {
 			continue
 		}
 		if _, _ = k.compare(o); o.differs != nil {
-			all, k.disturbed = false, now
+			all = false
+			k.disturb(o, now)
 		}
 	}
 	return all
+}
+
+// disturb notes that an object is without its bundle.
+func (k *Keeper) disturb(o *object, now time.Time) {
+	if now.Sub(k.seen.Disturbed) >= k.config.Overlap {
+		k.seen.DisturbedSince = now
+	}
+	k.seen.Disturbed, k.seen.DisturbedBy = now, o.ref
 }
 
 func (k *Keeper) target() webhookcert.Target {
@@ -207,7 +216,7 @@ func (k *Keeper) settled(o *object) {
 // just announced is not taken out again; if the object has changed since, its resourceVersion makes the patch fail.
 func (k *Keeper) inject(ctx context.Context, o *object, next *time.Time) bool {
 	now := k.options.Clock.Now()
-	k.disturbed = now
+	k.disturb(o, now)
 	switch {
 	case k.options.External:
 		k.say(ctx, o, *o.differs)
