@@ -2,8 +2,10 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,6 +33,57 @@ func newLock(config *rest.Config, e *LeaderElection) (resourcelock.Interface, er
 		return nil, fmt.Errorf("lock %s/%s: %w", e.Namespace, e.ID, err)
 	}
 	return lock, nil
+}
+
+// afterServing returns a lock that is not taken before the webhooks have been proven to serve once: a leader without them could do
+// nothing, and another replica may have them. It asks again after each pause. Without a lock there is none.
+func afterServing(lock resourcelock.Interface, serving func(context.Context) error, pause time.Duration) resourcelock.Interface {
+	if lock == nil {
+		return nil
+	}
+	return &servingLock{Interface: lock, serving: serving, pause: pause}
+}
+
+// servingLock waits before it writes and not before it reads, so that whoever waits knows whether another one leads. What was
+// read before the wait may be old by then; the API server refuses to write over what is newer.
+type servingLock struct {
+	resourcelock.Interface
+
+	serving func(context.Context) error
+	pause   time.Duration
+	served  atomic.Bool
+}
+
+// Create makes the Lease when the webhooks serve.
+func (l *servingLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.await(ctx); err != nil {
+		return err
+	}
+	return l.Interface.Create(ctx, record)
+}
+
+// Update takes the Lease when the webhooks serve, and renews and releases it at once.
+func (l *servingLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.await(ctx); err != nil {
+		return err
+	}
+	return l.Interface.Update(ctx, record)
+}
+
+func (l *servingLock) await(ctx context.Context) error {
+	if l.served.Load() {
+		return nil
+	}
+	var last error
+	err := wait.PollUntilContextCancel(ctx, l.pause, true, func(ctx context.Context) (bool, error) {
+		last = l.serving(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s is left to others, the webhooks do not serve: %w", l.Describe(), errors.Join(err, last))
+	}
+	l.served.Store(true)
+	return nil
 }
 
 // reportLeadership keeps the gauge that OpenKruise has for it.

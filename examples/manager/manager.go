@@ -62,7 +62,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 
 // Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled, because
 // objects that are stored in an older version reach a cache through them; the controllers follow when the webhooks are proven
-// to serve, on the replica that leads. It returns an error when the API server cannot be reached, an address is taken, or a
+// to serve, on the replica that leads, and none leads before that. It returns an error when the API server cannot be reached, an address is taken, or a
 // controller cannot be set up. Loggers come from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
 	log := logr.FromContextOrDiscard(ctx)
@@ -98,6 +98,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 			return err
 		}
 		ctrlOptions.WebhookServer, serving = server, ready
+		ctrlOptions.LeaderElectionResourceLockInterface = afterServing(
+			ctrlOptions.LeaderElectionResourceLockInterface, serving, ptr.Deref(ctrlOptions.RetryPeriod, 0))
 	}
 	mgr, err := ctrl.NewManager(config, ctrlOptions)
 	if err != nil {
