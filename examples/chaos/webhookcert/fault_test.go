@@ -371,6 +371,9 @@ func (s *story) converged() {
 				if err := s.verify(certificate.Leaf, bundle, time.Now()); err != nil {
 					s.Failf("converged", "webhook %d of %s and process %d: %v", i, name, p.Start, err)
 				}
+				if !bytes.Equal(bundle, keeper.Bundle()) {
+					s.Failf("converged", "webhook %d of %s does not hold what process %d publishes", i, name, p.Start)
+				}
 			}
 		}
 	}
