@@ -216,7 +216,7 @@ func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	}
 	waits.Code = RotationHeldUp
 	waits.Detail = "it has been without the bundle again and again since " + timeText(o.DisturbedSince) + ", more often than each " + c.Overlap.String()
-	waits.Remedy = "find out who else writes it (metadata.managedFields) and have them leave caBundle alone; the rotation goes on by itself"
+	waits.Remedy = "see that it can be patched and that nobody else writes its caBundle (metadata.managedFields); the rotation goes on by itself"
 	return waits
 }
 

@@ -120,6 +120,12 @@ func TestRepair(t *testing.T) {
 			want: healed(webhookcert.NotYetValid, "ca-cert.pem", false, 2),
 		},
 		{
+			name: "an authority with the names of its leaf is able",
+			data: with(madeBy{dns: []string{name, "localhost"}, edit: func(ca *x509.Certificate) {
+				ca.Subject.CommonName, ca.DNSNames = name, []string{name, "localhost"}
+			}}.secret(t), "cert.pem", "garbage"), want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+		},
+		{
 			name: "WC-7: an authority that may not sign", data: madeBy{noCA: true}.secret(t),
 			want: healed(webhookcert.NotAuthority, "ca-cert.pem", false, 1),
 		},

@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -145,7 +146,8 @@ func (f *found) judgeIssuer(c *Config, now time.Time) {
 // rules are those of the clients. Nothing in it is random, so that the answer is always the same.
 func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
-	template.SerialNumber = big.NewInt(1)
+	// With its key and another name, or verification could take it for the authority itself.
+	template.SerialNumber, template.Subject = big.NewInt(1), pkix.Name{CommonName: "trial"}
 	leaf := &x509.Certificate{}
 	der, err := x509.CreateCertificate(nil, template, ca.cert, ca.cert.PublicKey, ca.key)
 	if err == nil {

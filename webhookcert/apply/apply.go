@@ -369,11 +369,11 @@ func (k *Keeper) report() {
 		}
 		k.tellInjected(o)
 	}
-	if synced && len(faults) == 0 {
+	k.held = k.held || synced && len(faults) == 0
+	k.status.Store(&status{faults: faults, initialised: k.held}) // before anybody is told that it holds
+	if k.held {
 		k.once.initialised.Do(func() { close(k.initialised) })
-		k.held = true
 	}
-	k.status.Store(&status{faults: faults, initialised: k.held})
 }
 
 // tellInjected tells the observer whether an object lacks something, if that is news.

@@ -13,7 +13,7 @@ const dataLink = "..data"
 
 // WriteFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
 // that link is swapped. What is made gets mode 0700, and files 0600; a directory that was there keeps its mode, because it
-// may be somebody else's, such as an emptyDir or /tmp. Files and links that are in the way are replaced; others in the
+// may be somebody else's, such as an emptyDir or /tmp. (Who else may write to it may replace the links.) Files and links that are in the way are replaced; others in the
 // directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a certificate and
 // then its key can still see one from before and one from after a swap; it should read both through one resolved ..data.
 //
