@@ -26,12 +26,9 @@ func (k *Keeper) keep(ctx context.Context, next *time.Time) bool {
 		sooner(next, k.secret.retryAt)
 		return false
 	}
-	decision := k.decide()
-	if decision.Write && decision.Reason.Code == webhookcert.OverlapOver {
-		if !k.readObjects(ctx, next) {
-			return false
-		}
-		decision = k.decide()
+	decision, sure := k.decideSurely(ctx, next)
+	if !sure {
+		return false
 	}
 	if !decision.Write {
 		sooner(next, decision.Again)
@@ -67,6 +64,19 @@ func (k *Keeper) decide() webhookcert.Decision {
 	now := k.options.Clock.Now()
 	k.seen.Injected = k.injected(now)
 	return webhookcert.Decide(k.config, k.data(), k.seen, now)
+}
+
+// decideSurely is decide, and once more with objects that have just been read if a rotation's next step is about to be taken. It
+// reports whether they could be read.
+func (k *Keeper) decideSurely(ctx context.Context, next *time.Time) (webhookcert.Decision, bool) {
+	decision := k.decide()
+	if !decision.Write || decision.Reason.Code != webhookcert.OverlapOver {
+		return decision, true
+	}
+	if !k.readObjects(ctx, next) {
+		return decision, false
+	}
+	return k.decide(), true
 }
 
 // readObjects reads all objects from the API server, and reports whether that worked. It comes before a step that takes
