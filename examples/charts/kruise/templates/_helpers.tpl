@@ -21,3 +21,25 @@
 {{- $_ := set $object.metadata "annotations" (merge (dict) $annotations ($object.metadata.annotations | default dict)) }}
 {{- end }}
 {{- end }}
+
+{{- /* CRDs that this release installed and does not have any more, such as those of OpenKruise's chart. Helm would delete them, with
+all their objects. Without a cluster to ask, lookup finds nothing. */}}
+{{- define "kruise.checkCRDs" -}}
+{{- $own := list }}
+{{- if .Values.crds.managed }}
+{{- range $path, $_ := .Files.Glob "files/crd/*.yaml" }}
+{{- $own = append $own ($.Files.Get $path | fromYaml).metadata.name }}
+{{- end }}
+{{- end }}
+{{- $lost := list }}
+{{- range (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "").items }}
+{{- $annotations := .metadata.annotations | default dict }}
+{{- $ours := and (eq $.Release.Name (get $annotations "meta.helm.sh/release-name")) (eq $.Release.Namespace (get $annotations "meta.helm.sh/release-namespace")) }}
+{{- if and $ours (ne "keep" (get $annotations "helm.sh/resource-policy")) (not (has .metadata.name $own)) }}
+{{- $lost = append $lost .metadata.name }}
+{{- end }}
+{{- end }}
+{{- if $lost }}
+{{- fail (printf "release %s/%s has installed CRDs that it does not hold any more, and this would delete them with all their objects. To keep them:\n\nkubectl annotate crd %s helm.sh/resource-policy=keep\n" $.Release.Namespace $.Release.Name (join " " $lost)) }}
+{{- end }}
+{{- end }}
