@@ -2,6 +2,7 @@ package manager
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -114,6 +116,9 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 		Host:        getenv("WEBHOOK_HOST"),
 		CertDir:     getenv("WEBHOOK_CERT_DIR"),
 	}
+	if err := w.validate(); err != nil {
+		return w, err
+	}
 	var err error
 	if w.Port, err = strconv.Atoi(or("WEBHOOK_PORT", "9876")); err != nil || w.Port < 1 || w.Port > 65535 {
 		return w, fmt.Errorf("WEBHOOK_PORT %q: want a port, 1 to 65535", getenv("WEBHOOK_PORT"))
@@ -125,6 +130,29 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 		return w, fmt.Errorf("WEBHOOK_CERT_WRITER %q: certificates are kept in a Secret; set WEBHOOK_CERT_DIR for files beside it", writer)
 	}
 	return w, nil
+}
+
+// validate returns the first name of the environment that none can be.
+func (w Webhooks) validate() error {
+	for _, name := range []struct {
+		variable, value string
+		check           func(string) []string
+	}{
+		{"POD_NAMESPACE", w.Namespace, validation.IsDNS1123Label},
+		{"SECRET_NAME", w.SecretName, validation.IsDNS1123Subdomain},
+		{"SERVICE_NAME", w.ServiceName, validation.IsDNS1123Label},
+		{"WEBHOOK_HOST", w.Host, func(host string) []string {
+			if host == "" || net.ParseIP(host) != nil {
+				return nil
+			}
+			return validation.IsDNS1123Subdomain(host)
+		}},
+	} {
+		if problems := name.check(name.value); len(problems) > 0 {
+			return fmt.Errorf("%s %q: %s", name.variable, name.value, strings.Join(problems, "; "))
+		}
+	}
+	return nil
 }
 
 // parseAge reads a number of days, months of 30 days or years of 365: "180d", "6m", "1y".
