@@ -146,7 +146,7 @@ func listenHost(called string) string {
 // ensureNamespace creates the namespace that Secret and Lease are kept in, for clusters where nothing was installed. Its
 // label keeps webhooks for Pods away from the manager's own.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "controller-manager"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		err = c.Create(ctx, namespace)
