@@ -182,19 +182,6 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// For a manager that runs elsewhere, with its webhooks at a URL.
-func TestWebhooksInstallAlone(t *testing.T) {
-	c := fresh(t)
-	c.apply("-f", "examples/config/webhook")
-	objects := parse(t, kustomize(t))
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		obj := find(t, objects, kind, "")
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestBuiltInRolesExtendToCloneSets(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")

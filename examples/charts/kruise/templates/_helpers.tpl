@@ -43,3 +43,15 @@ all their objects. Without a cluster to ask, lookup finds nothing. */}}
 {{- fail (printf "release %s/%s has installed CRDs that it does not hold any more, and this would delete them with all their objects. To keep them:\n\nkubectl annotate crd %s helm.sh/resource-policy=keep\n" $.Release.Namespace $.Release.Name (join " " $lost)) }}
 {{- end }}
 {{- end }}
+
+{{- /* Where the API server calls: list of root, clientConfig. Once the manager has put a URL there, the Service would be refused. */}}
+{{- define "kruise.clientConfig" -}}
+{{- $root := index . 0 }}{{ $config := index . 1 }}
+{{- with $root.Values.manager.webhook.host }}
+{{- $host := ternary (printf "[%s]" .) . (contains ":" .) }}
+{{- $_ := set $config "url" (printf "https://%s:%v%s" $host $root.Values.manager.webhook.port $config.service.path) }}
+{{- $_ := unset $config "service" }}
+{{- else }}
+{{- $_ := set $config.service "namespace" $root.Values.installation.namespace }}
+{{- end }}
+{{- end }}
