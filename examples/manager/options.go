@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -25,6 +28,9 @@ type Options struct {
 	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served; empty
 	// serves none.
 	MetricsAddress, HealthAddress, PprofAddress string
+	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start, to callers whose token the API server knows and who
+	// may get /metrics. The manager's account needs the right to create tokenreviews and subjectaccessreviews.
+	MetricsSecure bool
 	// LeaderElection makes replicas take turns; nil runs the controllers at once.
 	LeaderElection *LeaderElection
 	// Webhooks serves admission and conversion; nil serves none.
@@ -62,6 +68,10 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// ShutdownTimeout is how long what runs may take to end once the manager is told to. A Pod's grace period covers it, a pause before it,
+// and the release of the Lease after it.
+const ShutdownTimeout = 30 * time.Second
+
 // RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket for all.
 type RateLimit struct {
 	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
@@ -69,6 +79,17 @@ type RateLimit struct {
 	// QPS and BucketSize are those of the bucket; 10 and 100 if zero.
 	QPS        float64
 	BucketSize int
+}
+
+// metricsServer are the options of the server of metrics.
+func (o Options) metricsServer() metricsserver.Options {
+	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
+	if o.MetricsSecure {
+		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+		// HTTP/2 lets strangers open many streams before they are asked who they are.
+		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	}
+	return out
 }
 
 // limiter makes the limiter of one queue.

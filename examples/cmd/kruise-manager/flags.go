@@ -39,6 +39,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
 	fs.StringVar(&f.gates, "feature-gates", "", "feature gates, as Name=true,Other=false; AllAlpha and AllBeta stand for those of a stage that are built")
 	fs.StringVar(&f.set.MetricsAddress, "metrics-addr", ":8080", "address to serve metrics on; 0 serves none")
+	fs.BoolVar(&f.set.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS to those whom the API server lets get /metrics")
 	fs.StringVar(&f.set.HealthAddress, "health-probe-addr", ":8000", "address to serve /healthz and /readyz on; 0 serves none")
 	fs.BoolVar(&f.profile, "enable-pprof", true, "serve profiles")
 	fs.StringVar(&f.set.PprofAddress, "pprof-addr", "localhost:8090", "address to serve profiles on; 0 serves none")

@@ -68,6 +68,7 @@ func TestBadUsage(t *testing.T) {
 			[]string{"--leader-election-lease-duration", "900ms", "1s"},
 		},
 		{"metrics at a bare port", []string{"--metrics-addr=8080"}, nil, []string{"--metrics-addr", `"8080"`}},
+		{"secure metrics nowhere", []string{"--metrics-secure", "--metrics-addr=0"}, nil, []string{"--metrics-secure", "--metrics-addr"}},
 		{"health at a port out of range", []string{"--health-probe-addr=:65536"}, nil, []string{"--health-probe-addr", `":65536"`}},
 		{"profiles at a bare host", []string{"--pprof-addr=localhost"}, nil, []string{"--pprof-addr", `"localhost"`}},
 		{"every problem at once", []string{"--cloneset-workers=0", "--namespace=Bad_NS"}, nil, []string{"--cloneset-workers", "--namespace"}},

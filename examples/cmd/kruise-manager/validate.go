@@ -31,6 +31,7 @@ func (f *flags) validate() error {
 	address("metrics-addr", f.set.MetricsAddress)
 	address("health-probe-addr", f.set.HealthAddress)
 	address("pprof-addr", f.set.PprofAddress)
+	refuse(f.set.MetricsSecure && (f.set.MetricsAddress == "" || f.set.MetricsAddress == "0"), "metrics-secure", true, "an address in --metrics-addr")
 	positive := func(flag string, value time.Duration) { refuse(value <= 0, flag, value, "more than nothing") }
 	positive("controller-cache-sync-timeout", f.set.CacheSyncTimeout)
 	positive("expectation-timeout", f.set.ExpectationTimeout)
