@@ -12,6 +12,44 @@
 {{- if lt (len (uniq $ports)) (len $ports) }}
 {{- fail (printf "manager.webhook.port, manager.metrics.port and manager.healthProbe.port are %v: they must differ" $ports) }}
 {{- end }}
+{{- if hasKey $m.podLabels "control-plane" }}
+{{- fail "manager.podLabels: control-plane is the label that Pods are found by" }}
+{{- end }}
+{{- include "kruise.checkBudget" . }}
+{{- include "kruise.checkNetwork" . }}
+{{- end }}
+
+{{- define "kruise.checkBudget" -}}
+{{- $b := .Values.podDisruptionBudget }}{{ $replicas := int .Values.manager.replicas }}
+{{- if and $b.minAvailable $b.maxUnavailable }}
+{{- fail "podDisruptionBudget: minAvailable and maxUnavailable exclude each other" }}
+{{- end }}
+{{- if and (or $b.minAvailable $b.maxUnavailable) (not (and $b.enabled (gt $replicas 1))) }}
+{{- fail "podDisruptionBudget: there is none without podDisruptionBudget.enabled=true and at least 2 manager.replicas; leave out the numbers" }}
+{{- end }}
+{{- if and (not (kindIs "string" $b.minAvailable)) (ge (int $b.minAvailable) $replicas) }}
+{{- fail (printf "podDisruptionBudget.minAvailable: %v of %d manager.replicas would hold up every drain" $b.minAvailable $replicas) }}
+{{- end }}
+{{- end }}
+
+{{- define "kruise.checkNetwork" -}}
+{{- $p := .Values.networkPolicy }}{{ $s := .Values.serviceMonitor }}
+{{- range $name := list "webhookCIDRs" "metricsFrom" }}
+{{- if and (get $p $name) (not $p.enabled) }}
+{{- fail (printf "networkPolicy.%s: there is no policy without networkPolicy.enabled=true" $name) }}
+{{- end }}
+{{- end }}
+{{- if and $p.enabled .Values.manager.hostNetwork }}
+{{- fail "networkPolicy.enabled: no policy holds for Pods with manager.hostNetwork=true" }}
+{{- end }}
+{{- range $name := list "interval" "labels" }}
+{{- if and (get $s $name) (not $s.enabled) }}
+{{- fail (printf "serviceMonitor.%s: there is no monitor without serviceMonitor.enabled=true" $name) }}
+{{- end }}
+{{- end }}
+{{- if and $s.enabled $p.enabled (not $p.metricsFrom) }}
+{{- fail "serviceMonitor.enabled: networkPolicy.metricsFrom admits nobody to the metrics" }}
+{{- end }}
 {{- end }}
 
 {{- /* Adds annotations to an object: list of object, annotations. */}}
