@@ -85,7 +85,7 @@ func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
 	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
-	for path, handler := range admission.Handlers(admission.Options{Gates: gates, Reader: c, Client: c}) {
+	for path, handler := range admission.Handlers(admission.Options{Gates: gates, Client: c}) {
 		mux.Handle(path, handler)
 	}
 	tls := httptest.NewTLSServer(mux)

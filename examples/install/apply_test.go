@@ -182,19 +182,6 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-// For a manager that runs elsewhere, with its webhooks at a URL.
-func TestWebhooksInstallAlone(t *testing.T) {
-	c := fresh(t)
-	c.apply("-f", "examples/config/webhook")
-	objects := parse(t, kustomize(t))
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		obj := find(t, objects, kind, "")
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestBuiltInRolesExtendToCloneSets(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -246,18 +233,19 @@ func (c *cluster) checkPods() {
 func TestHelmRelease(t *testing.T) {
 	c := fresh(t)
 	elsewhere := "helm-" + rand.String(5)
-	release := func(args ...string) {
+	release := func(args ...string) string {
 		t.Helper()
-		must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig, "--namespace", "default")...))
+		return must(t)(helm(t, append(args, "--kubeconfig", c.kubeconfig, "--namespace", "default")...))
 	}
 	// Cluster roles of the other tests are taken over.
 	upgrade := []string{
 		"upgrade", "--install", "kruise", "examples/charts/kruise", "--take-ownership", "--force-conflicts", "--wait", "--timeout=2m",
 		"--set", "installation.namespace=" + elsewhere,
 	}
-	release(upgrade...)
+	notes := release(upgrade...)
 	objects := parse(t, must(t)(template(t, `installation.namespace="`+elsewhere+`"`)))
 	c.untilRunning(objects)
+	c.follow(notes, elsewhere)
 
 	const bundle = "spec.conversion.webhook.clientConfig.caBundle"
 	crd := find(t, objects, "CustomResourceDefinition", "")
@@ -295,6 +283,55 @@ func TestHelmRelease(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); err != nil {
 		t.Errorf("the CRD has not been kept: %v", err)
+	}
+	c.checkLeftAlone()
+}
+
+// follow does what the notes say to do after an installation, and checks that they speak of it.
+func (c *cluster) follow(notes, namespace string) {
+	c.t.Helper()
+	for _, text := range []string{
+		"kruise-controller-manager", namespace, "helm uninstall kruise --namespace default", "clonesets.apps.kruise.io", "v1alpha1",
+		"kruise-webhook-certs", "kubectl delete crd",
+	} {
+		if !strings.Contains(notes, text) {
+			c.t.Errorf("the notes do not name %s:\n%s", text, notes)
+		}
+	}
+	commands := 0
+	for line := range strings.Lines(notes) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "kubectl" && words[1] != "delete" {
+			commands++
+			must(c.t)(kubectl(c.t, append([]string{"--kubeconfig", c.kubeconfig}, words[1:]...)...))
+		}
+	}
+	if commands == 0 {
+		c.t.Errorf("the notes name no command that checks:\n%s", notes)
+	}
+}
+
+// checkLeftAlone looks at CloneSets when the chart is gone: as the notes say, they can be used in the version that is stored, and not in
+// the other one, which nobody converts.
+func (c *cluster) checkLeftAlone() {
+	c.t.Helper()
+	left := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "left"}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "left"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
+		},
+	}}}
+	left.SetAPIVersion("apps.kruise.io/v1beta1")
+	left.SetKind("CloneSet")
+	left.SetNamespace(env.Namespace(c.t))
+	left.SetName("left")
+	// Webhooks are forgotten a moment after they are deleted.
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, left) })
+	c.t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), left) })
+	old := left.DeepCopy()
+	old.SetAPIVersion("apps.kruise.io/v1alpha1")
+	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(old), old); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
+		c.t.Errorf("v1alpha1 without a manager: %v, want an error of the conversion webhook", err)
 	}
 }
 

@@ -232,15 +232,21 @@ func checkArguments(t testing.TB, binary string) {
 	t.Helper()
 	for _, values := range [][]string{nil, {
 		`featureGates="TemplateNoDefaults=true, CloneSetShortHash=true"`, `manager.loggingFormat="json"`, `manager.pprofAddr=""`,
-		`manager.resyncPeriod="1h30m"`, `manager.webhook.port=19443`,
+		`manager.resyncPeriod="1h30m"`, `manager.webhook.port=19443`, `manager.webhook.host="kruise.test"`, `manager.metrics.secure=true`,
+		`manager.extraArgs=["-logtostderr","--log_dir=/none"]`,
 	}} {
 		container := as[appsv1.Deployment](t, find(t, parse(t, must(t)(template(t, values...))), "Deployment", "")).Spec.Template.Spec.Containers[0]
-		cmd := exec.CommandContext(t.Context(), binary, append([]string{"--kubeconfig=/no/such/file"}, container.Args...)...)
+		args := []string{"--kubeconfig=/no/such/file"}
+		for _, arg := range container.Args {
+			args = append(args, strings.ReplaceAll(arg, "$(POD_NAMESPACE)", namespace)) // as the kubelet does
+		}
+		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Dir = t.TempDir()
 		for _, e := range container.Env {
-			if e.ValueFrom == nil {
-				cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+			if e.ValueFrom != nil {
+				e.Value = namespace
 			}
+			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 		}
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "reading kubeconfig") {

@@ -103,7 +103,8 @@ func helm(t testing.TB, args ...string) (string, error) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	return run(t.Context(), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
+	// Releases are removed after the test too, when its context has ended.
+	return run(context.WithoutCancel(t.Context()), []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}, path, args...)
 }
 
 // template renders the chart with values such as "manager.replicas=3".

@@ -17,7 +17,7 @@ import (
 )
 
 func TestKustomizationsListEveryManifest(t *testing.T) {
-	for _, dir := range []string{"crd", "webhook", "rbac", "manager"} {
+	for _, dir := range []string{"crd", "webhook", "rbac", "manager", "metrics-secure"} {
 		raw, err := os.ReadFile(filepath.Join(config, dir, "Kustomization"))
 		if err != nil {
 			t.Fatal(err)
@@ -26,6 +26,7 @@ func TestKustomizationsListEveryManifest(t *testing.T) {
 		if err := yaml.Unmarshal(raw, &k); err != nil {
 			t.Fatal(err)
 		}
+		k.Resources = slices.DeleteFunc(k.Resources, func(name string) bool { return strings.HasPrefix(name, "../") })
 		slices.Sort(k.Resources)
 		if diff := cmp.Diff(manifests(t, filepath.Join(config, dir)), k.Resources); diff != "" {
 			t.Errorf("resources of %s (-want +got):\n%s", dir, diff)
@@ -69,8 +70,23 @@ func TestChartHoldsCopiesOfTheManifests(t *testing.T) {
 }
 
 func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
-	want, got := parse(t, kustomize(t)), parse(t, must(t)(template(t)))
-	for _, obj := range want {
+	for _, tc := range []struct {
+		kustomization string
+		values        []string
+	}{
+		{"examples/config/default", nil},
+		{"examples/config/metrics-secure", []string{"manager.metrics.secure=true"}},
+	} {
+		want := asChart(parse(t, must(t)(kubectl(t, "kustomize", tc.kustomization))))
+		if diff := cmp.Diff(want, parse(t, must(t)(template(t, tc.values...)))); diff != "" {
+			t.Errorf("%s and chart (-kustomization +chart):\n%s", tc.kustomization, diff)
+		}
+	}
+}
+
+// asChart adds to the objects of a kustomization what the chart says besides.
+func asChart(objects map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	for _, obj := range objects {
 		switch {
 		case obj.GetKind() == "CustomResourceDefinition":
 			annotations := obj.GetAnnotations()
@@ -84,9 +100,7 @@ func TestChartInstallsWhatTheKustomizationDoes(t *testing.T) {
 			_ = unstructured.SetNestedSlice(obj.Object, webhooks, "webhooks")
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kustomization and chart (-kustomization +chart):\n%s", diff)
-	}
+	return objects
 }
 
 // A kind that is added needs no second thought about rights.
@@ -163,8 +177,10 @@ func changed() map[string][2]string {
 		"manager.log.level":                   {`"7"`, `- --v=7`},
 		"manager.loggingFormat":               {`"json"`, `- --logging-format=json`},
 		"manager.webhook.port":                {`19876`, `value: "19876"`},
+		"manager.webhook.host":                {`"kruise.test"`, `url: https://kruise.test:9876/convert`},
 		"manager.metrics.port":                {`18080`, `- --metrics-addr=:18080`},
 		"manager.healthProbe.port":            {`18000`, `- --health-probe-addr=:18000`},
+		"manager.metrics.secure":              {`true`, `- --metrics-secure`},
 		"manager.pprofAddr":                   {`""`, `- "--pprof-addr="`},
 		"manager.resyncPeriod":                {`"10h"`, `- --sync-period=10h`},
 		"manager.resources.requests.cpu":      {`"150m"`, `cpu: 150m`},
@@ -175,6 +191,18 @@ func changed() map[string][2]string {
 		"manager.nodeAffinity":                {`{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":7}]}`, `- weight: 7`},
 		"manager.nodeSelector":                {`{"disk":"fast"}`, `disk: fast`},
 		"manager.tolerations":                 {`[{"key":"dedicated","operator":"Exists"}]`, `- key: dedicated`},
+		"manager.priorityClassName":           {`"system-cluster-critical"`, `priorityClassName: system-cluster-critical`},
+		"manager.podLabels":                   {`{"team":"a"}`, `team: a`},
+		"manager.extraArgs":                   {`["--cloneset-workers=9"]`, `- --cloneset-workers=9`},
+		"podDisruptionBudget.enabled":         {`false`, ``},
+		"podDisruptionBudget.minAvailable":    {`1`, `minAvailable: 1`},
+		"podDisruptionBudget.maxUnavailable":  {`"40%"`, `maxUnavailable: 40%`},
+		"networkPolicy.enabled":               {`true`, `kind: NetworkPolicy`},
+		"networkPolicy.webhookCIDRs":          {`["192.0.2.0/24"]`, `cidr: 192.0.2.0/24`},
+		"networkPolicy.metricsFrom":           {`[{"podSelector":{"matchLabels":{"app":"prometheus"}}}]`, `app: prometheus`},
+		"serviceMonitor.enabled":              {`true`, `kind: ServiceMonitor`},
+		"serviceMonitor.interval":             {`"17s"`, `interval: 17s`},
+		"serviceMonitor.labels":               {`{"release":"r"}`, `release: r`},
 		"webhookConfiguration.timeoutSeconds": {`11`, `timeoutSeconds: 11`},
 		"webhookConfiguration.aksIntegration": {`true`, `kubernetes.azure.com/managedby`},
 		"serviceAccount.annotations":          {`{"role":"r"}`, `role: r`},
@@ -194,12 +222,9 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(want))); diff != "" {
 		t.Fatalf("values that this test knows (-values.yaml +test):\n%s", diff)
 	}
-	standard := must(t)(template(t))
 	for _, name := range names {
-		sets := []string{name + "=" + want[name][0]}
-		if name == "externalCerts.annotations" {
-			sets = append(sets, `featureGates="EnableExternalCerts=true"`)
-		}
+		sets := append(needed(name), name+"="+want[name][0])
+		standard := must(t)(template(t, sets[:len(sets)-1]...))
 		got := must(t)(template(t, sets...))
 		// Quotes do not matter, but for empty values.
 		plain := func(s string) string { return strings.ReplaceAll(s, `"`, ``) }
@@ -208,6 +233,17 @@ func TestEveryValueOfTheChartMatters(t *testing.T) {
 		}
 		parse(t, got)
 	}
+}
+
+// needed are the values without which another one is refused.
+func needed(name string) []string {
+	switch group, leaf, _ := strings.Cut(name, "."); {
+	case name == "externalCerts.annotations":
+		return []string{`featureGates="EnableExternalCerts=true"`}
+	case leaf != "enabled" && (group == "networkPolicy" || group == "serviceMonitor"):
+		return []string{group + ".enabled=true"}
+	}
+	return nil
 }
 
 // leaves are the values that are no groups of others.
@@ -272,12 +308,26 @@ func TestChartRefuses(t *testing.T) {
 		{"a value taken away", []string{`manager.webhook=null`}, []string{"/manager", "webhook", "missing"}},
 		{"a port out of range", []string{`manager.webhook.port=65536`}, []string{"/manager/webhook/port", "65,535"}},
 		{"one port for two", []string{`manager.webhook.port=8080`}, []string{"manager.metrics.port", "8080", "differ"}},
+		{"a host with its scheme", []string{`manager.webhook.host="https://a.test"`}, []string{"/manager/webhook/host", "https://a.test"}},
 		{"a timeout that the API server would refuse", []string{`webhookConfiguration.timeoutSeconds=31`}, []string{"/webhookConfiguration/timeoutSeconds", "30"}},
 		{"a log format", []string{`manager.loggingFormat="xml"`}, []string{"/manager/loggingFormat", "json"}},
 		{"a period without unit", []string{`manager.resyncPeriod=10`}, []string{"/manager/resyncPeriod", "10"}},
 		{"gates in another notation", []string{`featureGates="A:true"`}, []string{"/featureGates", "A:true"}},
 		{"annotations that are no text", []string{`serviceAccount.annotations={"a":1}`}, []string{"/serviceAccount/annotations/a", "want string"}},
 		{"annotations for nobody", []string{`externalCerts.annotations={"a":"b"}`}, []string{"externalCerts.annotations", "EnableExternalCerts=true"}},
+		{"both budgets", []string{`podDisruptionBudget.minAvailable=1`, `podDisruptionBudget.maxUnavailable=1`}, []string{"podDisruptionBudget", "minAvailable", "maxUnavailable"}},
+		{"a budget that nobody gets", []string{`podDisruptionBudget.enabled=false`, `podDisruptionBudget.minAvailable=1`}, []string{"podDisruptionBudget.enabled"}},
+		{"a budget that holds up every drain", []string{`podDisruptionBudget.minAvailable=2`}, []string{"podDisruptionBudget.minAvailable", "manager.replicas", "2"}},
+		{"no budget at all", []string{`podDisruptionBudget.maxUnavailable=0`}, []string{"/podDisruptionBudget/maxUnavailable"}},
+		{"addresses for no policy", []string{`networkPolicy.webhookCIDRs=["192.0.2.0/24"]`}, []string{"networkPolicy.webhookCIDRs", "networkPolicy.enabled"}},
+		{"peers for no policy", []string{`networkPolicy.metricsFrom=[{"podSelector":{}}]`}, []string{"networkPolicy.metricsFrom", "networkPolicy.enabled"}},
+		{"a policy for Pods that have none", []string{`networkPolicy.enabled=true`, `manager.hostNetwork=true`}, []string{"networkPolicy.enabled", "manager.hostNetwork"}},
+		{"an address that is none", []string{`networkPolicy.enabled=true`, `networkPolicy.webhookCIDRs=["192.0.2.0"]`}, []string{"/networkPolicy/webhookCIDRs/0", "192.0.2.0"}},
+		{"a monitor that is kept out", []string{`networkPolicy.enabled=true`, `serviceMonitor.enabled=true`}, []string{"serviceMonitor.enabled", "networkPolicy.metricsFrom"}},
+		{"labels for no monitor", []string{`serviceMonitor.labels={"a":"b"}`}, []string{"serviceMonitor.labels", "serviceMonitor.enabled"}},
+		{"an interval for no monitor", []string{`serviceMonitor.interval="5s"`}, []string{"serviceMonitor.interval", "serviceMonitor.enabled"}},
+		{"a label that Pods are found by", []string{`manager.podLabels={"control-plane":"mine"}`}, []string{"manager.podLabels", "control-plane"}},
+		{"an argument that is no flag", []string{`manager.extraArgs=["run"]`}, []string{"/manager/extraArgs/0", "run"}},
 		{"a namespace in capitals", []string{`installation.namespace="Kruise"`}, []string{"/installation/namespace", "Kruise"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -235,8 +235,8 @@ func (c *cluster) asManager() *rest.Config {
 	return own
 }
 
-// runManager runs the manager until stop is called or the test ends.
-func runManager(t testing.TB, config *rest.Config) (stop func()) {
+// runManager runs the manager until stop is called or the test ends, with its webhooks at a URL on this machine.
+func runManager(t testing.TB, config *rest.Config, changes ...func(*manager.Options)) (stop func()) {
 	t.Helper()
 	gates, err := manager.ParseGates("InPlaceWorkloadVerticalScaling=true")
 	if err != nil {
@@ -264,12 +264,14 @@ func runManager(t testing.TB, config *rest.Config) (stop func()) {
 	})
 	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(t.Context()), logger))
 	done := make(chan error, 1)
-	go func() {
-		done <- manager.Run(ctx, config, manager.Options{
-			Gates: gates, Version: "test", Registry: prometheus.NewRegistry(), Webhooks: &webhooks,
-			LeaderElection: &manager.LeaderElection{Namespace: namespace, ID: "kruise-manager"},
-		})
-	}()
+	options := manager.Options{
+		Gates: gates, Version: "test", Registry: prometheus.NewRegistry(), Webhooks: &webhooks,
+		LeaderElection: &manager.LeaderElection{Namespace: namespace, ID: "kruise-manager"},
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	go func() { done <- manager.Run(ctx, config, options) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -22,10 +22,53 @@ func isBuilt(gate apps.Gate) bool {
 	}
 }
 
-// ParseGates reads "Name=true,Other=false". AllAlpha and AllBeta stand for the gates of a stage whose features are built;
-// a gate that is named itself wins over them, whatever the order. Unknown names and values are errors that name them
-// and what is known, and so is a gate that would switch on what is not built.
+// isMode reports whether a gate is no feature but chooses who does something. Nobody who tries all features of a stage means that.
+func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
+
+// missing says what of a gate is not built although the gate has an effect; empty if nothing is.
+func missing(gate apps.Gate) string {
+	switch gate {
+	case apps.GateResourcesDeletionProtection:
+		return "CloneSets are protected; Namespaces, CustomResourceDefinitions, Services, Ingresses and other workloads are not"
+	case apps.GateKruiseDaemon:
+		return "there is no node daemon: where OpenKruise's does not run, containers do not restart for labels and annotations that their environment reads"
+	default:
+		return ""
+	}
+}
+
+// GateGaps says, for a text as [ParseGates] takes it, what is missing of the gates that are on, and of those that the text names although
+// nothing of them is built.
+func GateGaps(text string) (map[apps.Gate]string, error) {
+	set, err := readGates(text)
+	if err != nil {
+		return nil, err
+	}
+	gaps := map[apps.Gate]string{}
+	for gate, on := range apps.ResolveGates(set) {
+		if gap := missing(gate); on && gap != "" {
+			gaps[gate] = gap
+		}
+		if on && set[gate] && !isBuilt(gate) {
+			gaps[gate] = "nothing of it is built"
+		}
+	}
+	return gaps, nil
+}
+
+// ParseGates reads "Name=true,Other=false". AllAlpha and AllBeta stand for the gates of a stage whose features are built, but switch no
+// mode on: EnableExternalCerts wants its own name. A gate that is named itself wins over them, whatever the order. Unknown names and
+// values are errors that name them and what is known, and so is a gate that would switch on what is not built.
 func ParseGates(text string) (map[apps.Gate]bool, error) {
+	set, err := readGates(text)
+	if err != nil {
+		return nil, err
+	}
+	return apps.ResolveGates(set), nil
+}
+
+// readGates returns the gates that a text sets, by name or stage.
+func readGates(text string) (map[apps.Gate]bool, error) {
 	specs := apps.GateSpecs()
 	set, stages := map[apps.Gate]bool{}, map[apps.Stage]bool{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -52,14 +95,14 @@ func ParseGates(text string) (map[apps.Gate]bool, error) {
 		}
 	}
 	addStages(set, stages)
-	return apps.ResolveGates(set), nil
+	return set, nil
 }
 
 // addStages sets the gates of stages that were not named themselves.
 func addStages(set map[apps.Gate]bool, stages map[apps.Stage]bool) {
 	for gate, spec := range apps.GateSpecs() {
 		on, all := stages[spec.Stage]
-		if _, named := set[gate]; all && !named && (!on || isBuilt(gate)) {
+		if _, named := set[gate]; all && !named && (!on || (isBuilt(gate) && !isMode(gate))) {
 			set[gate] = on
 		}
 	}

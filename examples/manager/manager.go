@@ -30,7 +30,6 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -154,9 +153,10 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	}
 	out := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx),
-		Metrics:                metricsserver.Options{BindAddress: orDefault(options.MetricsAddress, "0")},
-		HealthProbeBindAddress: orDefault(options.HealthAddress, "0"),
-		PprofBindAddress:       options.PprofAddress,
+		Metrics:                 options.metricsServer(),
+		HealthProbeBindAddress:  orDefault(options.HealthAddress, "0"),
+		PprofBindAddress:        options.PprofAddress,
+		GracefulShutdownTimeout: ptr.To(ShutdownTimeout),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(podstate.Sharer).Transform}},

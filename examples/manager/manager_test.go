@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -29,11 +30,12 @@ func TestParseGates(t *testing.T) {
 			name: "no daemon, no env from metadata", in: "KruiseDaemon=false",
 			want: with(map[apps.Gate]bool{apps.GateKruiseDaemon: false, apps.GateInPlaceUpdateEnvFromMetadata: false}),
 		},
-		{name: "FG-6 all of a stage that are built", in: "AllAlpha=true", want: with(map[apps.Gate]bool{
+		{name: "FG-6 all of a stage that are built, but no mode", in: "AllAlpha=true", want: with(map[apps.Gate]bool{
 			apps.GateCloneSetShortHash: true, apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true,
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
-			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true, apps.GateExternalCerts: true,
+			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
 		})},
+		{name: "a mode by its own name", in: "EnableExternalCerts=true,AllAlpha=false", want: with(map[apps.Gate]bool{apps.GateExternalCerts: true})},
 		{name: "FG-6 none of a stage but one", in: "PodIndexLabel=true,AllBeta=false", want: betaOff(apps.GatePodIndexLabel)},
 		{name: "FG-6 a gate's own value wins", in: "CloneSetShortHash=false,AllAlpha=true,EnableExternalCerts=false,TemplateNoDefaults=false", want: with(map[apps.Gate]bool{
 			apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true, apps.GateDefaultHostNetworkHostPorts: true,
@@ -60,6 +62,38 @@ func TestParseGates(t *testing.T) {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestGateGaps(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     map[apps.Gate]string // what the gap names
+	}{
+		{"defaults", "", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
+		{"no daemon", "KruiseDaemon=false", nil},
+		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},
+		{"protection with its stage", "KruiseDaemon=false,AllBeta=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},
+		{"nothing of it, though it is on by default", "KruiseDaemon=false,WorkloadSpread=true", map[apps.Gate]string{apps.GateWorkloadSpread: "nothing"}},
+		{"whole", "KruiseDaemon=false,CloneSetShortHash=true", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := manager.GateGaps(tc.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(tc.want)), slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Fatalf("gates (-want +got):\n%s", diff)
+			}
+			for gate, text := range tc.want {
+				if !strings.Contains(got[gate], text) {
+					t.Errorf("%s: %q does not name %q", gate, got[gate], text)
+				}
+			}
+		})
+	}
+	if _, err := manager.GateGaps("NoSuchGate=true"); err == nil {
+		t.Error("accepted an unknown gate")
 	}
 }
 
@@ -108,6 +142,10 @@ func TestWebhooksFromEnv(t *testing.T) {
 		{"host in upper case", map[string]string{"WEBHOOK_HOST": "LocalHost"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"LocalHost"`, "lower-case DNS name"}},
 		{"host with a port", map[string]string{"WEBHOOK_HOST": "localhost:8443"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"localhost:8443"`, "no port"}},
 		{"host with a wildcard", map[string]string{"WEBHOOK_HOST": "*"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"*"`}},
+		{"namespace in capitals", map[string]string{"POD_NAMESPACE": "Bad_NS"}, manager.Webhooks{}, []string{"POD_NAMESPACE", `"Bad_NS"`}},
+		{"Secret of another namespace", map[string]string{"SECRET_NAME": "a/b"}, manager.Webhooks{}, []string{"SECRET_NAME", `"a/b"`}},
+		{"Service with a dot", map[string]string{"SERVICE_NAME": "a.b"}, manager.Webhooks{}, []string{"SERVICE_NAME", `"a.b"`}},
+		{"host with a scheme", map[string]string{"WEBHOOK_HOST": "https://a.test"}, manager.Webhooks{}, []string{"WEBHOOK_HOST", `"https://a.test"`}},
 		{"certificates in files alone", map[string]string{"WEBHOOK_CERT_WRITER": "fs"}, manager.Webhooks{}, []string{"WEBHOOK_CERT_WRITER", `"fs"`, "WEBHOOK_CERT_DIR"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

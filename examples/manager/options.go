@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"crypto/tls"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -24,6 +28,9 @@ type Options struct {
 	// MetricsAddress, HealthAddress and PprofAddress are where metrics, /healthz and /readyz, and profiles are served; empty
 	// serves none.
 	MetricsAddress, HealthAddress, PprofAddress string
+	// MetricsSecure serves metrics by HTTPS, with a certificate made at the start, to callers whose token the API server knows and who
+	// may get /metrics. The manager's account needs the right to create tokenreviews and subjectaccessreviews.
+	MetricsSecure bool
 	// LeaderElection makes replicas take turns; nil runs the controllers at once.
 	LeaderElection *LeaderElection
 	// Webhooks serves admission and conversion; nil serves none.
@@ -61,6 +68,10 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
+// ShutdownTimeout is how long what runs may take to end once the manager is told to. A Pod's grace period covers it, a pause before it,
+// and the release of the Lease after it.
+const ShutdownTimeout = 30 * time.Second
+
 // RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket for all.
 type RateLimit struct {
 	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
@@ -68,6 +79,17 @@ type RateLimit struct {
 	// QPS and BucketSize are those of the bucket; 10 and 100 if zero.
 	QPS        float64
 	BucketSize int
+}
+
+// metricsServer are the options of the server of metrics.
+func (o Options) metricsServer() metricsserver.Options {
+	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
+	if o.MetricsSecure {
+		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+		// HTTP/2 lets strangers open many streams before they are asked who they are.
+		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+	}
+	return out
 }
 
 // limiter makes the limiter of one queue.
@@ -116,12 +138,10 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 		Host:        getenv("WEBHOOK_HOST"),
 		CertDir:     getenv("WEBHOOK_CERT_DIR"),
 	}
-	var err error
-	if w.Host != "" {
-		if err := webhookcert.CheckHost(w.Host); err != nil {
-			return w, fmt.Errorf("WEBHOOK_HOST %q: %w", w.Host, err)
-		}
+	if err := w.validate(); err != nil {
+		return w, err
 	}
+	var err error
 	if w.Port, err = strconv.Atoi(or("WEBHOOK_PORT", "9876")); err != nil || w.Port < 1 || w.Port > 65535 {
 		return w, fmt.Errorf("WEBHOOK_PORT %q: want a port, 1 to 65535", getenv("WEBHOOK_PORT"))
 	}
@@ -132,6 +152,32 @@ func WebhooksFromEnv(getenv func(string) string) (Webhooks, error) {
 		return w, fmt.Errorf("WEBHOOK_CERT_WRITER %q: certificates are kept in a Secret; set WEBHOOK_CERT_DIR for files beside it", writer)
 	}
 	return w, nil
+}
+
+// validate returns the first name of the environment that none can be.
+func (w Webhooks) validate() error {
+	for _, name := range []struct {
+		variable, value string
+		check           func(string) []string
+	}{
+		{"POD_NAMESPACE", w.Namespace, validation.IsDNS1123Label},
+		{"SECRET_NAME", w.SecretName, validation.IsDNS1123Subdomain},
+		{"SERVICE_NAME", w.ServiceName, validation.IsDNS1123Label},
+		{"WEBHOOK_HOST", w.Host, func(host string) []string {
+			if host == "" {
+				return nil
+			}
+			if err := webhookcert.CheckHost(host); err != nil {
+				return []string{err.Error()}
+			}
+			return nil
+		}},
+	} {
+		if problems := name.check(name.value); len(problems) > 0 {
+			return fmt.Errorf("%s %q: %s", name.variable, name.value, strings.Join(problems, "; "))
+		}
+	}
+	return nil
 }
 
 // parseAge reads a number of days, months of 30 days or years of 365: "180d", "6m", "1y".

@@ -96,7 +96,11 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := keeper.Server(webhookServer(keeper, w, admission.Options{
+	unknown, err := newPathMetrics(options.Registry)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := keeper.Server(webhookServer(keeper, w, unknown, admission.Options{
 		Gates: options.Gates, Reader: c, Client: c, TemplateUnchecked: unchecked, Log: log,
 	}))
 	after := always
@@ -124,14 +128,14 @@ func (d *deferred) Start(ctx context.Context) error {
 }
 
 // webhookServer serves the handlers from the keeper's certificate.
-func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, options admission.Options) webhook.Server {
+func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, unknown func(path string), options admission.Options) webhook.Server {
 	server := webhook.NewServer(webhook.Options{
 		Host: listenHost(w.Host), Port: orDefault(w.ListenPort, w.Port), TLSOpts: []func(*tls.Config){keeper.TLS},
 	})
 	for path, handler := range admission.Handlers(options) {
 		server.Register(path, handler)
 	}
-	server.Register("/", admission.Allow(options.Log))
+	server.Register("/", admission.Allow(options.Log, unknown))
 	return server
 }
 
@@ -146,7 +150,7 @@ func listenHost(called string) string {
 // ensureNamespace creates the namespace that Secret and Lease are kept in, for clusters where nothing was installed. Its
 // label keeps webhooks for Pods away from the manager's own.
 func ensureNamespace(ctx context.Context, c client.Client, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "controller-manager"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"control-plane": "openkruise"}}}
 	err := c.Get(ctx, client.ObjectKeyFromObject(namespace), &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		err = c.Create(ctx, namespace)

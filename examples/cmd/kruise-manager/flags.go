@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -14,6 +18,7 @@ import (
 // flags are the command line as OpenKruise has it, as far as it applies to what is built here.
 type flags struct {
 	getenv  func(string) string
+	all     *pflag.FlagSet
 	logging *logsapi.LoggingConfiguration
 	set     manager.Options
 	leader  manager.LeaderElection
@@ -29,12 +34,15 @@ func newFlags(getenv func(string) string) *flags {
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
+	f.all = fs
+	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // klog's flags are in use with _ and with -
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; empty means the cluster this process runs in")
 	fs.StringVar(&f.gates, "feature-gates", "", "feature gates, as Name=true,Other=false; AllAlpha and AllBeta stand for those of a stage that are built")
 	fs.StringVar(&f.set.MetricsAddress, "metrics-addr", ":8080", "address to serve metrics on; 0 serves none")
+	fs.BoolVar(&f.set.MetricsSecure, "metrics-secure", false, "serve metrics by HTTPS to those whom the API server lets get /metrics")
 	fs.StringVar(&f.set.HealthAddress, "health-probe-addr", ":8000", "address to serve /healthz and /readyz on; 0 serves none")
 	fs.BoolVar(&f.profile, "enable-pprof", true, "serve profiles")
-	fs.StringVar(&f.set.PprofAddress, "pprof-addr", ":8090", "address to serve profiles on")
+	fs.StringVar(&f.set.PprofAddress, "pprof-addr", "localhost:8090", "address to serve profiles on; 0 serves none")
 	fs.StringVar(&f.set.Namespace, "namespace", "", "namespace to work in; empty means all")
 	fs.StringVar(&f.syncPeriod, "sync-period", "", "how often to look at every object again although nothing has changed; empty or 0 means never")
 	fs.DurationVar(&f.set.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long a controller waits for its caches")
@@ -51,6 +59,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 		"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
 	logsapi.AddFlags(f.logging, fs)
 	logs.AddFlags(fs, logs.SkipLoggingConfigurationFlags())
+	addKlog(fs)
 }
 
 func (f *flags) addLeaderElection(fs *pflag.FlagSet) {
@@ -74,12 +83,12 @@ func (f *flags) addRateLimit(fs *pflag.FlagSet) {
 // options returns what the manager is to do. All errors are those of the command line or the environment.
 func (f *flags) options() (manager.Options, error) {
 	out := f.set
-	var err error
-	if out.Gates, err = manager.ParseGates(f.gates); err != nil {
+	err := f.validate()
+	if err != nil {
 		return out, err
 	}
-	if f.lock != "leases" {
-		return out, fmt.Errorf("--leader-election-resource-lock %q: want leases", f.lock)
+	if out.Gates, err = manager.ParseGates(f.gates); err != nil {
+		return out, err
 	}
 	if f.elect {
 		out.LeaderElection = &f.leader
@@ -96,13 +105,23 @@ func (f *flags) options() (manager.Options, error) {
 	if err != nil {
 		return out, err
 	}
-	if f.listenPort < 0 || f.listenPort > 65535 {
-		return out, fmt.Errorf("--webhook-listen-port %d: want a port, or 0 for WEBHOOK_PORT", f.listenPort)
-	}
-	if f.overlap <= 0 {
-		return out, fmt.Errorf("--webhook-cert-overlap %v: want more than nothing", f.overlap)
-	}
 	webhooks.ListenPort, webhooks.InitializeTimeout, webhooks.Overlap = f.listenPort, f.initializeTimeout, f.overlap
 	out.Webhooks = &webhooks
 	return out, nil
+}
+
+// announce logs what was asked for and has no effect, or not all of it.
+func (f *flags) announce(log logr.Logger) {
+	f.all.Visit(func(set *pflag.Flag) {
+		if _, ok := set.Value.(*unused); ok {
+			log.Info("flag has no effect: logs go to standard error", "flag", "--"+set.Name, "value", set.Value.String())
+		}
+	})
+	gaps, err := manager.GateGaps(f.gates)
+	if err != nil {
+		log.Error(err, "feature gates") // they have been read before
+	}
+	for _, gate := range slices.Sorted(maps.Keys(gaps)) {
+		log.Info("WARNING: a feature gate is only partly built", "gate", gate, "missing", gaps[gate])
+	}
 }

@@ -32,7 +32,9 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := command(os.Getenv).ExecuteContext(ctx)
+	cmd := command(os.Getenv)
+	cmd.SetArgs(twoDashes(os.Args[1:]))
+	err := cmd.ExecuteContext(ctx)
 	logs.FlushLogs()
 	if err == nil {
 		return
@@ -69,11 +71,12 @@ func command(getenv func(string) string) *cobra.Command {
 			if err := logsapi.ValidateAndApply(f.logging, logging); err != nil {
 				return usage{err}
 			}
+			log := klog.Background()
+			f.announce(log)
 			config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 			if err != nil {
 				return fmt.Errorf("reading kubeconfig %q: %w", f.kubeconfig, err)
 			}
-			log := klog.Background()
 			ctrl.SetLogger(log)
 			return manager.Run(logr.NewContext(cmd.Context(), log), config, options)
 		},

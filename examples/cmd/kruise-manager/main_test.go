@@ -2,13 +2,17 @@ package main
 
 import (
 	"errors"
+	"flag"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
@@ -33,6 +37,50 @@ func TestBadUsage(t *testing.T) {
 		{"port out of range", []string{"--webhook-listen-port=70000"}, nil, []string{"--webhook-listen-port", "70000"}},
 		{"port of the environment", nil, map[string]string{"WEBHOOK_PORT": "x"}, []string{"WEBHOOK_PORT", `"x"`}},
 		{"unknown log format", []string{"--logging-format=xml"}, nil, []string{"xml"}},
+		{"no name of the Lease", []string{"--leader-election-id="}, nil, []string{"--leader-election-id", `""`}},
+		{"name of the Lease in capitals", []string{"--leader-election-id=Kruise"}, nil, []string{"--leader-election-id", `"Kruise"`}},
+		{"no namespace of the Lease", []string{"--leader-election-namespace="}, nil, []string{"--leader-election-namespace", `""`}},
+		{"namespace that cannot be", []string{"--namespace=Bad_NS"}, nil, []string{"--namespace", `"Bad_NS"`}},
+		{"negative wait for caches", []string{"--controller-cache-sync-timeout=-1s"}, nil, []string{"--controller-cache-sync-timeout", "-1s"}},
+		{"no wait for caches", []string{"--controller-cache-sync-timeout=0"}, nil, []string{"--controller-cache-sync-timeout", "0s"}},
+		{"negative timeout of expectations", []string{"--expectation-timeout=-5m"}, nil, []string{"--expectation-timeout", "-5m0s"}},
+		{"negative wait for webhooks", []string{"--webhook-initialize-timeout=-1m"}, nil, []string{"--webhook-initialize-timeout", "-1m0s"}},
+		{"negative overlap", []string{"--webhook-cert-overlap=-1m"}, nil, []string{"--webhook-cert-overlap", "-1m0s"}},
+		{"negative requests", []string{"--rest-config-qps=-1"}, nil, []string{"--rest-config-qps", "-1"}},
+		{"requests that are no number", []string{"--rest-config-qps=NaN"}, nil, []string{"--rest-config-qps", "NaN"}},
+		{"requests without end", []string{"--rest-config-qps=+Inf"}, nil, []string{"--rest-config-qps", "+Inf"}},
+		{"negative burst", []string{"--rest-config-burst=-1"}, nil, []string{"--rest-config-burst", "-1"}},
+		{"negative delay", []string{"--rate-limiter-base-delay=-1ms"}, nil, []string{"--rate-limiter-base-delay", "-1ms"}},
+		{"no longest delay", []string{"--rate-limiter-max-delay=0"}, nil, []string{"--rate-limiter-max-delay", "0s"}},
+		{"delays the wrong way round", []string{"--rate-limiter-base-delay=2s", "--rate-limiter-max-delay=1s"}, nil, []string{"--rate-limiter-max-delay", "1s", "2s"}},
+		{"no rate of failing objects", []string{"--rate-limiter-qps=0"}, nil, []string{"--rate-limiter-qps", "0"}},
+		{"no bucket", []string{"--rate-limiter-bucket-size=0"}, nil, []string{"--rate-limiter-bucket-size", "0"}},
+		{"no workers", []string{"--cloneset-workers=0"}, nil, []string{"--cloneset-workers", "0"}},
+		{"lease as short as renewing", []string{"--leader-election-lease-duration=10s"}, nil, []string{"--leader-election-lease-duration", "10s", "--leader-election-renew-deadline"}},
+		{
+			"renewing as short as trying with jitter",
+			[]string{"--leader-election-renew-deadline=6s", "--leader-election-retry-period=5s"},
+			nil,
+			[]string{"--leader-election-renew-deadline", "6s", "--leader-election-retry-period", "5s"},
+		},
+		{"negative lease", []string{"--leader-election-lease-duration=-15s"}, nil, []string{"--leader-election-lease-duration", "-15s"}},
+		{"no retry period", []string{"--leader-election-retry-period=0"}, nil, []string{"--leader-election-retry-period", "0s"}},
+		{
+			"lease that the API cannot express",
+			[]string{"--leader-election-lease-duration=900ms", "--leader-election-renew-deadline=500ms", "--leader-election-retry-period=100ms"},
+			nil,
+			[]string{"--leader-election-lease-duration", "900ms", "1s"},
+		},
+		{"metrics at a bare port", []string{"--metrics-addr=8080"}, nil, []string{"--metrics-addr", `"8080"`}},
+		{"secure metrics nowhere", []string{"--metrics-secure", "--metrics-addr=0"}, nil, []string{"--metrics-secure", "--metrics-addr"}},
+		{"health at a port out of range", []string{"--health-probe-addr=:65536"}, nil, []string{"--health-probe-addr", `":65536"`}},
+		{"profiles at a bare host", []string{"--pprof-addr=localhost"}, nil, []string{"--pprof-addr", `"localhost"`}},
+		{"every problem at once", []string{"--cloneset-workers=0", "--namespace=Bad_NS"}, nil, []string{"--cloneset-workers", "--namespace"}},
+		{"neither true nor false of klog", []string{"--logtostderr=maybe"}, nil, []string{"--logtostderr", "maybe"}},
+		{"severity of klog", []string{"--stderrthreshold=LOUD"}, nil, []string{"--stderrthreshold", "LOUD"}},
+		{"size of klog", []string{"--log_file_max_size=-1"}, nil, []string{"--log-file-max-size", "-1"}},
+		{"place of klog", []string{"--log-backtrace-at=main"}, nil, []string{"--log-backtrace-at", "main"}},
+		{"namespace of the environment", nil, map[string]string{"POD_NAMESPACE": "Bad_NS"}, []string{"POD_NAMESPACE", `"Bad_NS"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := command(func(name string) string { return tc.env[name] })
@@ -59,14 +107,20 @@ func TestUnreadableKubeconfig(t *testing.T) {
 	}
 }
 
+// read parses a command line as main does.
+func read(args ...string) (*flags, error) {
+	f := newFlags(func(string) string { return "" })
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.add(fs)
+	return f, fs.Parse(twoDashes(args))
+}
+
 // TestDefaults: a command line without flags gives what OpenKruise has by default (LG, MG-5), but for the requests in a
 // second, which are not limited here.
 func TestDefaults(t *testing.T) {
 	options := func(args ...string) manager.Options {
-		f := newFlags(func(string) string { return "" })
-		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-		f.add(fs)
-		if err := fs.Parse(args); err != nil {
+		f, err := read(args...)
+		if err != nil {
 			t.Fatal(err)
 		}
 		out, err := f.options()
@@ -76,7 +130,7 @@ func TestDefaults(t *testing.T) {
 		return out
 	}
 	want := manager.Options{
-		MetricsAddress: ":8080", HealthAddress: ":8000", PprofAddress: ":8090", CacheSyncTimeout: 2 * time.Minute,
+		MetricsAddress: ":8080", HealthAddress: ":8000", PprofAddress: "localhost:8090", CacheSyncTimeout: 2 * time.Minute,
 		LeaderElection: &manager.LeaderElection{
 			Namespace: "kruise-system", ID: "kruise-manager", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
@@ -94,5 +148,95 @@ func TestDefaults(t *testing.T) {
 	want.LeaderElection, want.PprofAddress, want.SyncPeriod = nil, "", time.Hour
 	if diff := cmp.Diff(want, options("--enable-leader-election=false", "--enable-pprof=false", "--sync-period=1h"), ignored); diff != "" {
 		t.Errorf("with flags (-want +got):\n%s", diff)
+	}
+}
+
+// Flags that klog registers are accepted in each spelling, and said to have no effect, but for the two that have.
+func TestFlagsOfKlogHaveNoEffect(t *testing.T) {
+	values := map[string]string{
+		"log_file_max_size": "7", "stderrthreshold": "WARNING", "alsologtostderrthreshold": "2", "log_backtrace_at": "main.go:7",
+		"log_dir": "/no/such/directory", "log_file": "/no/such/file",
+	}
+	var all flag.FlagSet
+	klog.InitFlags(&all)
+	all.VisitAll(func(known *flag.Flag) {
+		if known.Name == "v" || known.Name == "vmodule" {
+			return
+		}
+		value, before := values[known.Name], known.Value.String()
+		spellings := [][]string{{"=" + value}, {"", value}}
+		if value == "" {
+			value, spellings = "true", [][]string{{"=true"}, {""}}
+		}
+		hyphens := strings.ReplaceAll(known.Name, "_", "-")
+		for _, name := range []string{"--" + known.Name, "--" + hyphens, "-" + known.Name, "-" + hyphens} {
+			for _, rest := range spellings {
+				args := append([]string{name + rest[0]}, rest[1:]...)
+				want := fmt.Sprintf(`"level"=0 "msg"="flag has no effect: logs go to standard error" "flag"="--%s" "value"=%q`, hyphens, value)
+				if diff := cmp.Diff([]string{want}, said(t, args...)); diff != "" {
+					t.Errorf("%q (-want +got):\n%s", args, diff)
+				}
+			}
+		}
+		if after := known.Value.String(); after != before {
+			t.Errorf("%s of klog is %q and was %q", known.Name, after, before)
+		}
+	})
+}
+
+// said returns what a start with these flags logs about them, but for the gate that is on by default.
+func said(t *testing.T, args ...string) []string {
+	t.Helper()
+	f, err := read(append(args, "--feature-gates=KruiseDaemon=false")...)
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := f.options(); err != nil {
+		t.Error(err)
+	}
+	var lines []string
+	f.announce(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	return lines
+}
+
+// Two flags of klog do what they did.
+func TestVerbosity(t *testing.T) {
+	for _, args := range [][]string{{"-v=7", "-vmodule=main=9"}, {"--v=7", "--vmodule=main=9"}, {"-v", "7", "--vmodule", "main=9"}} {
+		f, err := read(args...)
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		if got := fmt.Sprint(f.logging.Verbosity, f.logging.VModule); got != "7 [{main 9}]" {
+			t.Errorf("%q: v and vmodule are %s", args, got)
+		}
+		if lines := said(t, args...); len(lines) > 0 {
+			t.Errorf("%q: said %q", args, lines)
+		}
+	}
+}
+
+// Only names of klog's are rewritten, and only in front of "--".
+func TestTwoDashes(t *testing.T) {
+	in := []string{"-v=4", "-logtostderr", "-log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
+	want := []string{"-v=4", "--logtostderr", "--log_dir=/tmp", "-kubeconfig", "-", "--", "-logtostderr"}
+	if diff := cmp.Diff(want, twoDashes(in)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Whoever switches a gate on learns what of it is missing.
+func TestGapsOfGatesAreSaid(t *testing.T) {
+	f, err := read("--feature-gates=KruiseDaemon=false,ResourcesDeletionProtection=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.options(); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	f.announce(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	if len(lines) != 1 || !strings.Contains(lines[0], "ResourcesDeletionProtection") || !strings.Contains(lines[0], "Namespaces") {
+		t.Errorf("said %q", lines)
 	}
 }

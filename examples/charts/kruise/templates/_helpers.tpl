@@ -12,6 +12,44 @@
 {{- if lt (len (uniq $ports)) (len $ports) }}
 {{- fail (printf "manager.webhook.port, manager.metrics.port and manager.healthProbe.port are %v: they must differ" $ports) }}
 {{- end }}
+{{- if hasKey $m.podLabels "control-plane" }}
+{{- fail "manager.podLabels: control-plane is the label that Pods are found by" }}
+{{- end }}
+{{- include "kruise.checkBudget" . }}
+{{- include "kruise.checkNetwork" . }}
+{{- end }}
+
+{{- define "kruise.checkBudget" -}}
+{{- $b := .Values.podDisruptionBudget }}{{ $replicas := int .Values.manager.replicas }}
+{{- if and $b.minAvailable $b.maxUnavailable }}
+{{- fail "podDisruptionBudget: minAvailable and maxUnavailable exclude each other" }}
+{{- end }}
+{{- if and (or $b.minAvailable $b.maxUnavailable) (not (and $b.enabled (gt $replicas 1))) }}
+{{- fail "podDisruptionBudget: there is none without podDisruptionBudget.enabled=true and at least 2 manager.replicas; leave out the numbers" }}
+{{- end }}
+{{- if and (not (kindIs "string" $b.minAvailable)) (ge (int $b.minAvailable) $replicas) }}
+{{- fail (printf "podDisruptionBudget.minAvailable: %v of %d manager.replicas would hold up every drain" $b.minAvailable $replicas) }}
+{{- end }}
+{{- end }}
+
+{{- define "kruise.checkNetwork" -}}
+{{- $p := .Values.networkPolicy }}{{ $s := .Values.serviceMonitor }}
+{{- range $name := list "webhookCIDRs" "metricsFrom" }}
+{{- if and (get $p $name) (not $p.enabled) }}
+{{- fail (printf "networkPolicy.%s: there is no policy without networkPolicy.enabled=true" $name) }}
+{{- end }}
+{{- end }}
+{{- if and $p.enabled .Values.manager.hostNetwork }}
+{{- fail "networkPolicy.enabled: no policy holds for Pods with manager.hostNetwork=true" }}
+{{- end }}
+{{- range $name := list "interval" "labels" }}
+{{- if and (get $s $name) (not $s.enabled) }}
+{{- fail (printf "serviceMonitor.%s: there is no monitor without serviceMonitor.enabled=true" $name) }}
+{{- end }}
+{{- end }}
+{{- if and $s.enabled $p.enabled (not $p.metricsFrom) }}
+{{- fail "serviceMonitor.enabled: networkPolicy.metricsFrom admits nobody to the metrics" }}
+{{- end }}
 {{- end }}
 
 {{- /* Adds annotations to an object: list of object, annotations. */}}
@@ -19,5 +57,39 @@
 {{- $object := index . 0 }}{{ $annotations := index . 1 }}
 {{- if $annotations }}
 {{- $_ := set $object.metadata "annotations" (merge (dict) $annotations ($object.metadata.annotations | default dict)) }}
+{{- end }}
+{{- end }}
+
+{{- /* CRDs that this release installed and does not have any more, such as those of OpenKruise's chart. Helm would delete them, with
+all their objects. Without a cluster to ask, lookup finds nothing. */}}
+{{- define "kruise.checkCRDs" -}}
+{{- $own := list }}
+{{- if .Values.crds.managed }}
+{{- range $path, $_ := .Files.Glob "files/crd/*.yaml" }}
+{{- $own = append $own ($.Files.Get $path | fromYaml).metadata.name }}
+{{- end }}
+{{- end }}
+{{- $lost := list }}
+{{- range (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "").items }}
+{{- $annotations := .metadata.annotations | default dict }}
+{{- $ours := and (eq $.Release.Name (get $annotations "meta.helm.sh/release-name")) (eq $.Release.Namespace (get $annotations "meta.helm.sh/release-namespace")) }}
+{{- if and $ours (ne "keep" (get $annotations "helm.sh/resource-policy")) (not (has .metadata.name $own)) }}
+{{- $lost = append $lost .metadata.name }}
+{{- end }}
+{{- end }}
+{{- if $lost }}
+{{- fail (printf "release %s/%s has installed CRDs that it does not hold any more, and this would delete them with all their objects. To keep them:\n\nkubectl annotate crd %s helm.sh/resource-policy=keep\n" $.Release.Namespace $.Release.Name (join " " $lost)) }}
+{{- end }}
+{{- end }}
+
+{{- /* Where the API server calls: list of root, clientConfig. Once the manager has put a URL there, the Service would be refused. */}}
+{{- define "kruise.clientConfig" -}}
+{{- $root := index . 0 }}{{ $config := index . 1 }}
+{{- with $root.Values.manager.webhook.host }}
+{{- $host := ternary (printf "[%s]" .) . (contains ":" .) }}
+{{- $_ := set $config "url" (printf "https://%s:%v%s" $host $root.Values.manager.webhook.port $config.service.path) }}
+{{- $_ := unset $config "service" }}
+{{- else }}
+{{- $_ := set $config.service "namespace" $root.Values.installation.namespace }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// unused is a flag of klog that says where lines of the log go and what stands in front of them. This manager writes to standard error
+// in a format of its own choice; command lines that were written for others still work. A value is checked, and has no effect.
+type unused struct {
+	kind, text string
+	check      func(string) error
+}
+
+// String returns the value as it was given.
+func (u *unused) String() string { return u.text }
+
+// Type returns the type's name for the help.
+func (u *unused) Type() string { return u.kind }
+
+// Set checks a value.
+func (u *unused) Set(text string) error {
+	u.text = text
+	return u.check(text)
+}
+
+// addKlog adds every flag that klog registers but v and vmodule, which belong to the logging configuration.
+func addKlog(fs *pflag.FlagSet) {
+	add := func(kind, whenBare string, check func(string) error, names ...string) {
+		for _, name := range names {
+			f := fs.VarPF(&unused{kind: kind, check: check}, name, "", "has no effect: logs go to standard error")
+			f.NoOptDefVal, f.Hidden = whenBare, true
+		}
+	}
+	add("bool", "true", isBool, "logtostderr", "alsologtostderr", "legacy_stderr_threshold_behavior", "add_dir_header", "skip_headers",
+		"one_output", "skip_log_headers")
+	add("string", "", func(string) error { return nil }, "log_dir", "log_file")
+	add("uint", "", isUint, "log_file_max_size")
+	add("severity", "", isSeverity, "stderrthreshold", "alsologtostderrthreshold")
+	add("file:line", "", isPlace, "log_backtrace_at")
+}
+
+func isBool(text string) error {
+	_, err := strconv.ParseBool(text)
+	return err
+}
+
+func isUint(text string) error {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err
+}
+
+func isSeverity(text string) error {
+	if slices.Contains([]string{"INFO", "WARNING", "ERROR", "FATAL"}, strings.ToUpper(text)) {
+		return nil
+	}
+	if _, err := strconv.ParseInt(text, 10, 32); err != nil {
+		return fmt.Errorf("%q is neither INFO, WARNING, ERROR, FATAL nor a number", text)
+	}
+	return nil
+}
+
+func isPlace(text string) error {
+	if text != "" && !regexp.MustCompile(`^[^:]+:[1-9][0-9]*$`).MatchString(text) {
+		return fmt.Errorf("%q is not a file and a line, such as main.go:7", text)
+	}
+	return nil
+}
+
+// twoDashes puts a second dash before names of klog's flags that have one, as Go's own flags may. pflag would take them for a row of
+// single letters.
+func twoDashes(args []string) []string {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	addKlog(fs)
+	out := slices.Clone(args)
+	for i, arg := range out {
+		if arg == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		if name = strings.ReplaceAll(name, "-", "_"); strings.HasPrefix(arg, "-") && (name == "vmodule" || fs.Lookup(name) != nil) {
+			out[i] = "-" + arg
+		}
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package install_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+)
+
+// kindOf is what is needed to install a kind and to make an object of it.
+type kindOf struct {
+	plural, group, kind string
+	cluster             bool
+}
+
+func (k kindOf) crd() string { return k.plural + "." + k.group }
+
+// otherKinds are those that OpenKruise 1.9 installs beside CloneSet.
+func otherKinds() []kindOf {
+	const apps, policy = "apps.kruise.io", "policy.kruise.io"
+	return []kindOf{
+		{"advancedcronjobs", apps, "AdvancedCronJob", false},
+		{"broadcastjobs", apps, "BroadcastJob", false},
+		{"containerrecreaterequests", apps, "ContainerRecreateRequest", false},
+		{"daemonsets", apps, "DaemonSet", false},
+		{"ephemeraljobs", apps, "EphemeralJob", false},
+		{"imagelistpulljobs", apps, "ImageListPullJob", false},
+		{"imagepulljobs", apps, "ImagePullJob", false},
+		{"nodeimages", apps, "NodeImage", true},
+		{"nodepodprobes", apps, "NodePodProbe", true},
+		{"persistentpodstates", apps, "PersistentPodState", false},
+		{"podprobemarkers", apps, "PodProbeMarker", false},
+		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
+		{"resourcedistributions", apps, "ResourceDistribution", true},
+		{"sidecarsets", apps, "SidecarSet", true},
+		{"statefulsets", apps, "StatefulSet", false},
+		{"uniteddeployments", apps, "UnitedDeployment", false},
+		{"workloadspreads", apps, "WorkloadSpread", false},
+	}
+}
+
+// stub writes a chart that installs CRDs of these kinds and nothing else, as OpenKruise's does among its templates.
+func stub(t testing.TB, kinds []kindOf) (path string) {
+	t.Helper()
+	path = t.TempDir()
+	var crds strings.Builder
+	for _, k := range kinds {
+		scope := "Namespaced"
+		if k.cluster {
+			scope = "Cluster"
+		}
+		fmt.Fprintf(&crds, `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %s}
+spec:
+  group: %s
+  scope: %s
+  names: {kind: %s, listKind: %[4]sList, plural: %s, singular: %s}
+  versions:
+  - {name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, k.crd(), k.group, scope, k.kind, k.plural, strings.ToLower(k.kind))
+	}
+	for name, text := range map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: kruise\nversion: 1.9.0\n", "templates/crds.yaml": crds.String(),
+	} {
+		file := filepath.Join(path, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// object returns one of a kind, in the test's namespace if it has any.
+func (k kindOf) object(namespace string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"mine": "yes"}}}
+	obj.SetAPIVersion(k.group + "/v1beta1")
+	obj.SetKind(k.kind)
+	obj.SetName("kept")
+	if !k.cluster {
+		obj.SetNamespace(namespace)
+	}
+	return obj
+}
+
+// uids tells which CRDs and which of their objects are there, and that they are the ones that were there before.
+func (c *cluster) uids(kinds []kindOf, namespace string) map[string]string {
+	c.t.Helper()
+	out := map[string]string{}
+	for _, k := range kinds {
+		crd := &unstructured.Unstructured{}
+		crd.SetAPIVersion("apiextensions.k8s.io/v1")
+		crd.SetKind("CustomResourceDefinition")
+		crd.SetName(k.crd())
+		for _, obj := range []*unstructured.Unstructured{crd, k.object(namespace)} {
+			name := obj.GetKind() + " " + k.crd()
+			switch err := c.Get(c.t.Context(), client.ObjectKeyFromObject(obj), obj); {
+			case err != nil:
+				out[name] = "gone: " + err.Error()
+			case obj.GetDeletionTimestamp() != nil:
+				out[name] = "going"
+			default:
+				out[name] = string(obj.GetUID())
+			}
+		}
+	}
+	return out
+}
+
+// installStub installs the stub as a release and an object of each kind, and takes both away after the test.
+func (c *cluster) installStub(release, namespace string, kinds []kindOf) {
+	c.t.Helper()
+	must(c.t)(helm(c.t, "install", release, stub(c.t, kinds), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
+	c.t.Cleanup(func() {
+		must(c.t)(helm(c.t, "uninstall", release, "--ignore-not-found", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
+		for _, k := range kinds {
+			crd := &unstructured.Unstructured{}
+			crd.SetAPIVersion("apiextensions.k8s.io/v1")
+			crd.SetKind("CustomResourceDefinition")
+			crd.SetName(k.crd())
+			if err := c.Delete(context.WithoutCancel(c.t.Context()), crd); client.IgnoreNotFound(err) != nil {
+				c.t.Error(err)
+			}
+		}
+	})
+	for _, k := range kinds {
+		// Until the kind is served.
+		controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error { return c.Create(ctx, k.object(namespace)) })
+	}
+}
+
+// The objects of kinds that the chart does not have are nobody's to delete: an upgrade of OpenKruise's release says how to protect
+// them, and goes on once they are protected.
+func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
+	c := fresh(t)
+	kinds, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
+	// What is another release's, or kept already, is none of this one's business.
+	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}})
+	c.installStub("kruise", ns, kinds)
+	before := c.uids(kinds, ns)
+
+	upgrade := []string{
+		"upgrade", "kruise", "examples/charts/kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default", "--take-ownership",
+		"--force-conflicts", "--wait", "--timeout=2m", "--set", "installation.namespace=" + elsewhere,
+	}
+	_, err := helm(t, upgrade...)
+	if err == nil {
+		t.Errorf("upgraded, and deleted what was not protected")
+	}
+	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+		t.Fatalf("after a refused upgrade (-before +after):\n%s", diff)
+	}
+	command := regexp.MustCompile(`kubectl (annotate crd .* helm\.sh/resource-policy=keep)`).FindStringSubmatch(err.Error())
+	if command == nil {
+		t.Fatalf("no command in\n%v", err)
+	}
+	words := strings.Fields(command[1])
+	var want []string
+	for _, k := range kinds {
+		want = append(want, k.crd())
+	}
+	got := slices.Sorted(slices.Values(words[2 : len(words)-1]))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("CRDs to protect (-want +got):\n%s", diff)
+	}
+
+	must(t)(kubectl(t, append([]string{"--kubeconfig", c.kubeconfig}, words...)...))
+	must(t)(helm(t, upgrade...))
+	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+		t.Errorf("after the upgrade (-before +after):\n%s", diff)
+	}
+	must(t)(helm(t, upgrade...))
+	must(t)(helm(t, "uninstall", "kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
+	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+		t.Errorf("after another upgrade and the end of the release (-before +after):\n%s", diff)
+	}
+}
+
+// Without the chart's CRDs an upgrade would delete CloneSet's too, and nobody's once it is kept.
+func TestUpgradeWithoutCRDsKeepsThatOfCloneSets(t *testing.T) {
+	c := fresh(t)
+	kinds, ns := []kindOf{{"clonesets", "apps.kruise.io", "CloneSet", false}}, env.Namespace(t)
+	c.installStub("kruise", ns, kinds)
+	before := c.uids(kinds, ns)
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		fails bool
+	}{
+		{"CRDs are somebody else's", []string{"--dry-run=server", "--set", "crds.managed=false"}, true},
+		{"CRDs are the chart's", []string{"--dry-run=server"}, false},
+		{"nobody is asked", []string{"--dry-run=client", "--set", "crds.managed=false"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := []string{"upgrade", "kruise", "examples/charts/kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default", "--take-ownership"}
+			_, err := helm(t, append(args, tc.args...)...)
+			if tc.fails != (err != nil && strings.Contains(err.Error(), "kubectl annotate crd clonesets.apps.kruise.io helm.sh/resource-policy=keep")) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
