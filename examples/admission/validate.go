@@ -81,10 +81,14 @@ func (k *Kind[Hub, Old]) problems(ctx context.Context, obj, stored object[Hub, O
 // lost is what conversion would lose of the object. What it has lost of the stored one already does not keep anybody from editing
 // that.
 func (k *Kind[Hub, Old]) lost(req admission.Request, stored object[Hub, Old]) field.ErrorList {
-	if k.CheckConversion == nil || stored.hub != nil && len(k.CheckConversion(req.OldObject.Raw)) > 0 {
+	if k.CheckConversion == nil {
 		return nil
 	}
-	return k.CheckConversion(req.Object.Raw)
+	problems := k.CheckConversion(req.Object.Raw)
+	if len(problems) > 0 && stored.hub != nil && len(k.CheckConversion(req.OldObject.Raw)) > 0 {
+		return nil
+	}
+	return problems
 }
 
 // inOldVersion adds what only the older version can get wrong, and says the rest in its terms.

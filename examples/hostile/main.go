@@ -90,7 +90,6 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	attackCtx, end := context.WithTimeout(ctx, o.lasts)
 	defer end()
-	f.attacks = map[string]map[string]int{}
 	attack, err := c.attack(attackCtx, o.pause)
 	if err != nil {
 		return err

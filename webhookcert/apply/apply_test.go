@@ -203,6 +203,14 @@ func (w *world) secret() *corev1.Secret {
 	return secret
 }
 
+// rotate asks for a rotation, as an administrator does.
+func (w *world) rotate() {
+	w.t.Helper()
+	secret := w.secret()
+	secret.Data["rotate"] = []byte("now")
+	w.change(secret)
+}
+
 // bundles returns how many certificates each entry of the objects trusts.
 func (w *world) bundles() map[string]int {
 	w.t.Helper()
@@ -412,9 +420,7 @@ func TestRotation(t *testing.T) {
 			return string(certificate.Leaf.Raw)
 		}
 		before := leaf()
-		secret := w.secret()
-		secret.Data["rotate"] = []byte("now")
-		w.change(secret)
+		w.rotate()
 		synctest.Wait()
 		same(t, "bundles when announced", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
 		w.pass(overlap - 10*time.Second)
@@ -704,9 +710,7 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 				return c.List(ctx, list, opts...)
 			},
 		})
-		secret := w.secret()
-		secret.Data["rotate"] = []byte("now")
-		w.change(secret)
+		w.rotate()
 		synctest.Wait()
 		same(t, "bundles when announced", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
 		w.start(func(o *apply.Options) { only(o); o.Client = late })
@@ -786,9 +790,7 @@ func TestClockJumps(t *testing.T) {
 		w := newWorld(t, mutating())
 		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
-		secret := w.secret()
-		secret.Data["rotate"] = []byte("now")
-		w.change(secret)
+		w.rotate()
 		synctest.Wait()
 		step := func() webhookcert.Step {
 			c, err := config().Complete()
@@ -1008,9 +1010,7 @@ func TestStepWaitsForUnreadableObject(t *testing.T) {
 		w := newWorld(t, mutating())
 		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
-		secret := w.secret()
-		secret.Data["rotate"] = []byte("now")
-		w.change(secret)
+		w.rotate()
 		w.pass(time.Minute)
 		observer.take()
 		refused := errors.New("connection refused")
@@ -1043,9 +1043,7 @@ func TestRotationHeldUp(t *testing.T) {
 		synctest.Wait()
 		before := k.Bundle()
 		leaf := w.secret().Data["tls.crt"]
-		secret := w.secret()
-		secret.Data["rotate"] = []byte("now")
-		w.change(secret)
+		w.rotate()
 		w.pass(time.Minute)
 		for range 24 {
 			w.reset(before)

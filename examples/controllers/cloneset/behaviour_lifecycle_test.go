@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controlplane"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -31,7 +32,10 @@ func TestLifecycle(t *testing.T) {
 		{"L-5 a Pod in Updated that needs a newer revision", updateHookAgain},
 		{"L-6 rollback while the hook holds the Pod", updateHookRollback},
 		{"L-6 partition raised while the hook holds the Pod", updateHookPartition},
-		{"L-11 a writer list that nobody can read is reported until it is mended", unreadableGate},
+		{"L-11 a writer list that nobody can read is reported until it is mended", func(c *cluster) {
+			unreadableGate(c, "badgate", apps.LifecyclePreparingUpdate)
+		}},
+		{"L-11 the same in the middle of an update", func(c *cluster) { unreadableGate(c, "midgate", apps.LifecycleUpdating) }},
 		{"L-6 OnDelete while the hook holds the Pod", updateHookOnDelete},
 		{"L-7 L-10 preNormal keeps a Pod from being available", preNormal},
 		{"L-11 preDelete takes readiness away", notReadyDelete},
@@ -211,24 +215,31 @@ func updateHookPartition(c *cluster) {
 	c.untilPods("keepold", images(map[string]int{"v1": 2}))
 }
 
-// unreadableGate: somebody overwrites who holds the gate while the Pod's update waits for its hook to come back.
-func unreadableGate(c *cluster) {
-	c.create(c.cloneSet("badgate", 1, hooked(onUpdate, true)))
-	pod := c.pods("badgate")[0].Name
-	c.change("badgate", setImage(0, "example.test/app:v2"))
+// unreadableGate: somebody overwrites who holds the gate of a Pod in the given state.
+func unreadableGate(c *cluster, name, when string) {
+	c.create(c.cloneSet(name, 1, hooked(onUpdate, true), templateAnnotation(controlplane.StartDelay, "3s")))
+	pod := c.pods(name)[0].Name
+	c.change(name, setImage(0, "example.test/app:v2"))
 	c.untilPod(pod, state(apps.LifecyclePreparingUpdate))
 	gate := corev1.PodCondition{Type: apps.ConditionKruisePodReady, Status: corev1.ConditionFalse, Message: "by hand"}
-	c.setCondition(pod, gate)
+	if when == apps.LifecyclePreparingUpdate {
+		c.setCondition(pod, gate)
+	}
 	c.unlabel(pod, hold)
-	c.until("badgate", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podreadiness.UnreadableMessage), pod))
-	c.witness("badgate")
-	c.until("badgate", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podreadiness.UnreadableMessage), pod))
+	if when == apps.LifecycleUpdating {
+		c.untilPod(pod, state(when))
+		c.setCondition(pod, gate)
+	}
+	reported := hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podreadiness.UnreadableMessage), pod)
+	c.until(name, reported)
+	c.witness(name)
+	c.until(name, reported)
 	gate.Status, gate.Message = corev1.ConditionTrue, "[]"
 	c.setCondition(pod, gate)
 	c.untilPod(pod, state(apps.LifecycleUpdated))
 	c.label(pod, hold, "yes")
-	c.until("badgate", settled)
-	c.until("badgate", withoutCondition(apps.ConditionFailedUpdate))
+	c.until(name, settled)
+	c.until(name, withoutCondition(apps.ConditionFailedUpdate))
 }
 
 // updateHookOnDelete: nobody will update the Pod that waits any more, so it comes back into service.

@@ -25,9 +25,9 @@ func Check(object []byte) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), field.OmitValueType{}, err.Error())}
 	}
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
-	other, read := alpha, readParts[v1beta1.CloneSet]
+	other, partsOf := alpha, readParts[v1beta1.CloneSet]
 	if meta.APIVersion == alpha {
-		other, read = beta, readParts[v1alpha1.CloneSet]
+		other, partsOf = beta, readParts[v1alpha1.CloneSet]
 	}
 	if (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object) {
 		return nil
@@ -39,7 +39,7 @@ func Check(object []byte) field.ErrorList {
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "cannot be converted: "+err.Error())}
 	}
-	return lost(read, object, back, other)
+	return lost(partsOf, object, back, other)
 }
 
 // fits reports whether what conversion reads is so little that nothing can be lost. It is wrong about nothing else.
@@ -59,16 +59,8 @@ func fits(object []byte) bool {
 
 // readParts returns what conversion reads of an object, by path, as its Go types have it.
 func readParts[T any](object []byte) (map[string]any, error) {
-	whole, err := split(object)
+	_, obj, err := read[T](object)
 	if err != nil {
-		return nil, err
-	}
-	part, err := whole.only(metadataKeys[:], specKeys[:])
-	if err != nil {
-		return nil, err
-	}
-	obj := new(T)
-	if err := utiljson.Unmarshal(part, obj); err != nil {
 		return nil, err
 	}
 	var f fields
@@ -86,12 +78,12 @@ func readParts[T any](object []byte) (map[string]any, error) {
 	}, nil
 }
 
-func lost(read func([]byte) (map[string]any, error), object, back []byte, other string) field.ErrorList {
-	was, err := read(object)
+func lost(partsOf func([]byte) (map[string]any, error), object, back []byte, other string) field.ErrorList {
+	was, err := partsOf(object)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, err.Error())}
 	}
-	is, err := read(back)
+	is, err := partsOf(back)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "after conversion: "+err.Error())}
 	}

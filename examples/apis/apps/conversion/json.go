@@ -45,17 +45,9 @@ var (
 )
 
 func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error)) ([]byte, error) {
-	whole, err := split(object)
+	whole, src, err := read[S](object)
 	if err != nil {
 		return nil, err
-	}
-	part, err := whole.only(metadataKeys[:], specKeys[:])
-	if err != nil {
-		return nil, err
-	}
-	src := new(S)
-	if err := utiljson.Unmarshal(part, src); err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	dst, err := convert(src)
 	if err != nil {
@@ -70,6 +62,23 @@ func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*
 		return nil, err
 	}
 	return whole.with(converted, apiVersion)
+}
+
+// read returns an object, and what conversion reads of it as its Go type.
+func read[S any](object []byte) (parts, *S, error) {
+	whole, err := split(object)
+	if err != nil {
+		return whole, nil, err
+	}
+	part, err := json.Marshal(map[string]any{metadataKey: chosen(whole.metadata, metadataKeys[:]), specKey: chosen(whole.spec, specKeys[:])})
+	if err != nil {
+		return whole, nil, err
+	}
+	src := new(S)
+	if err := utiljson.Unmarshal(part, src); err != nil {
+		return whole, nil, fmt.Errorf("decoding: %w", err)
+	}
+	return whole, src, nil
 }
 
 // parts are an object with its metadata and spec taken apart. Keys are as they were written: no other case stands for them.
@@ -95,11 +104,7 @@ func split(object []byte) (parts, error) {
 	return p, nil
 }
 
-// only returns the object with nothing in it but these keys.
-func (p parts) only(metadata, spec []string) ([]byte, error) {
-	return json.Marshal(map[string]any{metadataKey: chosen(p.metadata, metadata), specKey: chosen(p.spec, spec)})
-}
-
+// chosen returns these keys alone.
 func chosen(from map[string]json.RawMessage, keys []string) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, key := range keys {
