@@ -47,6 +47,9 @@ const (
 	ConvertPath = "/convert"
 	// HealthzPath answers 200 as long as the server serves.
 	HealthzPath = "/healthz"
+	// RestPath stands for all paths that nothing is served at: what is asked about is allowed, with a warning that nobody has looked.
+	// Configurations that another manager left behind name them.
+	RestPath = "/"
 )
 
 // Options say how requests are judged. The zero value judges with the default gates and looks nothing up.
@@ -61,6 +64,11 @@ type Options struct {
 	Client client.Writer
 	// TemplateUnchecked is told why the API server could not be asked about a template. The user gets a warning. Optional.
 	TemplateUnchecked func(error)
+	// UnknownPath is told the path of each review at [RestPath]: at most 50 different ones, and [OtherPaths]. Optional.
+	UnknownPath func(path string)
+	// CutOff is told the status of each review that nobody looks at, because of its size or because too many are under way: 408, 411,
+	// 413 or 503. Optional.
+	CutOff func(status int)
 	// Log gets one line per refused request at V(1), and failures. The zero value logs nothing.
 	Log logr.Logger
 }
@@ -79,11 +87,11 @@ func endpoints(options Options) []endpoint {
 	}
 }
 
-// Handlers returns everything to be served, by path: admission of each kind, [ConvertPath] and [HealthzPath]. They understand
-// versions v1 and v1beta1 of both kinds of review, share nothing that changes, and may be called concurrently.
+// Handlers returns everything to be served, by path: admission of each kind, [ConvertPath], [HealthzPath] and [RestPath]. They
+// understand versions v1 and v1beta1 of both kinds of review, and may be called concurrently. They share the limits of what is under way.
 func Handlers(options Options) map[string]http.Handler {
 	converters := map[schema.GroupKind]convertFunc{}
-	limits := newLimiter()
+	limits := newLimiter(options)
 	handlers := map[string]http.Handler{HealthzPath: http.HandlerFunc(healthz)}
 	for _, e := range endpoints(options) {
 		if e.convert != nil {
@@ -94,6 +102,7 @@ func Handlers(options Options) map[string]http.Handler {
 		}
 	}
 	handlers[ConvertPath] = limits.wrap(&converter{kinds: converters, log: options.Log.WithName("conversion")})
+	handlers[RestPath] = limits.wrap(allowOthers(options.Log, options.UnknownPath))
 	return handlers
 }
 

@@ -25,7 +25,7 @@ func TestPaths(t *testing.T) {
 	if diff := cmp.Diff([]string{mutatePath, validatePath}, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
-	all := slices.Sorted(slices.Values(append(paths, "/convert", "/healthz")))
+	all := slices.Sorted(slices.Values(append(paths, "/", "/convert", "/healthz")))
 	if diff := cmp.Diff(all, slices.Sorted(maps.Keys(handlers))); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)
 	}

@@ -18,16 +18,18 @@ const (
 	OtherPaths = "other"
 )
 
-// Allow returns a handler for every other path: it allows what it is asked about and changes nothing. Configurations that
-// another manager left behind name features that are not served here; without an answer the API server would refuse Pods. The
-// answer warns that nobody has looked, and observe is told the path of each review: at most 50 different ones, and [OtherPaths].
-func Allow(log logr.Logger, observe func(path string)) http.Handler {
+// allowOthers returns a handler for every other path: it allows what it is asked about and changes nothing. Configurations that another
+// manager left behind name features that are not served here; without an answer the API server would refuse Pods. The answer warns
+// that nobody has looked.
+func allowOthers(log logr.Logger, observe func(path string)) http.Handler {
 	type key struct{}
 	known := &paths{seen: map[string]bool{}}
-	return newLimiter().wrap(&admission.Webhook{
+	return &admission.Webhook{
 		Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
 			path, _ := ctx.Value(key{}).(string)
-			observe(known.label(path))
+			if observe != nil {
+				observe(known.label(path))
+			}
 			return admission.Allowed("nothing here looks at this request").
 				WithWarnings("kruise-manager serves nothing at " + shown(path) + ": allowed without a look; another manager left that webhook behind")
 		}),
@@ -35,7 +37,7 @@ func Allow(log logr.Logger, observe func(path string)) http.Handler {
 			return context.WithValue(ctx, key{}, r.URL.Path)
 		},
 		LogConstructor: loggerOf(log),
-	})
+	}
 }
 
 // paths bounds how many are told apart.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 
@@ -35,6 +34,11 @@ func post(t testing.TB, handler http.Handler, path string) *admissionv1.Admissio
 	return answer.Response
 }
 
+// rest returns what answers at paths that nothing is served at.
+func rest(observe func(path string)) http.Handler {
+	return admission.Handlers(admission.Options{UnknownPath: observe})[admission.RestPath]
+}
+
 func TestAllowWarns(t *testing.T) {
 	long := "/" + strings.Repeat("a", 150)
 	for _, tc := range []struct{ name, path, label, warned string }{
@@ -46,7 +50,7 @@ func TestAllowWarns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var observed []string
-			got := post(t, admission.Allow(logr.Discard(), func(path string) { observed = append(observed, path) }), tc.path)
+			got := post(t, rest(func(path string) { observed = append(observed, path) }), tc.path)
 			if !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], tc.warned) {
 				t.Errorf("%+v, want it allowed with a warning that names %q", got, tc.warned)
 			}
@@ -60,7 +64,7 @@ func TestAllowWarns(t *testing.T) {
 // Nobody fills the memory with paths.
 func TestAllowTellsFewPathsApart(t *testing.T) {
 	observed := map[string]int{}
-	handler := admission.Allow(logr.Discard(), func(path string) { observed[path]++ })
+	handler := rest(func(path string) { observed[path]++ })
 	want := map[string]int{admission.OtherPaths: 20}
 	for round := range 2 {
 		for i := range 60 {

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -99,8 +100,15 @@ func request(t testing.TB, operation admissionv1.Operation, object, old tree) *a
 // ask posts a body and returns the answer's code and body.
 func ask(t testing.TB, handler http.Handler, body []byte) (int, []byte) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+	return askFrom(t, handler, "192.0.2.1:40000", bytes.NewReader(body), int64(len(body)))
+}
+
+// askFrom is ask from an address, with a body that says how long it is.
+func askFrom(t testing.TB, handler http.Handler, address string, body io.Reader, length int64) (int, []byte) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
 	r.Header.Set("Content-Type", "application/json")
+	r.RemoteAddr, r.ContentLength = address, length
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	return w.Code, w.Body.Bytes()

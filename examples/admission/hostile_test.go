@@ -1,8 +1,11 @@
 package admission_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -10,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -81,7 +85,7 @@ func BenchmarkHostile(b *testing.B) {
 		req := request(b, admissionv1.Create, named(b, object), nil)
 		body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
 		for path, handler := range admission.Handlers(admission.Options{Reader: &pods{}}) {
-			if path == admission.HealthzPath || path == admission.ConvertPath {
+			if path == admission.HealthzPath || path == admission.ConvertPath || path == admission.RestPath {
 				continue
 			}
 			verb, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "-")
@@ -160,48 +164,89 @@ func (s *slow) Get(ctx context.Context, key client.ObjectKey, _ client.Object, _
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
 }
 
-// TestReviewsWaitForEachOther: large ones one or two at a time, small ones side by side, and nobody for ever.
+// TestReviewsWaitForEachOther: large ones one at a time from each address and two in all, small ones side by side, and nobody for ever.
+// Who sends many keeps nobody else out.
 func TestReviewsWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		reader := &slow{answer: make(chan struct{})}
-		handler := admission.Handlers(admission.Options{Reader: reader})[validatePath]
-		body := func(padding int) []byte {
+		reader, cutOff := &slow{answer: make(chan struct{})}, map[int]int{}
+		var mu sync.Mutex
+		count := func(into map[int]int, code int) {
+			mu.Lock()
+			defer mu.Unlock()
+			into[code]++
+		}
+		handler := admission.Handlers(admission.Options{Reader: reader, CutOff: func(status int) { count(cutOff, status) }})[validatePath]
+		codes := map[int]int{}
+		send := func(n int, from string, padding int) {
 			object := manifest(t, small("v1beta1", "  scaleStrategy: {podsToDelete: [web-1]}", "  updateStrategy: {type: OnDelete}"))
 			req := request(t, admissionv1.Create, object, nil)
-			return encode(t, tree{
+			body := encode(t, tree{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
 			})
-		}
-		var mu sync.Mutex
-		codes := map[int]int{}
-		send := func(n, padding int) {
-			for range n {
+			for i := range n {
 				go func() {
-					code, _ := ask(t, handler, body(padding))
-					mu.Lock()
-					defer mu.Unlock()
-					codes[code]++
+					code, _ := askFrom(t, handler, fmt.Sprintf("%s:%d", from, 40000+i), bytes.NewReader(body), int64(len(body)))
+					count(codes, code)
 				}()
 			}
 		}
-		answered := func(want map[int]int) {
+		answered := func(what string, want map[int]int) {
 			t.Helper()
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
 			if diff := cmp.Diff(want, codes); diff != "" {
-				t.Errorf("answers by code (-want +got):\n%s", diff)
+				t.Errorf("%s: answers by code (-want +got):\n%s", what, diff)
 			}
+			clear(codes)
 		}
-		send(3, 6<<20)
-		answered(map[int]int{})
-		time.Sleep(time.Minute) // of a clock that runs when everybody waits: one has had no room
-		answered(map[int]int{http.StatusServiceUnavailable: 1})
+		send(20, "192.0.2.7", 6<<20)
+		answered("before anything is answered", map[int]int{})
+		time.Sleep(time.Second) // of a clock that runs when everybody waits
+		send(1, "192.0.2.1", 6<<20)
+		send(1, "2001:db8::1", 6<<20)
+		answered("all have to wait", map[int]int{})
+		time.Sleep(8 * time.Second)
+		answered("one address has had its share", map[int]int{http.StatusServiceUnavailable: 19})
+		time.Sleep(time.Second)
+		answered("two addresses have had everything", map[int]int{http.StatusServiceUnavailable: 1})
 		close(reader.answer)
-		answered(map[int]int{http.StatusServiceUnavailable: 1, http.StatusOK: 2})
-		send(200, 0)
-		answered(map[int]int{http.StatusServiceUnavailable: 1, http.StatusOK: 202})
+		answered("in the end", map[int]int{http.StatusOK: 2})
+		send(200, "192.0.2.1", 0)
+		answered("many small ones", map[int]int{http.StatusOK: 200})
+		if diff := cmp.Diff(map[int]int{http.StatusServiceUnavailable: 20}, cutOff); diff != "" {
+			t.Errorf("observed (-want +got):\n%s", diff)
+		}
 	})
+}
+
+// What is cut off is counted, on every path that takes reviews.
+func TestCutOff(t *testing.T) {
+	for path := range admission.Handlers(admission.Options{}) {
+		if path == admission.HealthzPath {
+			continue
+		}
+		for _, tc := range []struct {
+			name   string
+			body   io.Reader
+			length int64
+			want   int
+		}{
+			{"no length", strings.NewReader("{}"), -1, http.StatusLengthRequired},
+			{"too long", strings.NewReader("{}"), 9 << 20, http.StatusRequestEntityTooLarge},
+			{"late", iotest.ErrReader(os.ErrDeadlineExceeded), 100, http.StatusRequestTimeout},
+			{"in order", strings.NewReader("{}"), 2, 0},
+		} {
+			t.Run(path+" "+tc.name, func(t *testing.T) {
+				got := 0
+				handler := admission.Handlers(admission.Options{CutOff: func(status int) { got = status }})[path]
+				code, _ := askFrom(t, handler, "192.0.2.1:40000", tc.body, tc.length)
+				if got != tc.want || (tc.want > 0 && tc.want != http.StatusRequestTimeout && code != tc.want) {
+					t.Errorf("answered with %d, observed %d, want %d", code, got, tc.want)
+				}
+			})
+		}
+	}
 }
 
 // TestProblemsAreCapped: the first ones are named, and how many more there are.

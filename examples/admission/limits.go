@@ -1,30 +1,14 @@
 package admission
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/clock"
 
 	"github.com/workloadkit/workloadkit/examples/apis/decode"
-)
-
-const (
-	// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API server has
-	// objects converted one by one.
-	maxReview = 8 << 20
-	// maxInFlight bounds the bodies of the reviews that are worked on at a time. Small ones count as minWeight.
-	maxInFlight, minWeight = 16 << 20, 64 << 10
-	// patience is how long a review waits for others to end; the API server waits for 10 seconds by default. arrival is how long a body
-	// may take: it waits with its reader's share taken.
-	patience, arrival = 9 * time.Second, 3 * time.Second
 )
 
 const (
@@ -39,39 +23,6 @@ const (
 	// maxProblems is how many problems an answer names.
 	maxProblems = 50
 )
-
-// limiter bounds what reviews cost together, whoever sends them.
-type limiter struct{ inFlight *semaphore.Weighted }
-
-func newLimiter() *limiter { return &limiter{semaphore.NewWeighted(maxInFlight)} }
-
-// wrap returns the handler with the limits: 411 for what does not say how large it is, as the API server always does, 413 for what is
-// too large, 503 while too much is under way.
-func (l *limiter) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size := r.ContentLength
-		switch {
-		case size < 0:
-			http.Error(w, "say how long the review is", http.StatusLengthRequired)
-			return
-		case size > maxReview:
-			http.Error(w, fmt.Sprintf("a review has at most %d bytes", maxReview), http.StatusRequestEntityTooLarge)
-			return
-		}
-		size = max(size, minWeight)
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
-		defer cancel()
-		if l.inFlight.Acquire(ctx, size) != nil {
-			http.Error(w, "too many reviews are under way", http.StatusServiceUnavailable)
-			return
-		}
-		defer l.inFlight.Release(size)
-		// Who sends slowly must not keep others out. A writer without deadlines is a test's.
-		_ = http.NewResponseController(w).SetReadDeadline(clock.RealClock{}.Now().Add(arrival))
-		r.Body = http.MaxBytesReader(w, r.Body, maxReview)
-		next.ServeHTTP(w, r)
-	})
-}
 
 // tooMuch returns why an object is not even decoded. stored is the object before an update; what it has already may stay.
 func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {

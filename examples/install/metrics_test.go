@@ -105,7 +105,7 @@ func TestMetricsForThoseWhoMay(t *testing.T) {
 	expect("whoever may", "https", reader, http.StatusOK)
 	expect("whoever may not", "https", stranger, http.StatusForbidden)
 	expect("nobody in particular", "https", "", http.StatusUnauthorized)
-	expect("a forged token", "https", "forged", http.StatusInternalServerError) // what the API server says of it is taken for a failure
+	expect("a forged token", "https", "forged", http.StatusUnauthorized)
 	if status, body, err := scrape(t.Context(), "http://"+address+"/metrics", reader); err == nil && status == http.StatusOK {
 		t.Errorf("served in the clear: %.200s", body)
 	}

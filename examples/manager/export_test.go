@@ -2,10 +2,14 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/webhookcert/apply"
 )
@@ -19,3 +23,20 @@ func NewCertificateMetrics(registry prometheus.Registerer) (apply.Observer, erro
 func AfterServing(lock resourcelock.Interface, serving func(context.Context) error, every time.Duration) resourcelock.Interface {
 	return afterServing(lock, serving, every)
 }
+
+// ScrapersFilter returns what asks the API server who may read metrics.
+func ScrapersFilter(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
+	return scrapersFilter(config, c)
+}
+
+// ServeReviews serves handlers of reviews as the manager does.
+func ServeReviews(ctx context.Context, host string, port int, configure func(*tls.Config), closed func(), handlers map[string]http.Handler) error {
+	server := newBoundedServer(host, port, configure, closed)
+	for path, handler := range handlers {
+		server.Register(path, handler)
+	}
+	return server.Start(ctx)
+}
+
+// MaxConnections is how many connections the webhooks' server keeps open.
+const MaxConnections = maxConnections

@@ -71,15 +71,3 @@ func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
 func (m *certificateMetrics) Failed(object reason.Object, _ error) {
 	m.failures.WithLabelValues(object.Kind).Inc()
 }
-
-// newTemplateMetrics returns what counts Pod templates that the API server could not be asked about.
-func newTemplateMetrics(registry prometheus.Registerer) (unchecked func(error), err error) {
-	counter := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "kruise_webhook_templates_unchecked_total",
-		Help: "Pod templates that were admitted although the API server could not be asked about them.",
-	})
-	if err := registry.Register(counter); err != nil {
-		return nil, fmt.Errorf("metric of templates: %w", err)
-	}
-	return func(error) { counter.Inc() }, nil
-}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -85,7 +84,7 @@ type RateLimit struct {
 func (o Options) metricsServer() metricsserver.Options {
 	out := metricsserver.Options{BindAddress: orDefault(o.MetricsAddress, "0"), SecureServing: o.MetricsSecure}
 	if o.MetricsSecure {
-		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+		out.FilterProvider = scrapersFilter
 		// HTTP/2 lets strangers open many streams before they are asked who they are.
 		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	}

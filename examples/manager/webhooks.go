@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
@@ -92,16 +91,13 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
 	}
-	unchecked, err := newTemplateMetrics(options.Registry)
+	reviews, err := newReviewMetrics(options.Registry)
 	if err != nil {
 		return nil, nil, err
 	}
-	unknown, err := newPathMetrics(options.Registry)
-	if err != nil {
-		return nil, nil, err
-	}
-	kept := keeper.Server(webhookServer(keeper, w, unknown, admission.Options{
-		Gates: options.Gates, Reader: c, Client: c, TemplateUnchecked: unchecked, Log: log,
+	kept := keeper.Server(webhookServer(keeper, w, reviews.connectionClosed, admission.Options{
+		Gates: options.Gates, Reader: c, Client: c, Log: log,
+		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}))
 	after := always
 	if w.Host != "" {
@@ -128,14 +124,11 @@ func (d *deferred) Start(ctx context.Context) error {
 }
 
 // webhookServer serves the handlers from the keeper's certificate.
-func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, unknown func(path string), options admission.Options) webhook.Server {
-	server := webhook.NewServer(webhook.Options{
-		Host: listenHost(w.Host), Port: orDefault(w.ListenPort, w.Port), TLSOpts: []func(*tls.Config){keeper.TLS},
-	})
+func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, closed func(), options admission.Options) webhook.Server {
+	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), keeper.TLS, closed)
 	for path, handler := range admission.Handlers(options) {
 		server.Register(path, handler)
 	}
-	server.Register("/", admission.Allow(options.Log, unknown))
 	return server
 }
 

@@ -1,0 +1,87 @@
+package manager
+
+import (
+	"net"
+	"slices"
+	"sync"
+)
+
+// boundedListener keeps at most so many connections open. One more costs the address that has most of them its oldest one: whoever
+// reaches the port may open as many as it likes and keeps nobody out.
+type boundedListener struct {
+	net.Listener
+
+	most int
+
+	mu     sync.Mutex
+	total  int
+	open   map[string][]*boundedConn // by address, the oldest first
+	closed func(address string)      // told of each connection that had to go
+}
+
+func newBoundedListener(inner net.Listener, most int, closed func(address string)) *boundedListener {
+	return &boundedListener{Listener: inner, most: most, open: map[string][]*boundedConn{}, closed: closed}
+}
+
+// boundedConn is a connection that is counted until it is closed.
+type boundedConn struct {
+	net.Conn
+
+	listener *boundedListener
+	address  string
+	once     sync.Once
+}
+
+// Accept waits for the next connection.
+func (l *boundedListener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	conn := &boundedConn{Conn: inner, listener: l, address: addressOf(inner.RemoteAddr())}
+	if oldest := l.add(conn); oldest != nil {
+		_ = oldest.Close() // it is gone either way
+		l.closed(oldest.address)
+	}
+	return conn, nil
+}
+
+// add returns the connection that has to go for this one, or nil.
+func (l *boundedListener) add(conn *boundedConn) *boundedConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[conn.address] = append(l.open[conn.address], conn)
+	if l.total++; l.total <= l.most {
+		return nil
+	}
+	largest := conn.address
+	for address, conns := range l.open {
+		if len(conns) > len(l.open[largest]) {
+			largest = address
+		}
+	}
+	return l.open[largest][0]
+}
+
+// Close ends the connection, once.
+func (c *boundedConn) Close() error {
+	c.once.Do(func() {
+		l := c.listener
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.total--
+		rest := slices.DeleteFunc(l.open[c.address], func(other *boundedConn) bool { return other == c })
+		if l.open[c.address] = rest; len(rest) == 0 {
+			delete(l.open, c.address)
+		}
+	})
+	return c.Conn.Close()
+}
+
+// addressOf returns an address without its port.
+func addressOf(address net.Addr) string {
+	if host, _, err := net.SplitHostPort(address.String()); err == nil {
+		return host
+	}
+	return address.String()
+}

@@ -1,0 +1,231 @@
+package manager_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// port is a webhooks' port, and the addresses of who calls it.
+type port struct {
+	t       *testing.T
+	address string
+	closed  atomic.Int32
+	cutOff  atomic.Int32
+}
+
+const apiServer, stranger = "127.0.0.1", "127.0.0.2"
+
+func servePort(t *testing.T) *port {
+	t.Helper()
+	example := httptest.NewTLSServer(http.NotFoundHandler())
+	certificates := example.TLS.Certificates
+	example.Close()
+	number := freePort(t)
+	p := &port{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(number))}
+	handlers := admission.Handlers(admission.Options{CutOff: func(int) { p.cutOff.Add(1) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- manager.ServeReviews(ctx, "127.0.0.1", number, func(c *tls.Config) { c.Certificates = certificates },
+			func() { p.closed.Add(1) }, handlers)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		conn, err := p.dial(ctx, apiServer)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	return p
+}
+
+// dial opens a connection from an address.
+func (p *port) dial(ctx context.Context, from string) (net.Conn, error) {
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}},
+		Config:    &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, //nolint:gosec // a test
+	}
+	return dialer.DialContext(ctx, "tcp", p.address)
+}
+
+// open keeps a connection until the test ends, on which so much has been written.
+func (p *port) open(from, text string) net.Conn {
+	p.t.Helper()
+	conn, err := p.dial(p.t.Context(), from)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = conn.Close() })
+	// So that an answer nobody reads stays with its sender.
+	if err := conn.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, text); err != nil {
+		p.t.Fatal(err)
+	}
+	return conn
+}
+
+// converted asks for a conversion, as an API server does.
+func (p *port) converted(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+p.address+"/convert", bytes.NewReader(conversion(p.t, 1, 0)))
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err == nil && (answer.StatusCode != http.StatusOK || !bytes.Contains(body, []byte("v1alpha1"))) {
+		err = fmt.Errorf("status %d: %.200s", answer.StatusCode, body)
+	}
+	return err
+}
+
+// conversion is a review of so many objects with an annotation of so many bytes each.
+func conversion(t *testing.T, objects, size int) []byte {
+	t.Helper()
+	object := map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{
+		"name": "web", "namespace": "default", "annotations": map[string]any{"padding": strings.Repeat("x", size)},
+	}, "spec": map[string]any{}}
+	all := make([]any, objects)
+	for i := range all {
+		all[i] = object
+	}
+	out, err := json.Marshal(map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+		"request": map[string]any{"uid": "1", "desiredAPIVersion": "apps.kruise.io/v1alpha1", "objects": all},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (p *port) client(from string) *http.Client {
+	transport := &http.Transport{
+		DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a test
+		ForceAttemptHTTP2: true,
+	}
+	p.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// Strangers who reach the port do all they can, and an API server that comes from another address is answered while they do.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(p *port)
+	}{
+		{"many connections that say nothing", func(p *port) {
+			for range 2 * manager.MaxConnections {
+				p.open(stranger, "")
+			}
+		}},
+		{"large bodies that never come", func(p *port) {
+			for range 50 {
+				p.open(stranger, "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
+			}
+		}},
+		{"large answers that nobody reads", func(p *port) {
+			body := conversion(p.t, 30, 200_000)
+			for range 5 {
+				conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
+				go func() { _, _ = conn.Write(body) }() // it ends with the connection
+			}
+		}},
+		{"headers that never end", func(p *port) {
+			for range 300 {
+				p.open(stranger, "POST /convert HTTP/1.1\r\nHost: web")
+			}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := servePort(t)
+			client := p.client(apiServer)
+			if err := p.converted(t.Context(), client); err != nil {
+				t.Fatal(err)
+			}
+			tc.do(p)
+			for i := range 20 {
+				// Less than any of the strangers is waited for.
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				if err := p.converted(ctx, client); err != nil {
+					t.Errorf("review %d: %v", i, err)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// What a stranger holds it holds for a short time: others of its own address get their turn.
+func TestNothingIsHeldForLong(t *testing.T) {
+	p := servePort(t)
+	turn := func(after string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		if err := p.converted(ctx, p.client(stranger)); err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	p.open(stranger, "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
+	turn("a body that never comes")
+	body := conversion(t, 40, 208_600) // all that one address may have under way
+	conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
+	if _, err := conn.Write(body); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	turn("an answer that nobody reads")
+}
+
+// One connection too many costs the address with the most of them its oldest one.
+func TestConnectionsAreBounded(t *testing.T) {
+	p := servePort(t)
+	kept := p.open(apiServer, "")
+	first := p.open(stranger, "")
+	for range manager.MaxConnections {
+		p.open(stranger, "")
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil {
+		t.Error("the first connection of the stranger is open")
+	}
+	if got := p.closed.Load(); got != 2 {
+		t.Errorf("%d connections were closed, want 2", got)
+	}
+	if _, err := io.WriteString(kept, "GET /healthz HTTP/1.1\r\nHost: webhooks\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(kept); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+		t.Errorf("%v: %.100s", err, answer)
+	}
+}
