@@ -16,6 +16,8 @@
 //	ownerindex     which Pods and revisions does this owner have, and how fresh is that answer?
 //	claim          which objects are mine, which should I take, which let go?
 //	slowstart      how do I make a thousand requests without making a thousand mistakes?
+//	decode         what does this JSON say, and what of it makes no sense?
+//	fairqueue      how do I keep one namespace from holding up all the others?
 //	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
 //
 // # Decide, then act
@@ -36,9 +38,9 @@
 // # Layers
 //
 // Imports point down only. reason is below all; podstate, partition, ordinals, expectations and webhookcert know nothing but
-// it; podpatch reads Pods through podstate; rollout, revision, podorder, podreadiness, lifecycle and claim stand on those;
-// inplaceupdate is above them. ownerindex is the one package that knows informers. Nothing here knows an API type of its own: annotation,
-// label and condition names are Keys that the caller gives.
+// it, decode not even that; podpatch reads Pods through podstate; rollout, revision, podorder, podreadiness, lifecycle and
+// claim stand on those; inplaceupdate is above them. ownerindex is the one package that knows informers, fairqueue the one that knows queues.
+// Nothing here knows an API type of its own: annotation, label and condition names are Keys that the caller gives.
 //
 // The module in examples assembles these parts into reference controllers for the OpenKruise API, and examples/embed into a
 // small operator for a kind of its own.

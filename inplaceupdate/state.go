@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -122,7 +123,7 @@ func (g *Grace) metadata(pod *corev1.Pod, key string) (metadataPatch, error) {
 	if len(g.MetaDataPatch) == 0 {
 		return meta, nil
 	}
-	if err := json.Unmarshal(g.MetaDataPatch, &meta); err != nil {
+	if err := decode.Object(g.MetaDataPatch, &meta); err != nil {
 		return meta, unreadable(pod, key, string(g.MetaDataPatch), err)
 	}
 	return meta, nil
@@ -148,7 +149,7 @@ func (c *Config) State(pod *corev1.Pod) (*State, error) {
 		return nil, nil
 	}
 	state := &State{}
-	if err := json.Unmarshal([]byte(raw), state); err != nil {
+	if err := decode.Object([]byte(raw), state); err != nil {
 		return nil, unreadable(pod, key, raw, err)
 	}
 	return state, nil
@@ -163,12 +164,12 @@ func (c *Config) progress(pod *corev1.Pod) (*Progress, error) {
 	}
 	if rest, ok := withoutKnownImages(raw); ok {
 		lean := &Progress{}
-		if json.Unmarshal(rest, lean) == nil && !lean.needsMemory(pod, raw) {
+		if decode.Object(rest, lean) == nil && !lean.needsMemory(pod, raw) {
 			return lean, nil
 		}
 	}
 	progress := &Progress{}
-	if err := json.Unmarshal([]byte(raw), progress); err != nil {
+	if err := decode.Object([]byte(raw), progress); err != nil {
 		return nil, unreadable(pod, key, raw, err)
 	}
 	return progress, nil
@@ -239,7 +240,7 @@ func (c *Config) grace(pod *corev1.Pod) (*Grace, error) {
 		return nil, nil
 	}
 	grace := &Grace{}
-	if err := json.Unmarshal([]byte(raw), grace); err != nil {
+	if err := decode.Object([]byte(raw), grace); err != nil {
 		return nil, unreadable(pod, key, raw, err)
 	}
 	return grace, nil

@@ -333,6 +333,9 @@ func TestStartClosesTheGate(t *testing.T) {
 	}
 }
 
+// slowState has a quantity that takes half a minute to read. Whoever may annotate a Pod can write it.
+const slowState = `{"revision":"2","nextContainerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`
+
 func TestStartRefuses(t *testing.T) {
 	config, base := newConfig(), newTemplate()
 	blocked := config.Plan(base, newTemplate(func(t *template) { t.Spec.HostNetwork = true }))
@@ -340,7 +343,7 @@ func TestStartRefuses(t *testing.T) {
 	if !errors.Is(err, inplaceupdate.UpdateBlocked) || !strings.Contains(err.Error(), "spec.hostNetwork") {
 		t.Errorf("Start of a blocked plan = %v", err)
 	}
-	for _, text := range []string{"", "{", "7", `{"lastContainerStatuses":[]}`} {
+	for _, text := range []string{"", "{", "7", `{"lastContainerStatuses":[]}`, slowState} {
 		for _, key := range []string{stateKey, oldState, graceKey, oldGrace} {
 			pod := newPod(base)
 			pod.Annotations[key] = text
@@ -350,7 +353,7 @@ func TestStartRefuses(t *testing.T) {
 				if !errors.Is(startErr, inplaceupdate.UnreadableState) {
 					t.Errorf("U-27 Start with %s %q = %v", key, text, startErr)
 				}
-			} else if text == `{"lastContainerStatuses":[]}` {
+			} else if text == `{"lastContainerStatuses":[]}` || text == slowState {
 				continue // not a key of this annotation
 			}
 			why := reason.From(err)
@@ -361,7 +364,10 @@ func TestStartRefuses(t *testing.T) {
 	}
 	pod := newPod(base)
 	pod.Annotations[stateKey] = stateHead + "null}"
-	for _, text := range []string{"{", `{"revision":"2","metaDataPatch":"!"}`, `{"revision":"2","metaDataPatch":"ew=="}`} {
+	for _, text := range []string{
+		"{", `{"revision":"2","metaDataPatch":"!"}`, `{"revision":"2","metaDataPatch":"ew=="}`,
+		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // reading it would take half a minute
+	} {
 		pod.Annotations[graceKey] = text
 		if _, err := config.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
 			t.Errorf("U-27 Next with a grace annotation %s = %v", text, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/lru"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -29,7 +30,7 @@ type Content struct {
 
 // Decode reads a revision. The error is a reason.Reason with code UnreadableRevision that names the revision.
 func Decode(rev *appsv1.ControllerRevision) (*Content, error) {
-	content, err := decode(rev.Data.Raw)
+	content, err := readData(rev.Data.Raw)
 	if err != nil {
 		return nil, reason.Reason{
 			Code:   UnreadableRevision,
@@ -43,7 +44,7 @@ func Decode(rev *appsv1.ControllerRevision) (*Content, error) {
 	return content, nil
 }
 
-func decode(raw []byte) (*Content, error) {
+func readData(raw []byte) (*Content, error) {
 	var data, spec map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &data); err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -56,7 +57,7 @@ func decode(raw []byte) (*Content, error) {
 		return nil, errors.New("data.spec.template: missing")
 	}
 	content := &Content{Template: &corev1.PodTemplateSpec{}}
-	if err := json.Unmarshal(encoded, content.Template); err != nil {
+	if err := decode.Object(encoded, content.Template); err != nil {
 		return nil, fmt.Errorf("data.spec.template: %w", err)
 	}
 	delete(spec, "template")

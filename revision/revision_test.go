@@ -286,7 +286,10 @@ func TestName(t *testing.T) {
 }
 
 func TestDecodeNamesWhatIsWrong(t *testing.T) {
-	for _, raw := range []string{``, `null`, `[]`, `{"spec":null}`, `{"spec":{"template":null}}`, `{"spec":{"template":{"spec":{"containers":7}}}}`} {
+	for _, raw := range []string{
+		``, `null`, `[]`, `{"spec":null}`, `{"spec":{"template":null}}`, `{"spec":{"template":{"spec":{"containers":7}}}}`,
+		`{"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, // reading it would take half a minute
+	} {
 		rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(raw)}}
 		_, err := revision.Decode(rev)
 		if !errors.Is(err, revision.UnreadableRevision) || !strings.Contains(fmt.Sprint(err), "n/web-1") {

@@ -12,7 +12,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
+	"github.com/workloadkit/workloadkit/decode"
 )
 
 // Kind describes one API kind to the handlers: its names, its versions, and the functions that judge it. Hub is the Go type of

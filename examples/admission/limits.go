@@ -8,7 +8,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
+	"github.com/workloadkit/workloadkit/decode"
 )
 
 const (

@@ -17,12 +17,15 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/expectations"
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
+	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -208,7 +211,15 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	decoder := revision.NewDecoder(1000, nil)
 	r := &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
 	return errors.Join(mgr.Add(writes), ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).
-		Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil)).Complete(r))
+		Watches(&corev1.Pod{}, ownerindex.EnqueueController(fleetKind().GroupKind(), nil)).WithOptions(queue()).Complete(r))
+}
+
+// queue has namespaces take turns, and fail for themselves.
+func queue() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: 2, NewQueue: fairqueue.New(1),
+		RateLimiter: fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]),
+	}
 }
 
 func keys() inplaceupdate.Keys {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
@@ -48,7 +49,7 @@ type Options struct {
 	RateLimit RateLimit
 	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
 	ExpectationTimeout time.Duration
-	// CloneSetWorkers is how many CloneSets are reconciled side by side; 0 means 3.
+	// CloneSetWorkers is how many CloneSets of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
 	CloneSetWorkers int
 	// ExcludePreparingDelete is the global form of the CloneSet field of that name.
 	ExcludePreparingDelete bool
@@ -71,7 +72,7 @@ type LeaderElection struct {
 // and the release of the Lease after it.
 const ShutdownTimeout = 30 * time.Second
 
-// RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket for all.
+// RateLimit of the controllers' queues: the longer of an exponential backoff per object and a bucket per namespace.
 type RateLimit struct {
 	// BaseDelay and MaxDelay bound the backoff; 5 milliseconds and 1000 seconds if zero.
 	BaseDelay, MaxDelay time.Duration
@@ -92,7 +93,9 @@ func (o Options) metricsServer() metricsserver.Options {
 }
 
 // limiter makes the limiter of one queue.
-func (r RateLimit) limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+func (r RateLimit) limiter() fairqueue.Limiter { return fairqueue.PerNamespace(r.ofNamespace) }
+
+func (r RateLimit) ofNamespace() fairqueue.Limiter {
 	return workqueue.NewTypedMaxOfRateLimiter(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			orDefault(r.BaseDelay, 5*time.Millisecond), orDefault(r.MaxDelay, 1000*time.Second)),

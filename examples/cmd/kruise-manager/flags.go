@@ -54,7 +54,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.initializeTimeout, "webhook-initialize-timeout", time.Minute, "after how long it is logged as an error that the webhooks do not serve yet")
 	fs.DurationVar(&f.overlap, "webhook-cert-overlap", 10*time.Minute, "how long each step of a rotation of the certificate authority is published before the next")
 	fs.IntVar(&f.listenPort, "webhook-listen-port", 0, "port the webhooks listen on if it is not WEBHOOK_PORT, behind a proxy")
-	fs.IntVar(&f.set.CloneSetWorkers, "cloneset-workers", 3, "CloneSets reconciled side by side")
+	fs.IntVar(&f.set.CloneSetWorkers, "cloneset-workers", 3, "CloneSets of one namespace reconciled side by side; namespaces take turns")
 	fs.BoolVar(&f.set.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
 		"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
 	logsapi.AddFlags(f.logging, fs)

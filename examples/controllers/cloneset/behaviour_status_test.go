@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -261,11 +262,34 @@ func badOrders() []badValue {
 		{"scatter by the same pair twice", "spec.updateStrategy.rollingUpdate.scatterStrategy[1]", "a=b", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.ScatterStrategy = []pub.ScatterTerm{{Key: "a", Value: "b"}, {Key: "a", Value: "b"}}
 		})},
+		{"selector of more values than anybody reads", "spec.selector", "1002 terms", func(cs *v1beta1.CloneSet) {
+			cs.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: many(1000)}}
+		}},
+		{"weights with more values than anybody reads", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority", "1002 terms", priority(pub.PriorityStrategy{
+			WeightPriority: []pub.WeightPriorityTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: many(1001)}},
+			}}},
+		})},
+		{"more to scatter than anybody reads", "spec.updateStrategy.rollingUpdate.scatterStrategy", "1001 terms", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
+			ru.ScatterStrategy = nil
+			for _, value := range many(1001) {
+				ru.ScatterStrategy = append(ru.ScatterStrategy, pub.ScatterTerm{Key: "a", Value: value})
+			}
+		})},
 		{"selector that selects everything", "spec.selector", "empty", func(cs *v1beta1.CloneSet) { cs.Spec.Selector = &metav1.LabelSelector{} }},
 		{"template that the selector does not match", "spec.template.metadata.labels", "app=else", func(cs *v1beta1.CloneSet) {
 			cs.Spec.Template.Labels = map[string]string{"app": "else"}
 		}},
 	}
+}
+
+// many returns so many values of a label.
+func many(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "v" + strconv.Itoa(i)
+	}
+	return out
 }
 
 func priority(p pub.PriorityStrategy) func(*v1beta1.CloneSet) {

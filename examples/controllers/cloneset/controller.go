@@ -52,9 +52,9 @@ type Options struct {
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
 	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
 	ExpectationTimeout time.Duration
-	// Workers is how many CloneSets are reconciled side by side; 0 means 3.
+	// Workers is how many CloneSets of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
 	Workers int
-	// PodWorkers is how many Pods are finished side by side; 0 means 16.
+	// PodWorkers is the same for the Pods that are finished; 0 means 16.
 	PodWorkers int
 	// Calls is how many Pods are written to side by side; 0 means 5. CloneSets that are reconciled at the same time share
 	// them, and each has two at least, or one if Calls is 1. More would not start more Pods a second, as long as the API

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,9 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 			problems = append(problems, reason.Reason{Code: partition.InvalidValue, Detail: err.Error()})
 		}
 	}
+	if err := tooManyTerms(cs); err != nil {
+		return nil, reason.From(err) // nothing else is looked at: that would take long
+	}
 	selector, err := metav1.LabelSelectorAsSelector(cs.Spec.Selector)
 	switch {
 	case err != nil:
@@ -128,6 +132,28 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, error) {
 	}
 	s.updates = !s.paused && !s.onDelete
 	return s, nil
+}
+
+// tooManyTerms refuses what would make every pass long.
+func tooManyTerms(cs *v1beta1.CloneSet) error {
+	var problems reason.List
+	check := func(path string, n int) {
+		if n > apps.MaxTerms {
+			problems = append(problems, reason.Reason{
+				Code: podorder.InvalidTerm, Path: path, New: strconv.Itoa(n) + " terms", Remedy: fmt.Sprintf("use at most %d", apps.MaxTerms),
+			})
+		}
+	}
+	check("spec.selector", apps.SelectorTerms(cs.Spec.Selector))
+	const path = "spec.updateStrategy.rollingUpdate"
+	if ru := cs.Spec.UpdateStrategy.RollingUpdate; ru != nil {
+		check(path+".scatterStrategy", len(ru.ScatterStrategy))
+		if priority := ru.PriorityStrategy; priority != nil {
+			check(path+".priorityStrategy.weightPriority", apps.WeightTerms(priority.WeightPriority))
+			check(path+".priorityStrategy.orderPriority", len(priority.OrderPriority))
+		}
+	}
+	return problems.Err()
 }
 
 // asUpstream reads a number in a string as a percentage and what is negative as zero, as OpenKruise does where it validates

@@ -28,6 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/expectations"
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
+	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ownerindex"
@@ -147,8 +148,9 @@ func (r *Reconciler) specChanged(_ context.Context, e event.UpdateEvent, q queue
 	}
 }
 
+// queueOptions have namespaces take turns, with a worker more than any of them can keep busy.
 func (r *Reconciler) queueOptions(workers int) controller.Options {
-	out := controller.Options{MaxConcurrentReconciles: workers}
+	out := controller.Options{MaxConcurrentReconciles: workers + 1, NewQueue: fairqueue.New(workers)}
 	if r.options.RateLimiter != nil {
 		out.RateLimiter = r.options.RateLimiter()
 	}

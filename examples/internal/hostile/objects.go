@@ -36,6 +36,10 @@ func large() []Object {
 		{"30,000 scatter terms", updated("RollingUpdate", tree{"scatterStrategy": repeated(30_000, func(i int) any {
 			return tree{"key": fmt.Sprintf("k%d", i), "value": "x"}
 		})}), false},
+		{"a selector of 90,000 values", selecting(90_000), false},
+		{"a weight of 90,000 values", updated("RollingUpdate", tree{"priorityStrategy": tree{"weightPriority": []any{
+			tree{"weight": 1, "matchSelector": tree{"matchExpressions": []any{notIn(90_000)}}},
+		}}}), false},
 		{"40,000 env names", made(func(_, c tree) {
 			c["env"] = repeated(40_000, func(i int) any { return tree{"name": fmt.Sprintf("=%d", i)} })
 		}), false},
@@ -100,6 +104,17 @@ func updated(kind string, rolling tree) tree {
 	out := base()
 	out["spec"].(tree)["updateStrategy"] = tree{"type": kind, "rollingUpdate": rolling}
 	return out
+}
+
+// selecting selects with so many values more.
+func selecting(values int) tree {
+	out := base()
+	out["spec"].(tree)["selector"].(tree)["matchExpressions"] = []any{notIn(values)}
+	return out
+}
+
+func notIn(values int) tree {
+	return tree{"key": "app", "operator": "NotIn", "values": repeated(values, func(i int) any { return fmt.Sprintf("v%d", i) })}
 }
 
 // annotated has settings that conversion keeps in an annotation.

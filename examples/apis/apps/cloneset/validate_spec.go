@@ -21,9 +21,6 @@ import (
 
 const atLeastZero = "must be at least 0"
 
-// maxTerms is how many terms a strategy may have that orders Pods. Nobody reads more, and each is looked at for every Pod.
-const maxTerms = 1000
-
 func validateSpec(obj *v1beta1.CloneSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := notNegative(spec.Replicas, path.Child("replicas"))
@@ -82,6 +79,9 @@ func validateSelector(spec *v1beta1.CloneSetSpec, path *field.Path) field.ErrorL
 	at := path.Child("selector")
 	if isEmpty(spec.Selector) {
 		return field.ErrorList{field.Required(at, "must select at least one label")}
+	}
+	if errs := atMost(apps.MaxTerms, apps.SelectorTerms(spec.Selector), at); len(errs) > 0 {
+		return errs
 	}
 	if errs := metav1validation.ValidateLabelSelector(spec.Selector,
 		metav1validation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
@@ -193,8 +193,8 @@ func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.Er
 	if priority == nil {
 		return nil
 	}
-	errs := atMost(maxTerms, len(priority.OrderPriority), path.Child("orderPriority"))
-	errs = append(errs, atMost(maxTerms, len(priority.WeightPriority), path.Child("weightPriority"))...)
+	errs := atMost(apps.MaxTerms, len(priority.OrderPriority), path.Child("orderPriority"))
+	errs = append(errs, atMost(apps.MaxTerms, apps.WeightTerms(priority.WeightPriority), path.Child("weightPriority"))...)
 	if len(errs) > 0 {
 		return errs
 	}
@@ -221,7 +221,7 @@ func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.Er
 }
 
 func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
-	errs := atMost(maxTerms, len(terms), path)
+	errs := atMost(apps.MaxTerms, len(terms), path)
 	if len(errs) > 0 {
 		return errs
 	}

@@ -180,6 +180,17 @@ func TestValidateCreate(t *testing.T) {
 			},
 		},
 		{
+			name: "more values than anybody reads", edit: func(cs *v1beta1.CloneSet) {
+				values := make([]string, 1000)
+				many := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "NotIn", Values: values}}}
+				cs.Spec.Selector = &many
+				cs.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{
+					PriorityStrategy: &pub.PriorityStrategy{WeightPriority: []pub.WeightPriorityTerm{{MatchSelector: many}}},
+				}
+			},
+			want: []string{"spec.selector: Too many", ru + "priorityStrategy.weightPriority: Too many"},
+		},
+		{
 			name: "O-4 scatter terms", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 				ru.ScatterStrategy = []pub.ScatterTerm{{Key: "a", Value: "b"}, {Key: "a", Value: "c"}, {Key: "a", Value: "b"}, {}}
 			}),

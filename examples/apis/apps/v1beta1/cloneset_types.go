@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
 )
 
 // CloneSet keeps a number of interchangeable Pods running and rolls changes of their template out in place where

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
+	"github.com/workloadkit/workloadkit/decode"
 )
 
 // UnmarshalJSON reads a spec whose template or claim templates need not make sense: no schema has checked them, and a list of

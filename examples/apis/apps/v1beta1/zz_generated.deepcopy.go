@@ -5,8 +5,8 @@
 package v1beta1
 
 import (
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/workloadkit/workloadkit/examples/apis/decode"
+	"github.com/workloadkit/workloadkit/decode"
 )
 
 // spec is like that of a workload.

@@ -1,0 +1,207 @@
+// Package fairqueue answers "how do I keep one namespace from holding up all the others?".
+//
+// A controller's workers, the order of its queue and the bucket that its retries come from are shared by all its objects. Who has a
+// thousand of them that fail, or that make every pass long, and wakes them by annotating a Pod, has the objects of everybody else wait.
+//
+//	controller.Options{
+//		MaxConcurrentReconciles: 4,
+//		NewQueue:                fairqueue.New(3),
+//		RateLimiter:             fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]),
+//	}
+//
+// [New] makes a queue that takes turns between namespaces and leaves a worker to the others. [PerNamespace] makes a limiter in which a
+// namespace's failures delay its own retries alone. Either does without the other. Objects without a namespace are together in one.
+package fairqueue
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Queue is controller-runtime's queue of requests.
+type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Limiter is controller-runtime's limiter of retries.
+type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
+
+// New returns a constructor for controller.Options.NewQueue. The queues hand out one request of each namespace in turn, and requests
+// of one namespace in the order in which they came. No more than atOnce requests of one namespace are worked on at a time; with
+// MaxConcurrentReconciles above it there is a worker for others at any time. 0 and less stand for no such bound.
+//
+// What a queue promises otherwise is what client-go's does: a request is in it once, and nobody works on it twice at a time. Whoever
+// calls Done has to call Get next, as a controller's workers do: that is when a namespace that had to wait gets its turn.
+func New(atOnce int) func(name string, limiter Limiter) Queue {
+	return func(name string, limiter Limiter) Queue {
+		t := &turns{atOnce: atOnce, waiting: map[string][]reconcile.Request{}, running: map[string]int{}}
+		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: t})
+		return &queue{turns: t, Queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+				DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
+					Name: name, Queue: inner,
+				}),
+			})}
+	}
+}
+
+// queue tells the turns what has been done, which client-go's queue does not.
+type queue struct {
+	Queue
+
+	turns *turns
+}
+
+// Done ends the work on a request.
+func (q *queue) Done(item reconcile.Request) {
+	q.turns.done(item.Namespace)
+	q.Queue.Done(item)
+}
+
+// Len returns how many requests wait.
+func (q *queue) Len() int { return q.turns.all() }
+
+// turns is the storage of a queue: a first-in, first-out queue for each namespace. client-go calls it under a lock of its own, done
+// and all are called beside it.
+type turns struct {
+	atOnce int
+
+	mu      sync.Mutex
+	waiting map[string][]reconcile.Request
+	order   []string       // the namespaces with requests, the next one first
+	running map[string]int // requests that are worked on
+}
+
+// Touch does nothing: who comes again keeps its place.
+func (*turns) Touch(reconcile.Request) {}
+
+// Push adds a request that is not there yet.
+func (t *turns) Push(item reconcile.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting[item.Namespace]) == 0 {
+		t.order = append(t.order, item.Namespace)
+	}
+	t.waiting[item.Namespace] = append(t.waiting[item.Namespace], item)
+}
+
+// Len returns whether a request can be handed out now, as 1 or 0: client-go asks before it calls Pop.
+func (t *turns) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next() < 0 {
+		return 0
+	}
+	return 1
+}
+
+// next returns the place in order of the namespace whose turn it is, or -1.
+func (t *turns) next() int {
+	if t.atOnce <= 0 {
+		return min(len(t.order), 1) - 1
+	}
+	return slices.IndexFunc(t.order, func(namespace string) bool { return t.running[namespace] < t.atOnce })
+}
+
+// Pop hands out the next request. Len has said that there is one.
+func (t *turns) Pop() reconcile.Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := t.next()
+	namespace := t.order[i]
+	if i == 0 {
+		t.order = t.order[1:]
+	} else {
+		t.order = slices.Delete(t.order, i, i+1)
+	}
+	all := t.waiting[namespace]
+	item := all[0]
+	all[0] = reconcile.Request{} // the array outlives it
+	if rest := all[1:]; len(rest) > 0 {
+		t.waiting[namespace] = rest
+		t.order = append(t.order, namespace)
+	} else {
+		delete(t.waiting, namespace)
+	}
+	t.running[namespace]++
+	return item
+}
+
+func (t *turns) done(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running[namespace]--; t.running[namespace] <= 0 {
+		delete(t.running, namespace)
+	}
+}
+
+func (t *turns) all() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, items := range t.waiting {
+		n += len(items)
+	}
+	return n
+}
+
+// PerNamespace returns a limiter that has one of newLimiter for each namespace, for as long as something in it fails. It is for
+// controller.Options.RateLimiter, whose default has all namespaces share ten retries in a second: each failure pushes everybody's next
+// retry further away. It is safe for concurrent use if the limiters are.
+func PerNamespace(newLimiter func() Limiter) Limiter {
+	return &perNamespace{newLimiter: newLimiter, namespaces: map[string]*failing{}}
+}
+
+type perNamespace struct {
+	newLimiter func() Limiter
+
+	mu         sync.Mutex
+	namespaces map[string]*failing
+}
+
+// failing is a namespace with requests that are retried.
+type failing struct {
+	Limiter
+
+	requests map[reconcile.Request]bool
+}
+
+// When returns how long to wait before this request is tried again.
+func (p *perNamespace) When(item reconcile.Request) time.Duration {
+	p.mu.Lock()
+	f := p.namespaces[item.Namespace]
+	if f == nil {
+		f = &failing{p.newLimiter(), map[reconcile.Request]bool{}}
+		p.namespaces[item.Namespace] = f
+	}
+	f.requests[item] = true
+	p.mu.Unlock()
+	return f.Limiter.When(item)
+}
+
+// Forget says that a request is not retried any more.
+func (p *perNamespace) Forget(item reconcile.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.namespaces[item.Namespace]
+	if f == nil {
+		return
+	}
+	f.Limiter.Forget(item)
+	delete(f.requests, item)
+	if len(f.requests) == 0 {
+		delete(p.namespaces, item.Namespace)
+	}
+}
+
+// NumRequeues returns how often a request has been retried.
+func (p *perNamespace) NumRequeues(item reconcile.Request) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.namespaces[item.Namespace]; f != nil {
+		return f.Limiter.NumRequeues(item)
+	}
+	return 0
+}

@@ -1,0 +1,214 @@
+package fairqueue_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/fairqueue"
+)
+
+// request reads "namespace/name".
+func request(key string) reconcile.Request {
+	namespace, name, _ := strings.Cut(key, "/")
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+func none() fairqueue.Limiter {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour)
+}
+
+// play carries out words in order: "+a/1" adds, "-a/1" ends the work, "?" gets, "shut" shuts the queue down. It returns what was gotten,
+// "." where nobody is given anything now, and "end" at the end.
+func play(t *testing.T, atOnce int, script string) (snapshot []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q := fairqueue.New(atOnce)("", none())
+		defer q.ShutDown()
+		var mu sync.Mutex
+		var got []string
+		for word := range strings.FieldsSeq(script) {
+			switch {
+			case word == "shut":
+				q.ShutDown()
+			case word == "?":
+				mu.Lock()
+				at := len(got)
+				got = append(got, ".")
+				mu.Unlock()
+				go func() {
+					item, shutdown := q.Get()
+					mu.Lock()
+					defer mu.Unlock()
+					if got[at] = item.String(); shutdown {
+						got[at] = "end"
+					}
+				}()
+			case word[0] == '+':
+				q.Add(request(word[1:]))
+			default:
+				q.Done(request(word[1:]))
+			}
+			synctest.Wait()
+		}
+		snapshot = slices.Clone(got)
+	})
+	return snapshot
+}
+
+func TestNew(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		atOnce int
+		script string
+		want   string
+	}{
+		{"one namespace is a queue", 0, "+a/1 +a/2 +a/3 ? ? ?", "a/1 a/2 a/3"},
+		{"namespaces take turns", 0, "+a/1 +a/2 +a/3 +a/4 +b/1 +c/1 +b/2 ? ? ? ? ? ? ?", "a/1 b/1 c/1 a/2 b/2 a/3 a/4"},
+		{"who comes late is next but one", 0, "+a/1 +a/2 +a/3 ? +b/1 ? ? ?", "a/1 a/2 b/1 a/3"},
+		{"a request is there once", 0, "+a/1 +a/1 +b/1 +a/1 ? ? ?", "a/1 b/1 ."},
+		{"nobody works twice on a request", 0, "+a/1 ? +a/1 ? -a/1", "a/1 a/1"},
+		{"and it waits until the work on it ends", 0, "+a/1 ? +a/1 ?", "a/1 ."},
+		{"objects without a namespace are one", 0, "+/1 +/2 +a/1 ? ? ?", "/1 a/1 /2"},
+		{"no more at once", 2, "+a/1 +a/2 +a/3 ? ? ?", "a/1 a/2 ."},
+		{"others are", 2, "+a/1 +a/2 +a/3 +b/1 ? ? ? ?", "a/1 b/1 a/2 ."},
+		{"others are, also later", 2, "+a/1 +a/2 +a/3 ? ? ? +b/1", "a/1 a/2 b/1"},
+		{"until one is done", 2, "+a/1 +a/2 +a/3 ? ? -a/1 ?", "a/1 a/2 a/3"},
+		{"who waits keeps the turn", 1, "+a/1 +a/2 ? +b/1 +b/2 ? -a/1 ? -b/1 ?", "a/1 b/1 a/2 b/2"},
+		{"one that failed is in line again", 1, "+a/1 +a/2 ? +a/1 -a/1 ? -a/2 ?", "a/1 a/2 a/1"},
+		{"the end", 1, "+a/1 ? shut ?", "a/1 end"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(strings.Fields(tc.want), play(t, tc.atOnce, tc.script)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLen(t *testing.T) {
+	q := fairqueue.New(1)("", none())
+	defer q.ShutDown()
+	for _, key := range []string{"a/1", "a/2", "b/1"} {
+		q.Add(request(key))
+	}
+	if _, _ = q.Get(); q.Len() != 2 {
+		t.Errorf("%d wait, want 2", q.Len())
+	}
+}
+
+// Workers that do as a controller's do leave nothing undone, never work on one request twice at a time, and never on more than so many
+// of a namespace.
+func TestWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const atOnce, workers, namespaces, names, rounds = 2, 5, 4, 6, 50
+		q := fairqueue.New(atOnce)("", none())
+		var mu sync.Mutex
+		busy, of, passes := map[reconcile.Request]int{}, map[string]int{}, map[reconcile.Request]int{}
+		var group sync.WaitGroup
+		for range workers {
+			group.Go(func() {
+				for {
+					item, shutdown := q.Get()
+					if shutdown {
+						return
+					}
+					mu.Lock()
+					busy[item]++
+					of[item.Namespace]++
+					passes[item]++
+					if busy[item] > 1 || of[item.Namespace] > atOnce {
+						t.Errorf("%v: %d at once, %d of its namespace", item, busy[item], of[item.Namespace])
+					}
+					mu.Unlock()
+					time.Sleep(time.Duration(len(item.Name)+int(item.Name[0]%7)) * time.Millisecond) // of a clock that runs when all wait
+					mu.Lock()
+					busy[item]--
+					of[item.Namespace]--
+					mu.Unlock()
+					q.Done(item)
+				}
+			})
+		}
+		for round := range rounds {
+			for i := range namespaces * names {
+				if (i*7+round*3)%5 != 0 {
+					q.Add(request(fmt.Sprintf("%d/%d", i%namespaces, i)))
+				}
+			}
+			time.Sleep(time.Duration(round%9) * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		if q.Len() != 0 || len(passes) != namespaces*names {
+			t.Errorf("%d wait, %d of %d requests were worked on", q.Len(), len(passes), namespaces*names)
+		}
+		q.ShutDown()
+		group.Wait()
+	})
+}
+
+// A namespace whose objects fail again and again delays its own retries alone.
+func TestPerNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		limiter := fairqueue.PerNamespace(func() fairqueue.Limiter {
+			made++
+			return workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()
+		})
+		for i := range 1000 {
+			limiter.When(request(fmt.Sprintf("bad/%d", i)))
+		}
+		if wait := limiter.When(request("bad/0")); wait < 10*time.Second {
+			t.Errorf("after 1000 failures a retry of the same namespace waits %v", wait)
+		}
+		if wait := limiter.When(request("good/1")); wait > time.Second {
+			t.Errorf("another namespace's first retry waits %v", wait)
+		}
+		if n := limiter.NumRequeues(request("bad/0")); n != 2 || limiter.NumRequeues(request("other/0")) != 0 {
+			t.Errorf("%d retries, want 2", n)
+		}
+		// What has nothing left that fails is let go of, and begins anew.
+		limiter.When(request("good/2"))
+		limiter.Forget(request("good/1"))
+		limiter.Forget(request("good/1"))
+		limiter.Forget(request("never/1"))
+		if limiter.When(request("good/2")); made != 2 {
+			t.Errorf("%d limiters were made, want 2", made)
+		}
+		limiter.Forget(request("good/2"))
+		if limiter.When(request("good/2")); made != 3 {
+			t.Errorf("%d limiters were made, want 3", made)
+		}
+	})
+}
+
+func BenchmarkQueue(b *testing.B) {
+	for _, namespaces := range []int{1, 10_000} {
+		b.Run(fmt.Sprintf("%d namespaces", namespaces), func(b *testing.B) {
+			requests := make([]reconcile.Request, 10_000)
+			for i := range requests {
+				requests[i] = request(fmt.Sprintf("%d/%d", i%namespaces, i))
+			}
+			q := fairqueue.New(3)("", none())
+			defer q.ShutDown()
+			for b.Loop() {
+				for _, item := range requests {
+					q.Add(item)
+				}
+				for range requests {
+					item, _ := q.Get()
+					q.Done(item)
+				}
+			}
+		})
+	}
+}
