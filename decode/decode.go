@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -52,9 +54,9 @@ func Object(data []byte, into any) error {
 	return problem
 }
 
-// Fields is Object for a zero struct of which the fields of these names, as JSON has them, may be undecodable. Such fields stay zero,
-// and the problems say why, in the order of the names; an error is about the rest, and is a [Problem]. at is the name of what is
-// decoded, and begins all paths.
+// Fields is Object for a zero struct of which the fields of these names, as JSON has them, may be undecodable; without names all of them
+// may. Such fields stay zero, and the problems say why, in the order of the names; an error is about the rest, and is a [Problem]. at is
+// the name of what is decoded, and begins all paths.
 func Fields(data []byte, into any, at string, tolerated ...string) (problems []Problem, err error) {
 	problems, err = fields(data, into, tolerated)
 	for i := range problems {
@@ -73,6 +75,9 @@ func fields(data []byte, into any, tolerated []string) (problems []Problem, err 
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, problemOf(err)
+	}
+	if len(tolerated) == 0 {
+		tolerated = slices.Sorted(maps.Keys(raw))
 	}
 	whole := reflect.ValueOf(into).Elem()
 	result := reflect.New(whole.Type())

@@ -136,6 +136,39 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// Without names every field may be undecodable.
+func TestFieldsAll(t *testing.T) {
+	for _, tc := range []struct {
+		name, data string
+		want       spec
+		problems   []string
+		wantErr    bool
+	}{
+		{"nothing wrong", `{"replicas":2}`, spec{Replicas: 2}, nil, false},
+		{"a number too large", `{"replicas":3000000000,"template":{"metadata":{"name":"a"}},"claims":7}`, spec{Template: named("a")}, []string{"spec.claims", "spec.replicas"}, false},
+		{"beside what nobody knows", `{"future":"x","replicas":"x"}`, spec{}, []string{"spec.replicas"}, false},
+		{"no object", `[]`, spec{}, nil, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got spec
+			problems, err := decode.Fields([]byte(tc.data), &got, "spec")
+			if (err != nil) != tc.wantErr {
+				t.Fatal(err)
+			}
+			var paths []string
+			for _, problem := range problems {
+				paths = append(paths, problem.Path)
+			}
+			if diff := cmp.Diff(tc.problems, paths); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDepth(t *testing.T) {
 	for data, want := range map[string]int{
 		``: 0, `5`: 0, `{}`: 1, `{"a":[{}],"b":[]}`: 3, `"[[["`: 0, `{"[\"[":"\\","b":[]}`: 2, `["\\\"[["]`: 1, `["`: 1, `["\`: 1,

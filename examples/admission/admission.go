@@ -25,7 +25,8 @@
 //
 // # What is stored may be anything
 //
-// An update of an object that cannot be decoded as it is stored is judged like a creation, so that it can be repaired.
+// An update of an object that cannot be decoded as it is stored is judged like a creation, so that it can be repaired. One that leaves
+// its spec alone is admitted, with a warning: finalizers have to go.
 package admission
 
 import (

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -585,4 +586,43 @@ func (s openAPI) fill(t *testing.T, path, without string) any {
 	}
 	t.Fatalf("%s has type %q", path, s.Type)
 	return nil
+}
+
+// A CRD that was applied without its conversion loses nothing: an object that is read as v1alpha1 lacks what that version does not know,
+// and may not be written back.
+func TestWithoutConversion(t *testing.T) {
+	c := start(t)
+	c.create(testdata(t, "everything.yaml"), "web")
+	before := c.get("v1beta1", "web")["spec"]
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "clonesets.apps.kruise.io"}, crd); err != nil {
+		t.Fatal(err)
+	}
+	conversion, _, _ := unstructured.NestedMap(crd.Object, "spec", "conversion")
+	convert := func(value tree) {
+		t.Helper()
+		patch := encode(t, []step{{Op: "replace", Path: "/spec/conversion", Value: value}})
+		if err := c.Patch(context.WithoutCancel(t.Context()), crd, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	convert(tree{"strategy": "None"})
+	t.Cleanup(func() { convert(conversion) })
+	controlplanetest.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		old := &unstructured.Unstructured{}
+		old.SetAPIVersion("apps.kruise.io/v1alpha1")
+		old.SetKind("CloneSet")
+		old.SetNamespace(c.namespace)
+		old.SetName("web")
+		err := c.Patch(ctx, old, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"x":"1"}}}`)), client.DryRunAll)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "does not convert") {
+			return fmt.Errorf("annotated through v1alpha1: %w", err)
+		}
+		return nil
+	})
+	if diff := cmp.Diff(before, c.get("v1beta1", "web")["spec"]); diff != "" {
+		t.Errorf("spec (-before +after):\n%s", diff)
+	}
 }

@@ -30,7 +30,7 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 		InPlaceResources:   gates[apps.GateInPlaceWorkloadVerticalScaling],
 		DeletionProtection: gates[apps.GateResourcesDeletionProtection],
 	}
-	judge := templateJudge{client: options.Client, unchecked: options.TemplateUnchecked}
+	judge := templateJudge{client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log}
 	kind := &Kind[v1beta1.CloneSet, v1alpha1.CloneSet]{
 		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "CloneSet"},
 		Resource:   "clonesets",

@@ -200,23 +200,61 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 			}
 			clear(codes)
 		}
-		send(20, "192.0.2.7", 6<<20)
+		send(8, "192.0.2.7", 6<<20)
 		answered("before anything is answered", map[int]int{})
 		time.Sleep(time.Second) // of a clock that runs when everybody waits
 		send(1, "192.0.2.1", 6<<20)
 		send(1, "2001:db8::1", 6<<20)
 		answered("all have to wait", map[int]int{})
 		time.Sleep(8 * time.Second)
-		answered("one address has had its share", map[int]int{http.StatusServiceUnavailable: 19})
+		answered("one address has had its share", map[int]int{http.StatusServiceUnavailable: 7})
 		time.Sleep(time.Second)
 		answered("two addresses have had everything", map[int]int{http.StatusServiceUnavailable: 1})
 		close(reader.answer)
 		answered("in the end", map[int]int{http.StatusOK: 2})
 		send(200, "192.0.2.1", 0)
 		answered("many small ones", map[int]int{http.StatusOK: 200})
-		if diff := cmp.Diff(map[int]int{http.StatusServiceUnavailable: 20}, cutOff); diff != "" {
+		if diff := cmp.Diff(map[int]int{http.StatusServiceUnavailable: 8}, cutOff); diff != "" {
 			t.Errorf("observed (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// TestWhoTakesMostLosesIts: memory for reviews that wait has an end, and the address that takes most of it pays.
+func TestWhoTakesMostLosesIts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &slow{answer: make(chan struct{})}
+		handler := admission.Handlers(admission.Options{Reader: reader})[validatePath]
+		var mu sync.Mutex
+		codes := map[string]map[int]int{}
+		send := func(n int, from, more string, padding int) {
+			codes[from] = map[int]int{}
+			req := request(t, admissionv1.Create, manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}", more)), nil)
+			body := encode(t, tree{
+				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
+			})
+			for range n {
+				go func() {
+					code, _ := askFrom(t, handler, from+":1", bytes.NewReader(body), int64(len(body)))
+					mu.Lock()
+					defer mu.Unlock()
+					codes[from][code]++
+				}()
+			}
+			synctest.Wait()
+		}
+		const blocks = "  scaleStrategy: {podsToDelete: [web-1]}"
+		send(30, "192.0.2.7", blocks, 6<<20)
+		send(1, "192.0.2.8", blocks, 6<<20)
+		send(100, "192.0.2.1", "", 0)
+		mu.Lock()
+		defer mu.Unlock()
+		// One of 6 MiB is worked on, ten have room to wait, and the other address takes one of those.
+		want := map[string]map[int]int{"192.0.2.7": {http.StatusServiceUnavailable: 20}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100}}
+		if diff := cmp.Diff(want, codes); diff != "" {
+			t.Errorf("answers by address (-want +got):\n%s", diff)
+		}
+		close(reader.answer)
 	})
 }
 

@@ -1,13 +1,17 @@
 package admission
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -135,6 +139,15 @@ func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request
 		return object[Hub, Old]{}
 	}
 	return o
+}
+
+// leavesSpec reports whether an update changes metadata alone. Finalizers have to go from objects, too, whose spec makes no sense.
+func leavesSpec(req admission.Request) bool {
+	var next, stored struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	return req.Operation == admissionv1.Update && utiljson.Unmarshal(req.Object.Raw, &next) == nil &&
+		utiljson.Unmarshal(req.OldObject.Raw, &stored) == nil && bytes.Equal(next.Spec, stored.Spec)
 }
 
 // undecodable says what is wrong with an object, with the path where a value has the wrong type.

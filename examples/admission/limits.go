@@ -17,8 +17,8 @@ const (
 	// maxDepth bounds how deep an object is nested. The API server reads 10,000 levels, and adds some of its own when it asks for a
 	// conversion.
 	maxDepth = 100
-	// maxElements bounds the elements of all lists in a Pod template together. What the API server needs for a template with as many
-	// problems grows with the square of their number, and it is not to be stopped.
+	// maxElements bounds the elements of all lists in a Pod template and the claim templates together. What the API server needs for a
+	// template with as many problems grows with the square of their number, and it is not to be stopped.
 	maxElements = 2000
 	// maxProblems is how many problems an answer names.
 	maxProblems = 50
@@ -35,26 +35,27 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	}
 	if elements := elementsOf(raw); elements > maxElements && elements > elementsOf(stored) {
 		problem := field.Invalid(field.NewPath("spec", "template"), field.OmitValueType{}, fmt.Sprintf(
-			"has %d elements in its lists, at most %d are taken", elements, maxElements))
+			"has %d elements in its lists and among the claim templates, at most %d are taken", elements, maxElements))
 		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
 	}
 	return nil
 }
 
-// elementsOf counts the elements in the lists of an object's Pod template.
+// elementsOf counts the elements in the lists of an object's Pod template and claim templates.
 func elementsOf(raw []byte) int {
 	if len(raw) <= maxElements {
 		return 0 // as many would need more
 	}
 	var object struct {
 		Spec struct {
-			Template json.RawMessage `json:"template"`
+			Template             json.RawMessage `json:"template"`
+			VolumeClaimTemplates json.RawMessage `json:"volumeClaimTemplates"`
 		} `json:"spec"`
 	}
 	if utiljson.Unmarshal(raw, &object) != nil {
 		return 0 // to be said by whoever decodes it
 	}
-	return decode.Elements(object.Spec.Template)
+	return decode.Elements(object.Spec.Template) + decode.Elements(object.Spec.VolumeClaimTemplates)
 }
 
 // capped shortens a list of problems. An error with all of them takes time and memory of the square of their number.

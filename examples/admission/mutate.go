@@ -24,6 +24,9 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 		return refuse(ctx, err)
 	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
+	if err != nil && leavesSpec(req) {
+		return admission.Allowed("")
+	}
 	if err != nil {
 		return refuse(ctx, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,10 +59,12 @@ func (p podTemplate) withVolumes() *corev1.PodTemplateSpec {
 type templateJudge struct {
 	client    client.Writer
 	unchecked func(error)
+	log       logr.Logger
 }
 
 // check returns what is wrong with a template and was not wrong with the one before, which has a nil PodTemplateSpec on creation.
-// Where the API server cannot be asked, the template passes with a warning: Pods that it refuses will be reported.
+// Where the API server cannot be asked, the template passes with a warning: Pods that it refuses will be reported. The warning is for
+// whoever reaches the webhooks' port, so it has no words of the API server's about the namespace.
 func (j *templateJudge) check(ctx context.Context, namespace string, next, stored podTemplate) (problems field.ErrorList, warning string) {
 	if j.client == nil || stored.PodTemplateSpec != nil && next.isLike(stored) {
 		return nil, ""
@@ -78,7 +81,8 @@ func (j *templateJudge) check(ctx context.Context, namespace string, next, store
 		if j.unchecked != nil {
 			j.unchecked(err)
 		}
-		return nil, "spec.template was not checked by the API server, which may refuse its Pods: " + err.Error()
+		j.log.V(1).Info("A template was not checked by the API server", "namespace", namespace, "error", err.Error())
+		return nil, "spec.template was not checked by the API server, which may refuse its Pods; kruise-manager logs why (--v=1)"
 	}
 	return problems, ""
 }

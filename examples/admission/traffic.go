@@ -1,13 +1,13 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,20 +15,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API server has objects
+// converted one by one.
+const maxReview = 8 << 20
+
 const (
-	// maxReview bounds the body of a review, in bytes: an admission review holds two objects of 3 MiB each, and the API server has
-	// objects converted one by one.
-	maxReview = 8 << 20
-	// maxInFlight bounds the bodies of the reviews that are worked on at a time, and maxOfSource those from one address: whoever else
-	// reaches the port takes no more than half from an API server. Small ones count as minWeight.
-	maxInFlight, maxOfSource, minWeight = 16 << 20, 8 << 20, 64 << 10
 	// patience is how long a review waits for others to end; the API server waits for 10 seconds by default.
 	patience = 9 * time.Second
-	// minRate is how fast a review has to arrive and its answer has to be taken while it holds its share, in bytes in a second, after a
-	// start of its own.
+	// minRate is how fast a review has to arrive, and its answer has to be taken, in bytes in a second, after a start of its own.
 	minRate, transferStart = 8 << 20, 500 * time.Millisecond
-	// maxWaiting bounds the reviews of one address that wait or are under way.
-	maxWaiting = 1000
 )
 
 // transfer is how long so many bytes may take.
@@ -36,36 +31,32 @@ func transfer(bytes int64) time.Duration {
 	return transferStart + time.Duration(bytes)*time.Second/minRate
 }
 
-// limiter bounds what reviews cost together, whoever sends them. It is safe for concurrent use.
+// limiter bounds what reviews cost together, whoever sends them. A review first arrives and is accounted by what has arrived, so that who
+// sends nothing holds nothing. Then it waits until there is room to work on it: small ones do not wait for large ones, and no address
+// takes more than half of the room. It is safe for concurrent use.
 type limiter struct {
-	inFlight *semaphore.Weighted
-	cutOff   func(status int)
-	log      logr.Logger
-
-	mu      sync.Mutex
-	sources map[string]*source
-}
-
-var errCrowded = errors.New("too many reviews of one address wait")
-
-// source is an address that reviews come from.
-type source struct {
-	share   *semaphore.Weighted
-	reviews int // that are under way or wait; with none it is let go
+	waiting      *waiting
+	small, large *lane
+	cutOff       func(status int)
+	log          logr.Logger
 }
 
 func newLimiter(options Options) *limiter {
 	return &limiter{
-		inFlight: semaphore.NewWeighted(maxInFlight), sources: map[string]*source{}, cutOff: options.CutOff, log: options.Log.WithName("limits"),
+		waiting: &waiting{most: 64 << 20, sources: map[string]*source{}},
+		small:   newLane(8<<20, 64<<10), large: newLane(16<<20, 0),
+		cutOff: options.CutOff, log: options.Log.WithName("limits"),
 	}
 }
 
+// maxSmall is the largest review that does not wait for larger ones, in bytes.
+const maxSmall = 256 << 10
+
 // wrap returns the handler with the limits: 411 for what does not say how large it is, as the API server always does, 413 for what is
-// too large, 503 while too much is under way.
+// too large, 408 for what arrives too slowly, 503 while too much is under way.
 func (l *limiter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		size := r.ContentLength
-		switch {
+		switch size := r.ContentLength; {
 		case size < 0:
 			l.refuse(w, r, http.StatusLengthRequired, "say how long the review is")
 			return
@@ -75,87 +66,115 @@ func (l *limiter) wrap(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		release, err := l.acquire(ctx, r.RemoteAddr, max(size, minWeight))
-		if err != nil {
-			l.refuse(w, r, http.StatusServiceUnavailable, "too many reviews are under way")
+		guest := l.waiting.enter(addressOf(r), func() { cancel(); setReadDeadline(w, 0) }, l.small, l.large)
+		defer guest.end()
+		release, status := l.admit(ctx, w, r, guest)
+		switch status {
+		case 0:
+		case http.StatusRequestTimeout:
+			l.refuse(w, r, status, "the review did not arrive in time")
+			return
+		default:
+			l.refuse(w, r, status, "too many reviews are under way")
 			return
 		}
 		defer release()
-		// Who sends or reads slowly must not keep others out. A writer without deadlines is a test's.
-		_ = http.NewResponseController(w).SetReadDeadline(clock.RealClock{}.Now().Add(transfer(size)))
-		r.Body = &arriving{ReadCloser: r.Body, late: func() { l.observe(r, http.StatusRequestTimeout) }}
-		next.ServeHTTP(&leaving{ResponseWriter: w}, r)
+		next.ServeHTTP(&leaving{w}, r)
 	})
+}
+
+// admit reads a review and waits for room to work on it. The status is 0, or says why nobody will.
+func (l *limiter) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, g *guest) (release func(), status int) {
+	body, err := read(w, r, g)
+	if err != nil {
+		status = http.StatusRequestTimeout
+	} else if release, err = l.acquire(ctx, g, int64(len(body))); err != nil {
+		status = http.StatusServiceUnavailable
+	}
+	if sentAway := g.leave(); sentAway {
+		if release != nil {
+			release()
+		}
+		return nil, http.StatusServiceUnavailable
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return release, status
 }
 
 // refuse answers a review that nobody looks at.
 func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
-	l.observe(r, status)
-	http.Error(w, why, status)
-}
-
-func (l *limiter) observe(r *http.Request, status int) {
 	l.log.V(1).Info("A review was cut off", "status", status, "path", shown(r.URL.Path), "from", r.RemoteAddr, "bytes", r.ContentLength)
 	if l.cutOff != nil {
 		l.cutOff(status)
 	}
+	http.Error(w, why, status)
 }
 
-// acquire takes the share of a review, first of its source and then of all.
-func (l *limiter) acquire(ctx context.Context, address string, size int64) (release func(), err error) {
-	name := address
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		name = host
+// acquire takes the room to work on a review.
+func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release func(), err error) {
+	if size <= maxSmall {
+		return l.small.acquire(ctx, g.source.small, size)
 	}
-	l.mu.Lock()
-	from := l.sources[name]
-	if from == nil {
-		from = &source{share: semaphore.NewWeighted(maxOfSource)}
-		l.sources[name] = from
-	}
-	if from.reviews >= maxWaiting {
-		l.mu.Unlock()
-		return nil, errCrowded
-	}
-	from.reviews++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if from.reviews--; from.reviews == 0 {
-			delete(l.sources, name)
+	return l.large.acquire(ctx, g.source.large, size)
+}
+
+// read returns the body of a review, and accounts for it while it arrives. The error is that of a deadline or a connection.
+func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
+	// A writer without deadlines is a test's.
+	setReadDeadline(w, transfer(r.ContentLength))
+	const chunk = 64 << 10
+	body := make([]byte, 0, min(r.ContentLength+1, chunk))
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		g.arrived(int64(n))
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return nil, err
+		case int64(len(body)) > r.ContentLength:
+			return nil, errors.New("longer than it was said to be")
+		case len(body) == cap(body):
+			body = append(make([]byte, 0, min(2*int64(cap(body)), r.ContentLength+1)), body...)
 		}
 	}
-	if err := from.share.Acquire(ctx, size); err != nil {
-		leave()
-		return nil, err
-	}
-	if err := l.inFlight.Acquire(ctx, size); err != nil {
-		from.share.Release(size)
-		leave()
-		return nil, err
-	}
-	return func() {
-		l.inFlight.Release(size)
-		from.share.Release(size)
-		leave()
-	}, nil
 }
 
-// arriving is a body that has to arrive in time.
-type arriving struct {
-	io.ReadCloser
-
-	late func()
-	once sync.Once
+func setReadDeadline(w http.ResponseWriter, after time.Duration) {
+	_ = http.NewResponseController(w).SetReadDeadline(clock.RealClock{}.Now().Add(after))
 }
 
-func (a *arriving) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.once.Do(a.late)
+// addressOf returns who sends, without a port: connections cost nothing.
+func addressOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
 	}
-	return n, err
+	return r.RemoteAddr
+}
+
+// lane is room to work on reviews, by their bytes.
+type lane struct {
+	all     *semaphore.Weighted
+	most    int64
+	atLeast int64 // what a review counts as that is smaller
+}
+
+func newLane(most, atLeast int64) *lane { return &lane{semaphore.NewWeighted(most), most, atLeast} }
+
+// share is what one source can take of a lane.
+func (l *lane) share() *semaphore.Weighted { return semaphore.NewWeighted(l.most / 2) }
+
+func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int64) (release func(), err error) {
+	size = max(size, l.atLeast)
+	if err := share.Acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	if err := l.all.Acquire(ctx, size); err != nil {
+		share.Release(size)
+		return nil, err
+	}
+	return func() { l.all.Release(size); share.Release(size) }, nil
 }
 
 // leaving is an answer that has to be taken in time once it is written: all of what was written for it in one call.

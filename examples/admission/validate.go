@@ -46,6 +46,9 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 		return "", err
 	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
+	if err != nil && leavesSpec(req) {
+		return "the object is stored with a spec that cannot be read: " + err.Error(), nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -106,10 +109,10 @@ func (k *Kind[Hub, Old]) inOldVersion(problems field.ErrorList, obj, stored *Old
 
 func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
 	obj, err := k.decode(req.OldObject.Raw, req.Kind.Version, req.Name)
-	if err != nil {
+	if err != nil && obj.hub == nil {
 		return err
 	}
-	problems := k.ValidateDelete(obj.hub)
+	problems := k.ValidateDelete(obj.hub) // what could be read decides
 	if len(problems) == 0 {
 		return nil
 	}

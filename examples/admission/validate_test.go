@@ -189,8 +189,8 @@ func TestValidateDelete(t *testing.T) {
 		{name: "V-30 gate off", old: protected("v1beta1", "Always", 1)},
 		{name: "with the gate off nothing is decoded", old: broken},
 		{
-			name: "with the gate on what cannot be decoded is kept", old: broken, gates: on,
-			want: invalid(`spec.replicas: FieldValueTypeInvalid: Invalid value: got a value of type string, must be int32`),
+			name: "with the gate on what can be decoded decides", old: broken, gates: on,
+			want: forbidden("Always: remove the label before deleting the CloneSet"),
 		},
 	}
 	for _, tt := range tests {
@@ -383,6 +383,43 @@ func TestReviewsOfV1beta1(t *testing.T) {
 		}
 		if got.APIVersion != "admission.k8s.io/v1beta1" || got.Response == nil || !got.Response.Allowed || got.Response.UID != "the-uid" {
 			t.Errorf("%s: %s", path, answer)
+		}
+	}
+}
+
+// What is stored and makes no sense can be let go of: finalizers and labels are not about the spec.
+func TestUndecodableObjectsLeave(t *testing.T) {
+	undecodable := func(more tree) tree {
+		object := withTemplate(t, func(p, _ tree) { p["spec"].(tree)["overhead"] = tree{"cpu": "oops"} })
+		maps.Copy(object["metadata"].(tree), more)
+		return object
+	}
+	held := undecodable(tree{"finalizers": []any{"foregroundDeletion"}, "deletionTimestamp": "2026-01-01T00:00:00Z"})
+	for _, tc := range []struct {
+		name     string
+		old, new tree
+		allowed  bool
+	}{
+		{"a finalizer goes", held, undecodable(tree{"deletionTimestamp": "2026-01-01T00:00:00Z"}), true},
+		{"a label comes", undecodable(nil), undecodable(tree{"labels": tree{"a": "b"}}), true},
+		{"the spec changes", undecodable(nil), edit(t, undecodable(nil), "/spec/replicas", 5), false},
+		{"it is mended", undecodable(nil), withTemplate(t, func(tree, tree) {}), true},
+		{"a good one is spoilt", withTemplate(t, func(tree, tree) {}), undecodable(nil), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, path := range []string{mutatePath, validatePath} {
+				if got := review(t, admission.Options{}, path, request(t, admissionv1.Update, tc.new, tc.old)); got.Allowed != tc.allowed {
+					t.Errorf("%s: allowed %v: %v", path, got.Allowed, got.Result)
+				}
+			}
+		})
+	}
+	protected := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
+	for _, object := range []tree{undecodable(nil), undecodable(tree{"labels": tree{apps.LabelDeleteProtection: "Always"}})} {
+		_, isProtected := object["metadata"].(tree)["labels"]
+		got := review(t, admission.Options{Gates: protected}, validatePath, request(t, admissionv1.Delete, nil, object))
+		if got.Allowed == isProtected {
+			t.Errorf("deletion of %v: allowed %v: %v", object["metadata"], got.Allowed, got.Result)
 		}
 	}
 }

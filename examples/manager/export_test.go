@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/webhookcert/apply"
@@ -31,12 +33,15 @@ func ScrapersFilter(config *rest.Config, c *http.Client) (metricsserver.Filter, 
 
 // ServeReviews serves handlers of reviews as the manager does.
 func ServeReviews(ctx context.Context, host string, port int, configure func(*tls.Config), closed func(), handlers map[string]http.Handler) error {
-	server := newBoundedServer(host, port, configure, closed)
+	server := newBoundedServer(host, port, MaxConnections, configure, closed)
 	for path, handler := range handlers {
 		server.Register(path, handler)
 	}
 	return server.Start(ctx)
 }
 
-// MaxConnections is how many connections the webhooks' server keeps open.
-const MaxConnections = maxConnections
+// MaxConnections is how many connections it keeps open.
+const MaxConnections = 300
+
+// Cached says what the manager's caches keep.
+func Cached() map[client.Object]cache.ByObject { return cached() }

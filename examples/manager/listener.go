@@ -1,13 +1,15 @@
 package manager
 
 import (
+	"crypto/tls"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 )
 
-// boundedListener keeps at most so many connections open. One more costs the address that has most of them its oldest one: whoever
-// reaches the port may open as many as it likes and keeps nobody out.
+// boundedListener keeps at most so many connections open. For one more the oldest goes of the address that has most of those that carry
+// no request, or of all if every connection carries one: whoever reaches the port may open as many as it likes and keeps nobody out.
 type boundedListener struct {
 	net.Listener
 
@@ -30,6 +32,7 @@ type boundedConn struct {
 	listener *boundedListener
 	address  string
 	once     sync.Once
+	busy     bool // with a request; under the listener's lock
 }
 
 // Accept waits for the next connection.
@@ -54,13 +57,35 @@ func (l *boundedListener) add(conn *boundedConn) *boundedConn {
 	if l.total++; l.total <= l.most {
 		return nil
 	}
-	largest := conn.address
-	for address, conns := range l.open {
-		if len(conns) > len(l.open[largest]) {
-			largest = address
+	var victim *boundedConn
+	most := 0
+	for _, conns := range l.open {
+		idle := slices.DeleteFunc(slices.Clone(conns), func(c *boundedConn) bool { return c.busy })
+		if len(idle) > most {
+			victim, most = idle[0], len(idle)
 		}
 	}
-	return l.open[largest][0]
+	if victim != nil {
+		return victim
+	}
+	for _, conns := range l.open {
+		if len(conns) > most {
+			victim, most = conns[0], len(conns)
+		}
+	}
+	return victim
+}
+
+// state is for http.Server.ConnState.
+func (l *boundedListener) state(conn net.Conn, state http.ConnState) {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	if c, ok := conn.(*boundedConn); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.busy = state == http.StateActive
+	}
 }
 
 // Close ends the connection, once.

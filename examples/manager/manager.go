@@ -35,7 +35,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // AddToScheme registers every type that the controllers use.
@@ -159,7 +158,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 		GracefulShutdownTimeout: ptr.To(ShutdownTimeout),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: new(podstate.Sharer).Transform}},
+			ByObject:         cached(),
 		},
 		Controller: ctrlconfig.Controller{
 			// Whoever embeds this may run several managers in one process, one after the other.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -29,14 +30,17 @@ type scrapers struct {
 	access authorizationclient.SubjectAccessReviewsGetter
 	// allowed holds the digests of tokens that may.
 	allowed *cache.LRUExpireCache
-	// reviews bounds what strangers can have the API server asked.
-	reviews *rate.Limiter
+	// reviews holds a limiter for each address: it bounds what strangers can have the API server asked.
+	reviews *cache.LRUExpireCache
 }
 
 const (
 	// rememberAllowed is how long a token that was taken away may still read metrics.
 	rememberAllowed = time.Minute
 	reviewTimeout   = 10 * time.Second
+	// reviewsPerSecond and reviewsAtOnce are for one address, and rememberAddress is how long it is known.
+	reviewsPerSecond, reviewsAtOnce = 1, 20
+	rememberAddress                 = time.Hour
 )
 
 // scrapersFilter is a [metricsserver.Options.FilterProvider].
@@ -49,7 +53,7 @@ func scrapersFilter(config *rest.Config, httpClient *http.Client) (metricsserver
 	if err != nil {
 		return nil, fmt.Errorf("client for access reviews: %w", err)
 	}
-	s := &scrapers{tokens: tokens, access: access, allowed: cache.NewLRUExpireCache(100), reviews: rate.NewLimiter(5, 20)}
+	s := &scrapers{tokens: tokens, access: access, allowed: cache.NewLRUExpireCache(100), reviews: cache.NewLRUExpireCache(1000)}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			err := s.check(r)
@@ -85,8 +89,8 @@ func (s *scrapers) check(r *http.Request) error {
 	if _, ok := s.allowed.Get(key); ok {
 		return nil
 	}
-	if !s.reviews.Allow() {
-		return refusedScrape{http.StatusTooManyRequests, "too many callers at once that are not known yet"}
+	if !s.limiterOf(r).Allow() {
+		return refusedScrape{http.StatusTooManyRequests, "too many tokens from one address"}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
@@ -105,6 +109,20 @@ func (s *scrapers) check(r *http.Request) error {
 	}
 	s.allowed.Add(key, nil, rememberAllowed)
 	return nil
+}
+
+// limiterOf returns the limiter of the caller's address. Two that come first at a time may both get a new one.
+func (s *scrapers) limiterOf(r *http.Request) *rate.Limiter {
+	address := r.RemoteAddr
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	if known, ok := s.reviews.Get(address); ok {
+		return known.(*rate.Limiter)
+	}
+	limiter := rate.NewLimiter(reviewsPerSecond, reviewsAtOnce)
+	s.reviews.Add(address, limiter, rememberAddress)
+	return limiter
 }
 
 func (s *scrapers) authorize(ctx context.Context, who authenticationv1.UserInfo, verb, path string) error {

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -83,20 +84,27 @@ func TestScrapers(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port cannot have the API server asked without end.
+// Whoever reaches the port cannot have the API server asked without end, and does not keep those out who may.
 func TestScrapersForgeTokens(t *testing.T) {
 	var asked atomic.Int32
 	handler := scrapersHandler(t, reviewer(t, &asked))
 	statuses := map[int]int{}
-	for range 1000 {
+	send := func(from, token string) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
-		request.Header.Set("Authorization", "Bearer forged")
+		request.RemoteAddr = from
+		request.Header.Set("Authorization", "Bearer "+token)
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, request)
-		statuses[answer.Code]++
+		return answer.Code
 	}
-	if asked.Load() > 500 || statuses[http.StatusTooManyRequests] == 0 || statuses[http.StatusUnauthorized] == 0 {
+	for i := range 1000 {
+		statuses[send(fmt.Sprintf("192.0.2.7:%d", 1000+i), "forged")]++
+	}
+	if asked.Load() > 100 || statuses[http.StatusTooManyRequests] == 0 || statuses[http.StatusUnauthorized] == 0 {
 		t.Errorf("1000 forged tokens: %d reviews, answers by status %v", asked.Load(), statuses)
+	}
+	if got := send("192.0.2.1:1000", "reader"); got != http.StatusOK {
+		t.Errorf("who may is answered with %d meanwhile", got)
 	}
 }
 

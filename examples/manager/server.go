@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to the webhooks. An API server needs a few.
-	maxConnections = 500
+	// maxConnections bounds the connections to the webhooks. An API server needs a few, or one per review without HTTP/2. An idle one takes
+	// 6 KiB.
+	maxConnections = 2000
 	// maxHeader bounds the header of a request, in bytes; those of an API server have a few hundred.
 	maxHeader = 16 << 10
 	// headerTimeout bounds how long a handshake or a header takes, idleTimeout how long a connection stays open for the next review: as
@@ -35,16 +36,18 @@ const (
 type boundedServer struct {
 	webhook.Server
 
-	address string
-	tls     func(*tls.Config)
+	address     string
+	connections int // at most
+	tls         func(*tls.Config)
 	// closed is told of connections that had to go.
 	closed  func()
 	started atomic.Bool
 }
 
-func newBoundedServer(host string, port int, configure func(*tls.Config), closed func()) *boundedServer {
+func newBoundedServer(host string, port, connections int, configure func(*tls.Config), closed func()) *boundedServer {
 	return &boundedServer{
-		Server: webhook.NewServer(webhook.Options{}), address: net.JoinHostPort(host, strconv.Itoa(port)), tls: configure, closed: closed,
+		Server:  webhook.NewServer(webhook.Options{}),
+		address: net.JoinHostPort(host, strconv.Itoa(port)), connections: connections, tls: configure, closed: closed,
 	}
 }
 
@@ -55,8 +58,8 @@ func (s *boundedServer) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhooks: %w", err)
 	}
-	listener := newBoundedListener(inner, maxConnections, func(address string) {
-		logger.V(1).Info("A connection was closed for another", "of", address, "most", maxConnections)
+	listener := newBoundedListener(inner, s.connections, func(address string) {
+		logger.V(1).Info("A connection was closed for another", "of", address, "most", s.connections)
 		s.closed()
 	})
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -65,7 +68,7 @@ func (s *boundedServer) Start(ctx context.Context) error {
 		Handler: s.WebhookMux(), TLSConfig: config, BaseContext: func(net.Listener) context.Context { return ctx },
 		MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		ErrorLog: log.New(detail{logger}, "", 0),
+		ErrorLog: log.New(detail{logger}, "", 0), ConnState: listener.state,
 	}
 	stopped := make(chan error, 1)
 	go func() {

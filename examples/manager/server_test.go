@@ -34,12 +34,21 @@ const apiServer, stranger = "127.0.0.1", "127.0.0.2"
 
 func servePort(t *testing.T) *port {
 	t.Helper()
+	return servePortWith(t, nil)
+}
+
+// servePortWith serves one handler more, at /test.
+func servePortWith(t *testing.T, test http.HandlerFunc) *port {
+	t.Helper()
 	example := httptest.NewTLSServer(http.NotFoundHandler())
 	certificates := example.TLS.Certificates
 	example.Close()
 	number := freePort(t)
 	p := &port{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(number))}
 	handlers := admission.Handlers(admission.Options{CutOff: func(int) { p.cutOff.Add(1) }})
+	if test != nil {
+		handlers["/test"] = test
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -152,6 +161,16 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 				p.open(stranger, "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
 			}
 		}},
+		{"the same from many addresses", func(p *port) {
+			for i := range 100 {
+				p.open(fmt.Sprintf("127.0.1.%d", 1+i/3), "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
+			}
+		}},
+		{"connections from many addresses that say nothing", func(p *port) {
+			for i := range manager.MaxConnections {
+				p.open(fmt.Sprintf("127.0.1.%d", 1+i/3), "")
+			}
+		}},
 		{"large answers that nobody reads", func(p *port) {
 			body := conversion(p.t, 30, 200_000)
 			for range 5 {
@@ -195,8 +214,11 @@ func TestNothingIsHeldForLong(t *testing.T) {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}
-	p.open(stranger, "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
+	late := p.open(stranger, "POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: 8388608\r\n\r\n{")
 	turn("a body that never comes")
+	if answer, err := io.ReadAll(late); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
+		t.Errorf("a body that never comes: %v: %.100s", err, answer)
+	}
 	body := conversion(t, 40, 208_600) // all that one address may have under way
 	conn := p.open(stranger, fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: webhooks\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)))
 	if _, err := conn.Write(body); err != nil {
@@ -206,6 +228,29 @@ func TestNothingIsHeldForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn("an answer that nobody reads")
+}
+
+// Connections that carry a request stay, whosever they are.
+func TestBusyConnectionsStay(t *testing.T) {
+	begun, goOn := make(chan struct{}, 10), make(chan struct{})
+	p := servePortWith(t, func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-goOn
+	})
+	var busy []net.Conn
+	for range cap(begun) {
+		busy = append(busy, p.open(apiServer, "GET /test HTTP/1.1\r\nHost: webhooks\r\nConnection: close\r\n\r\n"))
+		<-begun
+	}
+	for i := range manager.MaxConnections {
+		p.open(fmt.Sprintf("127.0.1.%d", 1+i/3), "")
+	}
+	close(goOn)
+	for i, conn := range busy {
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+			t.Errorf("connection %d: %v: %.100s", i, err, answer)
+		}
+	}
 }
 
 // One connection too many costs the address with the most of them its oldest one.

@@ -125,7 +125,7 @@ func (d *deferred) Start(ctx context.Context) error {
 
 // webhookServer serves the handlers from the keeper's certificate.
 func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, closed func(), options admission.Options) webhook.Server {
-	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), keeper.TLS, closed)
+	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, keeper.TLS, closed)
 	for path, handler := range admission.Handlers(options) {
 		server.Register(path, handler)
 	}

@@ -75,7 +75,9 @@ type Observer interface {
 	Wrote(object reason.Object, why reason.Reason)
 	// Injected is called for each object when it has first been compared, and when it begins or ceases to lack the bundle or
 	// the address that it should hold. What is put right at once is not told of. The reason says what it lacks; its Code is
-	// empty if that is nothing, as it is for an object that does not exist or cannot hold a bundle.
+	// empty if that is nothing, as it is for an object that does not exist. A CustomResourceDefinition that does not convert
+	// cannot hold a bundle (webhookcert.NoConversion): whoever writes an older version of its objects then loses what that
+	// version does not know.
 	Injected(object reason.Object, lacks reason.Reason)
 	// Waiting is called once for each thing that is waited for, until that changes.
 	Waiting(object reason.Object, why reason.Reason)
@@ -382,8 +384,12 @@ func (k *Keeper) tellInjected(o *object) {
 		return
 	}
 	var lacks reason.Reason
-	if o.live != nil && o.differs != nil {
+	switch {
+	case o.live == nil:
+	case o.differs != nil:
 		lacks = *o.differs
+	default:
+		lacks = o.unable
 	}
 	if o.lacks != nil && o.lacks.Code == lacks.Code && o.lacks.Path == lacks.Path {
 		return

@@ -526,7 +526,7 @@ func TestReadyOutlivesResets(t *testing.T) {
 		lacks := func(what string) map[string]string {
 			return map[string]string{
 				"MutatingWebhookConfiguration " + mutatingName: what, "ValidatingWebhookConfiguration missing": "",
-				"CustomResourceDefinition " + crdName: "",
+				"CustomResourceDefinition " + crdName: "NoConversionWebhook",
 			}
 		}
 		same(t, "lacking", lacks(""), observer.lacks)

@@ -109,6 +109,7 @@ type object struct {
 	synced  bool
 	live    client.Object // nil if it does not exist
 	differs *reason.Reason
+	unable  reason.Reason  // why it cannot hold a bundle
 	lacks   *reason.Reason // as the observer was told last
 	bucket  bucket
 	said    reason.Reason

@@ -171,13 +171,14 @@ func (k *Keeper) target() webhookcert.Target {
 
 // compare notes whether an object lacks what it should hold, and returns what would put it right.
 func (k *Keeper) compare(o *object) (webhookcert.Injection, error) {
-	o.differs = nil
+	o.differs, o.unable = nil, reason.Reason{}
 	if o.live == nil || k.material == nil {
 		return webhookcert.Injection{}, nil
 	}
 	injection, err := o.kind.compare(o.live, k.target())
 	switch {
 	case errors.Is(err, webhookcert.NoConversion):
+		o.unable = asReason(err)
 	case err != nil: // of the target, so that it never holds the bundle
 		o.differs = new(asReason(err))
 		o.differs.Object = o.ref

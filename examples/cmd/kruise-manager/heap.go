@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 )
 
 const (
@@ -30,4 +32,19 @@ func spareGarbage(percent int) {
 // gcPercent is the percentage for a heap of which so many bytes are in use. Go takes it of 4 MiB at least.
 func gcPercent(live uint64) int {
 	return max(sparePercent, int(100*spareHeap/max(live, 4<<20)))
+}
+
+// limitMemory has garbage collected sooner where the container's limit is near. The manifests name it in MEMORY_LIMIT, in bytes; a tenth of
+// it is left to what the collector does not count. GOMEMLIMIT goes first.
+func limitMemory(getenv func(string) string) error {
+	text := getenv("MEMORY_LIMIT")
+	if text == "" || getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit <= 0 {
+		return fmt.Errorf("MEMORY_LIMIT %q: want a number of bytes", text)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
+	return nil
 }

@@ -54,3 +54,28 @@ func TestSpareGarbageFollowsTheHeap(t *testing.T) {
 		until("a small heap", func(p uint64) bool { return p > 100 })
 	}
 }
+
+func TestLimitMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	for _, tc := range []struct {
+		name    string
+		env     map[string]string
+		want    int64
+		wantErr bool
+	}{
+		{"no limit", nil, before, false},
+		{"a limit", map[string]string{"MEMORY_LIMIT": "536870912"}, 483183819, false},
+		{"Go's own", map[string]string{"MEMORY_LIMIT": "536870912", "GOMEMLIMIT": "1GiB"}, before, false},
+		{"words", map[string]string{"MEMORY_LIMIT": "512Mi"}, before, true},
+		{"nothing", map[string]string{"MEMORY_LIMIT": "0"}, before, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			debug.SetMemoryLimit(before)
+			err := limitMemory(func(name string) string { return tc.env[name] })
+			if got := debug.SetMemoryLimit(-1); got != tc.want || (err != nil) != tc.wantErr {
+				t.Errorf("limit %d, %v; want %d, error %v", got, err, tc.want, tc.wantErr)
+			}
+		})
+	}
+}

@@ -61,7 +61,7 @@ func command(getenv func(string) string) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			options, err := f.options()
-			if err != nil {
+			if err = errors.Join(err, limitMemory(getenv)); err != nil {
 				return usage{err}
 			}
 			logging := featuregate.NewFeatureGate()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,36 +19,45 @@ import (
 func TestUndecodable(t *testing.T) {
 	c := idle(t)
 	stop := c.manage("")
-	broken := map[string]string{ // by name, patches of the template
-		"quantity":   `{"spec":{"overhead":{"cpu":"oops"}}}`,
-		"annotation": `{"metadata":{"annotations":{"x":true}}}`,
-		"slow":       `{"spec":{"overhead":{"cpu":"1e-200000000"}}}`,
+	// By name: patches of the spec, and the path that the condition names.
+	broken := map[string][2]string{
+		"quantity":   {`{"template":{"spec":{"overhead":{"cpu":"oops"}}}}`, "spec.template.spec.overhead.cpu"},
+		"annotation": {`{"template":{"metadata":{"annotations":{"x":true}}}}`, "spec.template.metadata.annotations"},
+		"slow":       {`{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}`, "spec.template.spec.overhead.cpu"},
+		"number":     {`{"scaleStrategy":{"maxUnavailable":3000000000}}`, "spec.scaleStrategy.maxUnavailable"},
 	}
-	mend := `{"metadata":{"annotations":null},"spec":{"overhead":null}}`
-	patch := func(name, template string) {
+	mend := `{"template":{"metadata":{"annotations":null},"spec":{"overhead":null}},"scaleStrategy":null}`
+	patch := func(name, spec string) {
 		t.Helper()
 		cs := &v1beta1.CloneSet{}
 		cs.Namespace, cs.Name = c.namespace, name
-		if err := c.Patch(t.Context(), cs, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":`+template+`}}`))); err != nil {
+		if err := c.Patch(t.Context(), cs, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := map[string]map[types.UID]identity{}
-	for name, template := range broken {
+	for name, what := range broken {
 		c.create(c.cloneSet(name, 1))
 		before[name] = identities(c.pods(name))
-		patch(name, template)
-		path := "spec.template.spec.overhead.cpu"
-		if name == "annotation" {
-			path = "spec.template.metadata.annotations"
-		}
-		c.until(name, hasCondition(cloneset.ConditionInvalid, corev1.ConditionTrue, string(cloneset.Undecodable), path))
+		patch(name, what[0])
+		c.until(name, hasCondition(cloneset.ConditionInvalid, corev1.ConditionTrue, string(cloneset.Undecodable), what[1]))
+	}
+	// The schema takes times that Go does not.
+	c.create(c.cloneSet("time", 1))
+	odd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet"}}
+	odd.SetNamespace(c.namespace)
+	odd.SetName("time")
+	condition := `{"status":{"conditions":[{"type":"FailedScale","status":"True","lastUpdateTime":"2026-01-01t00:00:00z"}]}}`
+	if err := c.Status().Patch(t.Context(), odd, client.RawPatch(types.MergePatchType, []byte(condition))); err != nil {
+		t.Fatal(err)
 	}
 	c.create(c.cloneSet("good", 1))
 	stop()
 	c.manage("")
-	c.change("good", setImage(0, "example.test/app:v2"))
-	c.until("good", settled)
+	for _, name := range []string{"good", "time"} {
+		c.change(name, setImage(0, "example.test/app:v2"))
+		c.until(name, settled)
+	}
 	c.create(c.cloneSet("late", 1))
 	for name := range broken {
 		patch(name, mend)

@@ -47,6 +47,7 @@ func large() []Object {
 			c["env"] = repeated(1_900, func(i int) any { return tree{"name": fmt.Sprintf("=%d", i)} })
 		}), true},
 		{"300,000 containers", made(func(p, _ tree) { p["spec"].(tree)["containers"] = repeated(300_000, func(int) any { return tree{} }) }), false},
+		{"20,000 claim templates", claimed(20_000), false},
 		{"half a million values nobody knows", made(func(p, _ tree) { p["future"] = repeated(500_000, func(int) any { return 1 }) }), false},
 		{"a small quantity", made(func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": "1e-200000000"}} }), false},
 		{"a large quantity", made(func(_, c tree) { c["resources"] = tree{"limits": tree{"cpu": strings.Repeat("9", 900_000)}} }), false},
@@ -115,6 +116,12 @@ func selecting(values int) tree {
 
 func notIn(values int) tree {
 	return tree{"key": "app", "operator": "NotIn", "values": repeated(values, func(i int) any { return fmt.Sprintf("v%d", i) })}
+}
+
+func claimed(n int) tree {
+	out := base()
+	out["spec"].(tree)["volumeClaimTemplates"] = repeated(n, func(i int) any { return tree{"metadata": tree{"name": fmt.Sprintf("c%d", i)}} })
+	return out
 }
 
 // annotated has settings that conversion keeps in an annotation.

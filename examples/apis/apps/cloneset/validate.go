@@ -67,13 +67,18 @@ func ValidateDelete(obj *v1beta1.CloneSet, opts ValidateOptions) field.ErrorList
 
 // ValidateV1alpha1 returns the problems that conversion to v1beta1 would hide: the type must be one of the three Pod
 // update policies or unset. old is nil on creation. A type that old already has is accepted, so that a v1beta1 object
-// of type OnDelete can be edited through v1alpha1.
+// of type OnDelete can be edited through v1alpha1. A type of v1beta1 means that the API server does not convert: what v1alpha1 does not
+// know of the stored object is gone from what was sent, and would be lost.
 func ValidateV1alpha1(obj, old *v1alpha1.CloneSet) field.ErrorList {
 	kind := obj.Spec.UpdateStrategy.Type
 	switch kind {
 	case "", v1alpha1.ReCreate, v1alpha1.InPlaceIfPossible, v1alpha1.InPlaceOnly:
 		return nil
 	case v1alpha1.OnDelete:
+	case v1alpha1.CloneSetUpdateStrategyType(v1beta1.RollingUpdate):
+		return field.ErrorList{field.Invalid(specPath().Child("updateStrategy", "type"), kind,
+			"is a type of v1beta1, use ReCreate, InPlaceIfPossible or InPlaceOnly; if it was read as v1alpha1, the API server does not convert "+
+				"objects: spec.conversion.strategy of the CustomResourceDefinition must be Webhook")}
 	}
 	if old != nil && old.Spec.UpdateStrategy.Type == kind {
 		return nil
@@ -99,6 +104,10 @@ func newProblems(errs, before field.ErrorList) field.ErrorList {
 	return fresh
 }
 
+// maxName is the longest name, in characters: with a dash and a hash of up to 10 it is the value of a label on every Pod, which has at most
+// 63.
+const maxName = 63 - 1 - 10
+
 // validateName checks the name, or what it will be made from.
 func validateName(obj *v1beta1.CloneSet) field.ErrorList {
 	name, path, prefix := obj.Name, field.NewPath("metadata", "name"), false
@@ -111,6 +120,13 @@ func validateName(obj *v1beta1.CloneSet) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range apivalidation.NameIsDNSSubdomain(name, prefix) {
 		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	longest := maxName
+	if prefix {
+		longest -= len("x7k2p") // what the API server adds
+	}
+	if len(name) > longest {
+		errs = append(errs, field.TooLong(path, name, longest))
 	}
 	return errs
 }

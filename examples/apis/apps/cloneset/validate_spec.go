@@ -80,7 +80,7 @@ func validateSelector(spec *v1beta1.CloneSetSpec, path *field.Path) field.ErrorL
 	if isEmpty(spec.Selector) {
 		return field.ErrorList{field.Required(at, "must select at least one label")}
 	}
-	if errs := atMost(apps.MaxTerms, apps.SelectorTerms(spec.Selector), at); len(errs) > 0 {
+	if errs := notTooMany(apps.SelectorTerms(spec.Selector), at); len(errs) > 0 {
 		return errs
 	}
 	if errs := metav1validation.ValidateLabelSelector(spec.Selector,
@@ -180,12 +180,12 @@ func validateBudget(rolling *v1beta1.RollingUpdateCloneSet, replicas int32, path
 		"must be at least 1 or 1% when maxSurge is 0")}
 }
 
-// atMost refuses lists that are too long; what is in them is not looked at.
-func atMost(most, n int, path *field.Path) field.ErrorList {
-	if n <= most {
+// notTooMany refuses more terms than are looked at; what is in them is not either.
+func notTooMany(n int, path *field.Path) field.ErrorList {
+	if n <= apps.MaxTerms {
 		return nil
 	}
-	return field.ErrorList{field.TooMany(path, n, most)}
+	return field.ErrorList{field.TooMany(path, n, apps.MaxTerms)}
 }
 
 // validatePriority checks the terms that order Pods.
@@ -193,8 +193,8 @@ func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.Er
 	if priority == nil {
 		return nil
 	}
-	errs := atMost(apps.MaxTerms, len(priority.OrderPriority), path.Child("orderPriority"))
-	errs = append(errs, atMost(apps.MaxTerms, apps.WeightTerms(priority.WeightPriority), path.Child("weightPriority"))...)
+	errs := notTooMany(len(priority.OrderPriority), path.Child("orderPriority"))
+	errs = append(errs, notTooMany(apps.WeightTerms(priority.WeightPriority), path.Child("weightPriority"))...)
 	if len(errs) > 0 {
 		return errs
 	}
@@ -221,7 +221,7 @@ func validatePriority(priority *pub.PriorityStrategy, path *field.Path) field.Er
 }
 
 func validateScatter(terms []pub.ScatterTerm, path *field.Path) field.ErrorList {
-	errs := atMost(apps.MaxTerms, len(terms), path)
+	errs := notTooMany(len(terms), path)
 	if len(errs) > 0 {
 		return errs
 	}

@@ -2,6 +2,7 @@ package cloneset_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -167,6 +168,13 @@ func TestValidateCreate(t *testing.T) {
 				}}}
 			}),
 			want: []string{ru + "priorityStrategy.weightPriority[0].matchSelector.matchExpressions[0].operator: Invalid value"},
+		},
+		{name: "the longest name", edit: func(cs *v1beta1.CloneSet) { cs.Name = strings.Repeat("a", 52) }},
+		{name: "a name that no Pod's label can hold", edit: func(cs *v1beta1.CloneSet) { cs.Name = strings.Repeat("a", 53) }, want: []string{"metadata.name: Too long"}},
+		{name: "the longest prefix", edit: func(cs *v1beta1.CloneSet) { cs.Name, cs.GenerateName = "", strings.Repeat("a", 47) }},
+		{
+			name: "a prefix that no Pod's label can hold", edit: func(cs *v1beta1.CloneSet) { cs.Name, cs.GenerateName = "", strings.Repeat("a", 48) },
+			want: []string{"metadata.generateName: Too long"},
 		},
 		{
 			name: "more terms than anybody reads", edit: rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
@@ -484,6 +492,8 @@ func TestValidateV1alpha1(t *testing.T) {
 		{name: "2.1 OnDelete, new on update", obj: of(v1alpha1.OnDelete), old: of(""), refused: true},
 		{name: "2.1 OnDelete that came from v1beta1", obj: of(v1alpha1.OnDelete), old: of(v1alpha1.OnDelete)},
 		{name: "2.1 unknown", obj: of("Blue"), refused: true},
+		{name: "2.1 unknown, and stored so", obj: of("Blue"), old: of("Blue")},
+		{name: "of v1beta1, as read from a CRD that does not convert", obj: of("RollingUpdate"), old: of("RollingUpdate"), refused: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -451,6 +451,8 @@ func TestHostile(t *testing.T) {
 		"settings of OnDelete larger than the note":  `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true,"scatterStrategy":[{"key":"a","value":"` + long + `"}]}}}}`,
 		"annotations that leave no room":             `{"metadata":{"annotations":{"a":"` + long[:262_100] + `"}},"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}}`,
 		"annotations that leave no room for a field": `{"metadata":{"annotations":{"a":"` + long[:262_100] + `"}},"spec":{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":5}}}}}`,
+		"numbers that no Go type takes":              `{"spec":{"scaleStrategy":{"maxUnavailable":3000000000},"updateStrategy":{"partition":-3000000000,"rollingUpdate":{"maxSurge":1e30}}}}`,
+		"times that no Go type takes":                `{"spec":{},"status":{"conditions":[{"lastUpdateTime":"2026-01-01t00:00:00z"}]}}`,
 		"a note that restores an invalid label":      noted(`{"path":["metadata","labels","bad key!"],"kept":"x"}`),
 		"a note that restores an invalid value":      noted(`{"path":["metadata","labels","apps.kruise.io/cloneset-scaling-exclude-preparing-delete"],"kept":"not valid!"}`),
 		"a note that restores somebody's label":      noted(`{"path":["metadata","labels","app"],"kept":"x"}`),

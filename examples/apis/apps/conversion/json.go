@@ -1,9 +1,11 @@
 package conversion
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -75,10 +77,50 @@ func read[S any](object []byte) (parts, *S, error) {
 		return whole, nil, err
 	}
 	src := new(S)
-	if err := utiljson.Unmarshal(part, src); err != nil {
+	err = utiljson.Unmarshal(part, src)
+	if beta, ok := any(src).(*v1beta1.CloneSet); err != nil || ok && len(beta.Spec.Undecodable) > 0 {
+		// One object that admission has not seen must not keep all others from being converted.
+		src = new(S)
+		err = utiljson.Unmarshal(withSmallNumbers(part), src)
+	}
+	if err != nil {
 		return whole, nil, fmt.Errorf("decoding: %w", err)
 	}
 	return whole, src, nil
+}
+
+// withSmallNumbers makes numbers that do not fit into 32 bits the largest or smallest that do. The schema does not say how many bits a
+// number has that may be a percentage, and all numbers of a strategy have 32.
+func withSmallNumbers(encoded []byte) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	var tree any
+	if decoder.Decode(&tree) != nil {
+		return encoded // to be said by whoever decodes it
+	}
+	out, err := json.Marshal(smallNumbers(tree))
+	if err != nil {
+		return encoded
+	}
+	return out
+}
+
+func smallNumbers(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key := range value {
+			value[key] = smallNumbers(value[key])
+		}
+	case []any:
+		for i := range value {
+			value[i] = smallNumbers(value[i])
+		}
+	case json.Number:
+		if n, err := value.Float64(); err == nil && (n > math.MaxInt32 || n < math.MinInt32) {
+			return int32(min(max(n, math.MinInt32), math.MaxInt32))
+		}
+	}
+	return value
 }
 
 // parts are an object with its metadata and spec taken apart. Keys are as they were written: no other case stands for them.

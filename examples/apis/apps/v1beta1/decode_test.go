@@ -17,7 +17,9 @@ func TestUndecodable(t *testing.T) {
 		{"metadata":{"name":"good"},"spec":{"replicas":2,"selector":null,"template":{"metadata":{"name":"a"}}}},
 		{"metadata":{"name":"quantity"},"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"oops"}}}]}}}},
 		{"metadata":{"name":"annotation"},"spec":{"template":{"metadata":{"annotations":{"x":true}}},"volumeClaimTemplates":[5]}},
-		{"metadata":{"name":"slow"},"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}]}`
+		{"metadata":{"name":"slow"},"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}},
+		{"metadata":{"name":"number"},"spec":{"scaleStrategy":{"maxUnavailable":3000000000},"updateStrategy":{"rollingUpdate":{"partition":3000000000}}}},
+		{"metadata":{"name":"time"},"status":{"replicas":2,"conditions":[{"type":"Progressing","lastUpdateTime":"2026-01-01t00:00:00z"}]}}]}`
 	var got v1beta1.CloneSetList
 	if err := utiljson.Unmarshal([]byte(list), &got); err != nil {
 		t.Fatal(err)
@@ -38,9 +40,13 @@ func TestUndecodable(t *testing.T) {
 	}
 	want := map[string][]string{
 		"quantity": {"spec.template.spec.containers[0].resources.limits.cpu"}, "annotation": {"spec.template.metadata.annotations", "spec.volumeClaimTemplates"}, "slow": {"spec.template.spec.overhead.cpu"},
+		"number": {"spec.scaleStrategy.maxUnavailable", "spec.updateStrategy.rollingUpdate.partition"},
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("undecodable (-want +got):\n%s", diff)
+	}
+	if s := got.Items[5].Status; s.Replicas != 2 || len(s.Conditions) != 0 {
+		t.Errorf("status with a time that is none: %+v", s)
 	}
 	if n := *got.Items[1].Spec.Replicas; n != 3 {
 		t.Errorf("replicas beside a template that cannot be decoded: %d", n)

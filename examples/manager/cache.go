@@ -1,0 +1,77 @@
+package manager
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// cached says what of each kind of object is kept in memory: whoever may create objects decides how large they are.
+func cached() map[client.Object]cache.ByObject {
+	pods := &podCache{}
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}:                {Transform: pods.transform},
+		&appsv1.ControllerRevision{}: {Transform: keepRevision},
+	}
+}
+
+// controllerIs says who controls an object: one of ours, another, or nobody.
+func controllerIs(object metav1.Object) (ours, another bool) {
+	ref := metav1.GetControllerOfNoCopy(object)
+	if ref == nil {
+		return false, false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	ours = err == nil && gv.Group == apps.Group
+	return ours, !ours
+}
+
+// podCache keeps the Pods that are controlled from here whole, and of others what can matter to ours: names, labels and claims.
+type podCache struct{ sharer podstate.Sharer }
+
+func (c *podCache) transform(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	if ours, _ := controllerIs(pod); ours {
+		return c.sharer.Transform(pod)
+	}
+	return strippedPod(pod), nil
+}
+
+// strippedPod is a Pod that is not controlled from here. A Pod that comes to be is read again, because its owner reference changes it.
+func strippedPod(pod *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: pod.ObjectMeta}
+	out.Annotations, out.ManagedFields = nil, nil
+	out.Spec.NodeName, out.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
+			out.Spec.Volumes = append(out.Spec.Volumes, corev1.Volume{
+				Name: pod.Spec.Volumes[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source},
+			})
+		}
+	}
+	return out
+}
+
+// keepRevision drops the content of revisions that other controllers have: of StatefulSets and DaemonSets above all. Those of nobody stay,
+// because a workload may have left them to its successor.
+func keepRevision(obj any) (any, error) {
+	revision, ok := obj.(*appsv1.ControllerRevision)
+	if !ok {
+		return obj, nil
+	}
+	revision.ManagedFields = nil
+	if _, another := controllerIs(revision); another {
+		revision.Data, revision.Annotations = runtime.RawExtension{}, nil
+	}
+	return revision, nil
+}

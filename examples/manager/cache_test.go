@@ -1,0 +1,91 @@
+package manager_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "web", UID: "u", Controller: new(true)}}
+}
+
+// transformed is an object as the cache keeps it.
+func transformed(t *testing.T, in client.Object) client.Object {
+	t.Helper()
+	for kind, by := range manager.Cached() {
+		if _, same := kind.(*corev1.Pod); same == isPod(in) {
+			out, err := by.Transform(in.DeepCopyObject())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.(client.Object)
+		}
+	}
+	t.Fatalf("%T is kept as it is", in)
+	return nil
+}
+
+func isPod(obj client.Object) bool { _, ok := obj.(*corev1.Pod); return ok }
+
+// What others control is kept as far as it can matter to ours.
+func TestCacheKeepsLittleOfStrangers(t *testing.T) {
+	claim := corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-web-1"},
+	}}
+	pod := func(owners []metav1.OwnerReference) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "n", Name: "web-1", UID: "p", ResourceVersion: "7", Labels: map[string]string{"app": "web"}, OwnerReferences: owners,
+				Annotations: map[string]string{"large": "x"},
+			},
+			Spec: corev1.PodSpec{
+				NodeName: "node", Containers: []corev1.Container{{Name: "app", Image: "app"}},
+				Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, claim},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, Message: "x", ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}},
+		}
+	}
+	little := func(owners []metav1.OwnerReference) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "n", Name: "web-1", UID: "p", ResourceVersion: "7", Labels: map[string]string{"app": "web"}, OwnerReferences: owners,
+			},
+			Spec:   corev1.PodSpec{NodeName: "node", Volumes: []corev1.Volume{claim}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+	}
+	revision := func(owners []metav1.OwnerReference, data string) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web-1", Labels: map[string]string{"app": "web"}, OwnerReferences: owners},
+			Data:       runtime.RawExtension{Raw: []byte(data)}, Revision: 3,
+		}
+	}
+	ours, others := controlledBy("apps.kruise.io/v1beta1", "CloneSet"), controlledBy("apps/v1", "StatefulSet")
+	for _, tc := range []struct {
+		name     string
+		in, want client.Object
+	}{
+		{"a Pod of a CloneSet", pod(ours), pod(ours)},
+		{"a Pod of an older version's CloneSet", pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet")), pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet"))},
+		{"a Pod of a StatefulSet", pod(others), little(others)},
+		{"a Pod of nobody", pod(nil), little(nil)},
+		{"a revision of a CloneSet", revision(ours, "{}"), revision(ours, "{}")},
+		{"a revision of a StatefulSet", revision(others, "{}"), revision(others, "")},
+		{"a revision of nobody", revision(nil, "{}"), revision(nil, "{}")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, transformed(t, tc.in), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
