@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/fairqueue"
@@ -13,20 +12,16 @@ import (
 
 // One namespace has a hundred objects to look at when another's comes.
 func Example() {
-	options := controller.Options{
-		MaxConcurrentReconciles: 4,
-		NewQueue:                fairqueue.New(3),
-		RateLimiter:             fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]),
-	}
-
-	// What a controller does with them:
-	queue := options.NewQueue("fleet", options.RateLimiter)
+	// With controller.Options{MaxConcurrentReconciles: 4, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
+	newQueue := fairqueue.New(3)
+	limiter := fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request])
+	queue := newQueue("fleet", limiter)
 	defer queue.ShutDown()
 	for i := range 100 {
 		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "crowded", Name: fmt.Sprint(i)}})
 	}
 	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "quiet", Name: "web"}})
-	for range options.MaxConcurrentReconciles {
+	for range 4 {
 		next, _ := queue.Get()
 		fmt.Println(next)
 	}
