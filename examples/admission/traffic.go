@@ -44,7 +44,7 @@ type limiter struct {
 func newLimiter(options Options) *limiter {
 	return &limiter{
 		waiting: &waiting{most: 64 << 20, sources: map[string]*source{}},
-		small:   newLane(8<<20, 64<<10), large: newLane(16<<20, 0),
+		small:   newLane(8<<20, 16<<10), large: newLane(16<<20, 0),
 		cutOff: options.CutOff, log: options.Log.WithName("limits"),
 	}
 }
@@ -130,6 +130,7 @@ func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
 		g.arrived(int64(n))
 		switch {
 		case errors.Is(err, io.EOF):
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it was for the body alone
 			return body, nil
 		case err != nil:
 			return nil, err

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections to the webhooks. An API server needs a few, or one per review without HTTP/2. An idle one takes
-	// 6 KiB.
+	// maxConnections bounds the connections to the webhooks. An API server speaks HTTP/1.1 to webhooks (apiserver/pkg/util/webhook), so
+	// that each review has one of its own. An idle one takes 6 KiB.
 	maxConnections = 2000
 	// maxHeader bounds the header of a request, in bytes; those of an API server have a few hundred.
 	maxHeader = 16 << 10
-	// headerTimeout bounds how long a handshake or a header takes, idleTimeout how long a connection stays open for the next review: as
-	// long as an API server keeps it.
-	headerTimeout, idleTimeout = 5 * time.Second, 90 * time.Second
+	// headerTimeout bounds how long a handshake or a header takes, idleTimeout how long a connection stays open for the next review: an API
+	// server gives it up after 90 seconds, and nobody likes to be hung up on.
+	headerTimeout, idleTimeout = 5 * time.Second, 2 * time.Minute
 	// answerTimeout bounds a review as a whole. What it waits for and what it reads and writes is bounded more tightly where it is judged.
 	answerTimeout = 30 * time.Second
 	// maxStreams bounds the reviews that wait on one connection.

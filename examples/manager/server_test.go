@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/manager"
@@ -34,18 +37,18 @@ const apiServer, stranger = "127.0.0.1", "127.0.0.2"
 
 func servePort(t *testing.T) *port {
 	t.Helper()
-	return servePortWith(t, nil)
+	return servePortWith(t, nil, nil)
 }
 
-// servePortWith serves one handler more, at /test.
-func servePortWith(t *testing.T, test http.HandlerFunc) *port {
+// servePortWith serves one handler more, at /test, and asks a client about templates.
+func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *port {
 	t.Helper()
 	example := httptest.NewTLSServer(http.NotFoundHandler())
 	certificates := example.TLS.Certificates
 	example.Close()
 	number := freePort(t)
 	p := &port{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(number))}
-	handlers := admission.Handlers(admission.Options{CutOff: func(int) { p.cutOff.Add(1) }})
+	handlers := admission.Handlers(admission.Options{Client: judge, CutOff: func(int) { p.cutOff.Add(1) }})
 	if test != nil {
 		handlers["/test"] = test
 	}
@@ -137,9 +140,10 @@ func conversion(t *testing.T, objects, size int) []byte {
 
 func (p *port) client(from string) *http.Client {
 	transport := &http.Transport{
-		DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a test
-		ForceAttemptHTTP2: true,
+		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext,
+		// As an API server calls webhooks.
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, //nolint:gosec // a test
+		MaxIdleConnsPerHost: 25,
 	}
 	p.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
@@ -236,7 +240,7 @@ func TestBusyConnectionsStay(t *testing.T) {
 	p := servePortWith(t, func(http.ResponseWriter, *http.Request) {
 		begun <- struct{}{}
 		<-goOn
-	})
+	}, nil)
 	var busy []net.Conn
 	for range cap(begun) {
 		busy = append(busy, p.open(apiServer, "GET /test HTTP/1.1\r\nHost: webhooks\r\nConnection: close\r\n\r\n"))
@@ -250,6 +254,63 @@ func TestBusyConnectionsStay(t *testing.T) {
 		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
 			t.Errorf("connection %d: %v: %.100s", i, err, answer)
 		}
+	}
+}
+
+// slowJudge is an API server that takes its time to answer.
+type slowJudge struct {
+	client.Writer
+
+	takes time.Duration
+}
+
+func (j slowJudge) Create(ctx context.Context, _ client.Object, _ ...client.CreateOption) error {
+	select {
+	case <-clock.RealClock{}.After(j.takes):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// admitted asks about a CloneSet, as an API server does.
+func (p *port) admitted(ctx context.Context, client *http.Client) error {
+	const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"web","namespace":"default",` +
+		`"kind":{"group":"apps.kruise.io","version":"v1beta1","kind":"CloneSet"},"resource":{"group":"apps.kruise.io","version":"v1beta1","resource":"clonesets"},` +
+		`"object":{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"web","namespace":"default"},"spec":{"replicas":0,` +
+		`"selector":{"matchLabels":{"a":"b"}},"updateStrategy":{"type":"OnDelete"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"b"}]}}}}}}`
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+p.address+"/validate-apps-kruise-io-cloneset", strings.NewReader(review))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err == nil && !bytes.Contains(body, []byte(`"allowed":true`)) || bytes.Contains(body, []byte("warnings")) {
+		err = fmt.Errorf("status %d: %.500s", answer.StatusCode, body)
+	}
+	return err
+}
+
+// An API server in a large cluster asks about several hundred objects at once, on as many connections, and each answer waits for another
+// that takes longer than a review may take to arrive.
+func TestHonestBurst(t *testing.T) {
+	p := servePortWith(t, nil, slowJudge{takes: time.Second})
+	client := p.client(apiServer)
+	failed := make(chan error, 200)
+	for range cap(failed) {
+		go func() { failed <- p.admitted(t.Context(), client) }()
+	}
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	if p.cutOff.Load()+p.closed.Load() > 0 {
+		t.Errorf("%d reviews and %d connections were cut off", p.cutOff.Load(), p.closed.Load())
 	}
 }
 
