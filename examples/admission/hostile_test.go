@@ -228,7 +228,9 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		var mu sync.Mutex
 		codes := map[string]map[int]int{}
 		send := func(n int, from, more string, padding int) {
-			codes[from] = map[int]int{}
+			if codes[from] == nil {
+				codes[from] = map[int]int{}
+			}
 			req := request(t, admissionv1.Create, manifest(t, small("v1beta1", "  updateStrategy: {type: OnDelete}", more)), nil)
 			body := encode(t, tree{
 				"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req, "padding": strings.Repeat("x", padding),
@@ -247,10 +249,11 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 		send(30, "192.0.2.7", blocks, 6<<20)
 		send(1, "192.0.2.8", blocks, 6<<20)
 		send(100, "192.0.2.1", "", 0)
+		send(100, "192.0.2.7", "", 0)
 		mu.Lock()
 		defer mu.Unlock()
 		// One of 6 MiB is worked on, ten have room to wait, and the other address takes one of those.
-		want := map[string]map[int]int{"192.0.2.7": {http.StatusServiceUnavailable: 20}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100}}
+		want := map[string]map[int]int{"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 100}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100}}
 		if diff := cmp.Diff(want, codes); diff != "" {
 			t.Errorf("answers by address (-want +got):\n%s", diff)
 		}

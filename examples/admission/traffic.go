@@ -22,13 +22,14 @@ const maxReview = 8 << 20
 const (
 	// patience is how long a review waits for others to end; the API server waits for 10 seconds by default.
 	patience = 9 * time.Second
-	// minRate is how fast a review has to arrive, and its answer has to be taken, in bytes in a second, after a start of its own.
-	minRate, transferStart = 8 << 20, 500 * time.Millisecond
+	// minRate is how fast a review has to arrive, and its answer has to be taken, in bytes in a second, after a start of its own. What
+	// arrives holds no room yet, and an API server that has no time for it must not be turned away.
+	minRate, arrivalStart, answerStart = 8 << 20, 5 * time.Second, 2 * time.Second
 )
 
 // transfer is how long so many bytes may take.
-func transfer(bytes int64) time.Duration {
-	return transferStart + time.Duration(bytes)*time.Second/minRate
+func transfer(start time.Duration, bytes int64) time.Duration {
+	return start + time.Duration(bytes)*time.Second/minRate
 }
 
 // limiter bounds what reviews cost together, whoever sends them. A review first arrives and is accounted by what has arrived, so that who
@@ -121,7 +122,7 @@ func (l *limiter) acquire(ctx context.Context, g *guest, size int64) (release fu
 // read returns the body of a review, and accounts for it while it arrives. The error is that of a deadline or a connection.
 func read(w http.ResponseWriter, r *http.Request, g *guest) ([]byte, error) {
 	// A writer without deadlines is a test's.
-	setReadDeadline(w, transfer(r.ContentLength))
+	setReadDeadline(w, transfer(arrivalStart, r.ContentLength))
 	const chunk = 64 << 10
 	body := make([]byte, 0, min(r.ContentLength+1, chunk))
 	for {
@@ -182,7 +183,7 @@ func (l *lane) acquire(ctx context.Context, share *semaphore.Weighted, size int6
 type leaving struct{ http.ResponseWriter }
 
 func (l *leaving) Write(p []byte) (int, error) {
-	_ = http.NewResponseController(l.ResponseWriter).SetWriteDeadline(clock.RealClock{}.Now().Add(transfer(int64(len(p)))))
+	_ = http.NewResponseController(l.ResponseWriter).SetWriteDeadline(clock.RealClock{}.Now().Add(transfer(answerStart, int64(len(p)))))
 	return l.ResponseWriter.Write(p)
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // waiting accounts for reviews that arrive or wait, by what they take of the memory. Once that is too much, the address that takes most
-// loses its oldest one, again and again.
+// loses its largest one, the oldest of several, again and again: an API server sends those of all its users.
 type waiting struct {
 	most int64
 
@@ -67,9 +67,9 @@ func (w *waiting) add(g *guest, bytes int64) {
 	g.bytes += bytes
 	g.source.bytes += bytes
 	for w.total += bytes; w.total > w.most; {
-		oldest := w.largest().guests[0]
-		w.remove(oldest)
-		oldest.sendAway()
+		largest := w.largest().largest()
+		w.remove(largest)
+		largest.sendAway()
 	}
 }
 
@@ -78,6 +78,17 @@ func (w *waiting) largest() (largest *source) {
 	for _, from := range w.sources {
 		if largest == nil || from.bytes > largest.bytes {
 			largest = from
+		}
+	}
+	return largest
+}
+
+// largest returns the review that takes most.
+func (s *source) largest() *guest {
+	largest := s.guests[0]
+	for _, g := range s.guests {
+		if g.bytes > largest.bytes {
+			largest = g
 		}
 	}
 	return largest

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 )
 
@@ -38,26 +38,28 @@ func (t *tally) add(attack, answer string) {
 
 // attack sends everything at once until ctx ends, each kind one at a time. The function returned waits for the end and says what was
 // answered.
-func (c *cluster) attack(ctx context.Context, pause time.Duration) (answers func() map[string]map[string]int, err error) {
+func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1.CloneSet) (answers func() map[string]map[string]int, err error) {
 	v, err := c.newVillain(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if err := v.pester(ctx, c, like); err != nil {
+		return nil, err
+	}
 	t := &tally{counts: map[string]map[string]int{}}
 	var group sync.WaitGroup
-	repeat := func(name string, once func(context.Context) string) {
+	repeat := func(name string, pause time.Duration, once func(context.Context) string) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				if answer := once(ctx); ctx.Err() == nil {
 					t.add(name, answer)
 				}
-				select {
-				case <-ctx.Done():
-				case <-clock.RealClock{}.After(pause):
-				}
+				sleep(ctx, pause)
 			}
 		})
 	}
+	repeat("Pods annotated", time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
+	repeat("reviews that never come", time.Second, c.hold)
 	for i, object := range hostile.Objects() {
 		name := fmt.Sprintf("villain-%d", i)
 		object.Content["metadata"].(map[string]any)["name"] = name
@@ -65,11 +67,11 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration) (answers func
 		if err != nil {
 			return nil, fmt.Errorf("encoding %s: %w", object.Name, err)
 		}
-		repeat("dry run: "+object.Name, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, clonesets+"?dryRun=All", body) })
-		repeat("stored: "+object.Name, func(ctx context.Context) string { return v.store(ctx, name, body) })
+		repeat("dry run: "+object.Name, pause, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, clonesets+"?dryRun=All", body) })
+		repeat("stored: "+object.Name, pause, func(ctx context.Context) string { return v.store(ctx, name, body) })
 	}
 	for path, body := range posts() {
-		repeat("posted to "+path, func(ctx context.Context) string { return c.post(ctx, path, body) })
+		repeat("posted to "+path, pause, func(ctx context.Context) string { return c.post(ctx, path, body) })
 	}
 	return func() map[string]map[string]int {
 		group.Wait()
@@ -101,11 +103,15 @@ func (c *cluster) newVillain(ctx context.Context) (*villain, error) {
 
 // send makes a request and returns the code of the answer.
 func (v *villain) send(ctx context.Context, method, path string, body []byte) string {
+	return v.request(ctx, method, path, "application/json", body)
+}
+
+func (v *villain) request(ctx context.Context, method, path, contentType string, body []byte) string {
 	request, err := http.NewRequestWithContext(ctx, method, v.host+path, bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
 	}
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", contentType)
 	return codeOf(v.client.Do(request))
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -26,13 +30,14 @@ type neighbour struct {
 	next int // number of the next image
 
 	mu     sync.Mutex
-	seen   int64 // the newest generation that the watch has shown
 	events int
 	lost   error
-	lag    time.Duration
+	beats  map[string]time.Time // when a second CloneSet was annotated, until the watch has shown it
+	lags   []time.Duration      // how long that took
+	failed []error              // why annotations were refused
 }
 
-// patience is how long a rollout may take, and the watch may be behind.
+// patience is how long a rollout may take.
 const patience = 2 * time.Minute
 
 func (c *cluster) newNeighbour(ctx context.Context, pods int) (*neighbour, error) {
@@ -57,38 +62,85 @@ func (c *cluster) newNeighbour(ctx context.Context, pods int) (*neighbour, error
 	if err := n.settled(ctx); err != nil {
 		return nil, err
 	}
+	return n, n.watch(ctx)
+}
+
+// watch follows CloneSets in their old version until ctx ends.
+func (n *neighbour) watch(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CloneSetList"))
-	watcher, err := c.Watch(ctx, list)
+	watcher, err := n.c.Watch(ctx, list)
 	if err != nil {
-		return nil, fmt.Errorf("watching v1alpha1: %w", err)
+		return fmt.Errorf("watching v1alpha1: %w", err)
 	}
 	go func() {
 		defer watcher.Stop()
 		for event := range watcher.ResultChan() {
-			n.take(event.Object.(client.Object))
+			n.take(event.Object)
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.lost = errors.New("the watch of v1alpha1 has ended")
 	}()
-	return n, nil
+	return nil
 }
 
-func (n *neighbour) take(object client.Object) {
+// beatAnnotation numbers the changes by which the watch is timed.
+const beatAnnotation = "hostile/beat"
+
+func (n *neighbour) take(object runtime.Object) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	cs, ok := object.(client.Object)
+	if !ok || cs.GetResourceVersion() == "" {
+		n.lost = fmt.Errorf("the watch of v1alpha1 has sent %T", object)
+		return
+	}
 	n.events++
-	if object.GetNamespace() == quiet {
-		n.seen = max(n.seen, object.GetGeneration())
+	beat := cs.GetAnnotations()[beatAnnotation]
+	if wrote, ok := n.beats[beat]; ok && cs.GetNamespace() == quiet {
+		n.lags = append(n.lags, clock.RealClock{}.Since(wrote))
+		delete(n.beats, beat)
 	}
 }
 
-// watched returns the number of events, and how long the watch was behind at most.
-func (n *neighbour) watched() (events int, lag time.Duration) {
+// beat changes a CloneSet without Pods every second until ctx ends.
+func (n *neighbour) beat(ctx context.Context) error {
+	cs := n.cs.DeepCopy()
+	cs.ObjectMeta = metav1.ObjectMeta{Namespace: quiet, Name: "beat"}
+	cs.Spec.Replicas, cs.Status = new(int32), v1beta1.CloneSetStatus{}
+	if err := n.c.Create(ctx, cs); err != nil {
+		return fmt.Errorf("creating the CloneSet that beats: %w", err)
+	}
+	n.beats = map[string]time.Time{}
+	go func() {
+		_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			n.mu.Lock()
+			name := strconv.Itoa(len(n.beats) + len(n.lags) + len(n.failed))
+			n.beats[name] = clock.RealClock{}.Now()
+			n.mu.Unlock()
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, beatAnnotation, name))
+			if err := n.c.Patch(ctx, cs, patch); err != nil && ctx.Err() == nil {
+				n.mu.Lock()
+				delete(n.beats, name)
+				n.failed = append(n.failed, err)
+				n.mu.Unlock()
+			}
+			return false, nil
+		})
+	}()
+	return nil
+}
+
+// watched returns the number of events, and how long the watch was behind each change; one that has not been shown counts until now.
+func (n *neighbour) watched() (events int, failed []error, lags []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.events, n.lag
+	lags = slices.Clone(n.lags)
+	for _, wrote := range n.beats {
+		lags = append(lags, clock.RealClock{}.Since(wrote))
+	}
+	return n.events, n.failed, lags
 }
 
 // rollOut changes the image and returns how long it took until all Pods run it.
@@ -102,8 +154,9 @@ func (n *neighbour) rollOut(ctx context.Context) (time.Duration, error) {
 	if err := n.settled(ctx); err != nil {
 		return 0, err
 	}
-	took := clock.RealClock{}.Since(began)
-	return took, n.caughtUp(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return clock.RealClock{}.Since(began), n.lost
 }
 
 // settled waits until all Pods are as wanted.
@@ -119,15 +172,4 @@ func (n *neighbour) settled(ctx context.Context) error {
 		return fmt.Errorf("waiting for the neighbour's Pods, status %+v: %w", n.cs.Status, err)
 	}
 	return nil
-}
-
-// caughtUp waits until the watch has shown the newest spec.
-func (n *neighbour) caughtUp(ctx context.Context) error {
-	began := clock.RealClock{}.Now()
-	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.lag = max(n.lag, clock.RealClock{}.Since(began))
-		return n.seen >= n.cs.Generation, n.lost
-	})
 }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// pestered are the villain's own CloneSets with Pods.
+const pestered = 10
+
+// pester makes CloneSets, writes into their Pods what the controller reads there, and wakes it again and again.
+func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet) error {
+	for i := range pestered {
+		cs := like.DeepCopy()
+		cs.ObjectMeta = metav1.ObjectMeta{Namespace: villains, Name: "pestered-" + strconv.Itoa(i)}
+		cs.Status, cs.Spec.Replicas = v1beta1.CloneSetStatus{}, new(int32(2))
+		labels := map[string]string{"app": cs.Name}
+		cs.Spec.Selector, cs.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+		if err := c.Create(ctx, cs); err != nil {
+			return fmt.Errorf("creating %s: %w", cs.Name, err)
+		}
+	}
+	return nil
+}
+
+// annotate spoils each Pod once in turn and wakes its owner, and says what was answered last.
+func (v *villain) annotate(ctx context.Context, c *cluster) string {
+	pods := &corev1.PodList{}
+	if err := c.List(ctx, pods, client.InNamespace(villains)); err != nil {
+		return "no list"
+	}
+	answer := "no Pods"
+	for i := range pods.Items {
+		state := `{\"revision\":\"x\",\"updateTimestamp\":\"2026-01-01T00:00:00Z\",\"lastContainerStatuses\":null,` +
+			`\"nextContainerResources\":{\"app\":{\"limits\":{\"cpu\":\"1e-200000000\"}}}}`
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%s","wake":%q}}}`, apps.AnnotationInPlaceUpdateState, state, clock.RealClock{}.Now().String())
+		answer = v.patch(ctx, "/api/v1/namespaces/"+villains+"/pods/"+pods.Items[i].Name, body)
+		if !sleep(ctx, 100*time.Millisecond) {
+			break
+		}
+	}
+	return answer
+}
+
+// hold opens connections from an address of its own and sends the beginning of reviews that never come.
+func (c *cluster) hold(ctx context.Context) string {
+	dialer := &tls.Dialer{
+		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 10 * time.Second},
+		Config:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // A villain does not ask who answers.
+	}
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(c.port)))
+			if err != nil {
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := io.WriteString(conn, "POST /convert HTTP/1.1\r\nHost: x\r\nContent-Length: 8388608\r\n\r\n{"); err == nil {
+				_, _ = io.Copy(io.Discard, conn)
+			}
+		})
+	}
+	group.Wait()
+	return "held"
+}
+
+// patch changes an object and returns the code of the answer.
+func (v *villain) patch(ctx context.Context, path, body string) string {
+	return v.request(ctx, http.MethodPatch, path, "application/merge-patch+json", []byte(body))
+}
+
+// sleep reports whether it was not cut short.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-clock.RealClock{}.After(d):
+		return true
+	}
+}
