@@ -54,11 +54,17 @@ func Object(data []byte, into any) error {
 	return problem
 }
 
-// Fields is Object for a zero struct of which the fields of these names, as JSON has them, may be undecodable; without names all of them
-// may. Such fields stay zero, and the problems say why, in the order of the names; an error is about the rest, and is a [Problem]. at is
-// the name of what is decoded, and begins all paths.
-func Fields(data []byte, into any, at string, tolerated ...string) (problems []Problem, err error) {
-	problems, err = fields(data, into, tolerated)
+// Fields decodes JSON into a pointer to a zero struct whose fields need not make sense. A field that cannot be decoded stays zero, and the
+// problems say why, in the order of the names; an error says that the JSON is no object, and is a [Problem]. at is the name of what is
+// decoded, and begins all paths.
+//
+// It is for UnmarshalJSON. What was left out is lost if the struct is written: keep the problems in it, and have MarshalJSON refuse while
+// there are any, as in the example.
+func Fields(data []byte, into any, at string) (problems []Problem, err error) {
+	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
+		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}
+	}
+	problems, err = fields(data, into)
 	for i := range problems {
 		problems[i] = problems[i].In(at)
 	}
@@ -68,7 +74,7 @@ func Fields(data []byte, into any, at string, tolerated ...string) (problems []P
 	return problems, nil
 }
 
-func fields(data []byte, into any, tolerated []string) (problems []Problem, err error) {
+func fields(data []byte, into any) (problems []Problem, err error) {
 	if Object(data, into) == nil { // as always
 		return nil, nil
 	}
@@ -76,18 +82,10 @@ func fields(data []byte, into any, tolerated []string) (problems []Problem, err 
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, problemOf(err)
 	}
-	if len(tolerated) == 0 {
-		tolerated = slices.Sorted(maps.Keys(raw))
-	}
 	whole := reflect.ValueOf(into).Elem()
 	result := reflect.New(whole.Type())
-	for _, name := range tolerated {
-		value, ok := raw[name]
-		if !ok {
-			continue
-		}
-		delete(raw, name)
-		alone, err := json.Marshal(map[string]json.RawMessage{name: value})
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		alone, err := json.Marshal(map[string]json.RawMessage{name: raw[name]})
 		if err != nil {
 			return nil, problemOf(err)
 		}
@@ -103,13 +101,6 @@ func fields(data []byte, into any, tolerated []string) (problems []Problem, err 
 		if err := utiljson.Unmarshal(alone, result.Interface()); err != nil {
 			return nil, problemOf(err)
 		}
-	}
-	rest, err := json.Marshal(raw)
-	if err != nil {
-		return nil, problemOf(err)
-	}
-	if err := Object(rest, result.Interface()); err != nil {
-		return nil, err
 	}
 	whole.Set(result.Elem())
 	return problems, nil

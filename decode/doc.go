@@ -12,5 +12,7 @@
 // # One object must not stop all
 //
 // A list of objects is decoded as a whole: one template with cpu: oops and no controller sees any object any more. [Fields] leaves
-// out what cannot be decoded and says so, for types to use in their UnmarshalJSON.
+// out what cannot be decoded and says so, for types to use in their UnmarshalJSON; its example shows the whole of it. Admission that
+// decodes with [Object] refuses such objects from the start. It has to let updates pass that leave the spec alone, or finalizers of what
+// is stored already never go.
 package decode

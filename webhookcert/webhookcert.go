@@ -187,6 +187,9 @@ func (c Config) Complete() (Config, error) {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
 			return c, fmt.Errorf("config: DNSNames: %q is no DNS name", name)
 		}
+		if net.ParseIP(name) != nil {
+			return c, fmt.Errorf("config: DNSNames: %q is an IP address; clients look for it in IPs", name)
+		}
 	}
 	for _, ip := range c.IPs {
 		if net.ParseIP(ip) == nil {

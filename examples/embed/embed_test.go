@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,6 +132,7 @@ func TestFleet(t *testing.T) {
 		}
 		return nil
 	})
+	stopsNobody(f)
 }
 
 func uids(pods map[types.UID]corev1.Pod) map[types.UID]bool {
@@ -139,4 +141,34 @@ func uids(pods map[types.UID]corev1.Pod) map[types.UID]bool {
 		out[uid] = true
 	}
 	return out
+}
+
+// stopsNobody has a Fleet that makes no sense: others go on, and so does this one once it is mended.
+func stopsNobody(f *fixture) {
+	t := f.t
+	t.Helper()
+	bad := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": fleetKind().GroupVersion().String(), "kind": "Fleet", "metadata": map[string]any{"name": "typo", "namespace": f.namespace},
+		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"fleet": "typo"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "app:v1"}}, "overhead": map[string]any{"cpu": "oops"}},
+		}},
+	}}
+	if err := f.Create(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	good := &Fleet{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "good"}}
+	good.Spec.Replicas = 1
+	good.Spec.Template.Labels = map[string]string{"fleet": "good"}
+	good.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}
+	if err := f.Create(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	f.settle("good", "app:v1", 1)
+	f.settle("typo", "", 0)
+	mend := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"overhead":null}}}}`))
+	if err := f.Patch(t.Context(), bad, mend); err != nil {
+		t.Fatal(err)
+	}
+	f.settle("typo", "app:v1", 1)
 }

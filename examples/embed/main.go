@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/expectations"
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
@@ -44,39 +45,6 @@ const (
 	gate          = group + "/Updated"
 )
 
-// Fleet keeps a number of equal Pods.
-type Fleet struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitzero"`
-	Spec              struct {
-		Replicas int                    `json:"replicas"`
-		Template corev1.PodTemplateSpec `json:"template"`
-	} `json:"spec"`
-}
-
-// FleetList is a list of Fleets.
-type FleetList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitzero"`
-	Items           []Fleet `json:"items"`
-}
-
-// DeepCopyObject makes Fleet a runtime.Object.
-func (f *Fleet) DeepCopyObject() runtime.Object {
-	out := &Fleet{TypeMeta: f.TypeMeta, ObjectMeta: *f.ObjectMeta.DeepCopy(), Spec: f.Spec}
-	f.Spec.Template.DeepCopyInto(&out.Spec.Template)
-	return out
-}
-
-// DeepCopyObject makes FleetList a runtime.Object.
-func (l *FleetList) DeepCopyObject() runtime.Object {
-	out := &FleetList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
-	for i := range l.Items {
-		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Fleet))
-	}
-	return out
-}
-
 type reconciler struct {
 	*expectationsapply.Client // whatever is written through it is awaited
 	pods                      *ownerindex.Index[*corev1.Pod]
@@ -91,6 +59,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	fleet := &Fleet{}
 	if err := r.Get(ctx, req.NamespacedName, fleet); err != nil || fleet.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if len(fleet.Spec.undecodable) > 0 {
+		return ctrl.Result{}, reconcile.TerminalError(fleet.Spec.undecodable[0]) // an edit will wake us
 	}
 	pending, err := r.Check(ctx, fleet)
 	if err != nil || pending != nil { // the cache does not hold all of our own writes yet

@@ -27,6 +27,18 @@
 // ready as long as it serves: were readiness to hang on each object, somebody who fights about one would take all replicas
 // out of service, and with them the webhooks of all other objects. What an object lacks goes to log and [Observer].
 //
+// # With a manager
+//
+//	server := keeper.Server(webhook.NewServer(webhook.Options{TLSOpts: []func(*tls.Config){keeper.TLS}}))
+//	server.Register("/validate", handler)
+//	mgr, err := ctrl.NewManager(config, ctrl.Options{WebhookServer: server})
+//	// ...
+//	_ = mgr.GetWebhookServer() // a manager starts the server only if somebody has asked for it
+//	err = mgr.AddReadyzCheck("webhooks", func(r *http.Request) error { return keeper.Ready(r.Context()) })
+//
+// Managers do not pass their logger to a webhook server: without one in its context the keeper says nothing. /readyz does not
+// show why it fails; log what Ready returns.
+//
 // # RBAC
 //
 //	secrets                                             get, list, watch, update   by name, in one namespace
@@ -40,13 +52,18 @@ package apply
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -98,7 +115,7 @@ type Options struct {
 	// Mutating, Validating and CRDs name the objects to inject into.
 	Mutating, Validating, CRDs []string
 	// Host and Port, if Host is set, replace the Service in these objects by a URL. Host is a lower-case DNS name or an IP
-	// address (webhookcert.CheckHost).
+	// address (webhookcert.CheckHost), and among the names in Config.
 	Host string
 	Port int
 	// External means that somebody else keeps Secret and objects, such as cert-manager. Nothing is written.
@@ -152,8 +169,8 @@ type status struct {
 
 // New checks the options. It makes no request.
 func New(options Options) (*Keeper, error) {
-	if options.Client == nil || options.Secret.Name == "" || options.Secret.Namespace == "" {
-		return nil, fmt.Errorf("options: Client, Secret.Namespace and Secret.Name are required; Secret is %q", options.Secret)
+	if err := options.check(); err != nil {
+		return nil, err
 	}
 	config, err := options.Config.Complete()
 	if options.External {
@@ -162,13 +179,8 @@ func New(options Options) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Host != "" && (options.Port < 1 || options.Port > 65535) {
-		return nil, fmt.Errorf("options: Port %d is not between 1 and 65535, and Host is set", options.Port)
-	}
-	if options.Host != "" {
-		if err := webhookcert.CheckHost(options.Host); err != nil {
-			return nil, fmt.Errorf("options: Host: %w", err)
-		}
+	if err := options.checkHost(config); err != nil {
+		return nil, err
 	}
 	options.complete()
 	k := &Keeper{options: options, config: &config, serving: make(chan struct{}), initialised: make(chan struct{})}
@@ -183,6 +195,51 @@ func New(options Options) (*Keeper, error) {
 		}
 	}
 	return k, nil
+}
+
+// check finds names that no object can have, or that are named twice.
+func (o *Options) check() error {
+	if o.Client == nil || o.Secret.Name == "" || o.Secret.Namespace == "" {
+		return fmt.Errorf("options: Client, Secret.Namespace and Secret.Name are required; Secret is %q", o.Secret)
+	}
+	if problems := slices.Concat(validation.IsDNS1123Subdomain(o.Secret.Name), validation.IsDNS1123Label(o.Secret.Namespace)); len(problems) > 0 {
+		return fmt.Errorf("options: Secret %q: %s", o.Secret, strings.Join(problems, "; "))
+	}
+	for _, list := range []struct {
+		field string
+		names []string
+	}{{"Mutating", o.Mutating}, {"Validating", o.Validating}, {"CRDs", o.CRDs}} {
+		for i, name := range list.names {
+			if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+				return fmt.Errorf("options: %s: %q: %s", list.field, name, strings.Join(problems, "; "))
+			}
+			if slices.Contains(list.names[:i], name) {
+				return fmt.Errorf("options: %s: %q is named twice", list.field, name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkHost finds an address that certificates do not hold for: the server would look ready, and every call would fail.
+func (o *Options) checkHost(config webhookcert.Config) error {
+	if o.Host == "" {
+		return nil
+	}
+	if o.Port < 1 || o.Port > 65535 {
+		return fmt.Errorf("options: Port %d is not between 1 and 65535, and Host is set", o.Port)
+	}
+	if err := webhookcert.CheckHost(o.Host); err != nil {
+		return fmt.Errorf("options: Host: %w", err)
+	}
+	leaf := &x509.Certificate{DNSNames: config.DNSNames}
+	for _, ip := range config.IPs {
+		leaf.IPAddresses = append(leaf.IPAddresses, net.ParseIP(ip))
+	}
+	if err := leaf.VerifyHostname(o.Host); err != nil {
+		return fmt.Errorf("options: Host %q is not among config.DNSNames and config.IPs, which certificates are made for: %w", o.Host, err)
+	}
+	return nil
 }
 
 // checkExternal demands less than Complete, because most of a configuration is about what the keeper makes itself.

@@ -727,7 +727,7 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 func TestURLMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
-		w.start(func(o *apply.Options) { o.Host, o.Port = "localhost", 19443 })
+		w.start(func(o *apply.Options) { o.Host, o.Port, o.Config.DNSNames = "localhost", 19443, []string{"localhost"} })
 		synctest.Wait()
 		m, v, d := mutating(), validating(), crd("None")
 		for _, o := range []client.Object{m, v, d} {

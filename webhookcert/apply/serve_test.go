@@ -121,7 +121,16 @@ func TestNewRefuses(t *testing.T) {
 		{name: "no client", edit: func(o *apply.Options) { o.Client = nil }, want: "Client"},
 		{name: "no Secret", edit: func(o *apply.Options) { o.Secret = client.ObjectKey{Name: "x"} }, want: `"/x"`},
 		{name: "no port", edit: func(o *apply.Options) { o.Host = "localhost" }, want: "Port 0"},
-		{name: "an IP address", edit: func(o *apply.Options) { o.Host, o.Port = "::1", 9443 }},
+		{name: "an IP address", edit: func(o *apply.Options) { o.Host, o.Port, o.Config.IPs = "::1", 9443, []string{"::1"} }},
+		{name: "an IP address among the names", edit: func(o *apply.Options) { o.Config.DNSNames = []string{"127.0.0.1"} }, want: "clients look for it in IPs"},
+		{name: "a host that no certificate is for", edit: func(o *apply.Options) { o.Host, o.Port = "elsewhere.example.com", 9443 }, want: `Host "elsewhere.example.com" is not among`},
+		{name: "the same, external", edit: func(o *apply.Options) { o.External, o.Host, o.Port = true, "elsewhere.example.com", 9443 }, want: `Host "elsewhere.example.com" is not among`},
+		{name: "a host of a wildcard", edit: func(o *apply.Options) {
+			o.Host, o.Port, o.Config.DNSNames = "a.example.com", 9443, []string{"*.example.com"}
+		}},
+		{name: "no Secret can have that name", edit: func(o *apply.Options) { o.Secret.Name = "Bad_Name" }, want: "Bad_Name"},
+		{name: "a name that is empty", edit: func(o *apply.Options) { o.CRDs = []string{""} }, want: "CRDs"},
+		{name: "a name twice", edit: func(o *apply.Options) { o.Mutating = []string{"a", "b", "a"} }, want: `Mutating: "a" is named twice`},
 		{name: "a host with a port", edit: func(o *apply.Options) { o.Host, o.Port = "localhost:8443", 9443 }, want: `Host: BadAddress: "localhost:8443"`},
 		{name: "a bad host, external", edit: func(o *apply.Options) { o.External, o.Host, o.Port = true, "LocalHost", 9443 }, want: `"LocalHost"`},
 		{name: "no names", edit: func(o *apply.Options) { o.Config.DNSNames = nil }, want: "DNSNames"},
@@ -143,7 +152,9 @@ func TestNewRefuses(t *testing.T) {
 func TestReadyNamesABadTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, err := apply.New(w.options(func(o *apply.Options) { o.Validating, o.CRDs, o.Host, o.Port = nil, nil, "localhost", 9443 }))
+		k, err := apply.New(w.options(func(o *apply.Options) {
+			o.Validating, o.CRDs, o.Host, o.Port, o.Config.DNSNames = nil, nil, "localhost", 9443, []string{"localhost"}
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,80 @@
+package decode_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// Batch is a kind of an operator's own, with a template that no schema checks.
+type Batch struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	Spec BatchSpec `json:"spec"`
+}
+
+// BatchSpec is what its users write.
+type BatchSpec struct {
+	Workers  int32                  `json:"workers,omitempty"`
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// Undecodable says what of it makes no sense and was left out.
+	Undecodable []decode.Problem `json:"-"`
+}
+
+// UnmarshalJSON leaves out what makes no sense: a list of all Batches must not fail for one of them.
+func (s *BatchSpec) UnmarshalJSON(data []byte) error {
+	type plain BatchSpec // without this method
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	if err != nil {
+		return err
+	}
+	*s = BatchSpec(read)
+	s.Undecodable = problems
+	return nil
+}
+
+// MarshalJSON refuses a spec that lacks something: to write it would take that from its user. Controllers patch metadata and status.
+func (s BatchSpec) MarshalJSON() ([]byte, error) {
+	if len(s.Undecodable) > 0 {
+		return nil, fmt.Errorf("writing a spec that was not read in full: %w", s.Undecodable[0])
+	}
+	type plain BatchSpec
+	return json.Marshal(plain(s))
+}
+
+// A list of objects is read although one of them makes no sense, and that one can say why.
+func ExampleFields() {
+	var list struct {
+		Items []Batch `json:"items"`
+	}
+	err := json.Unmarshal([]byte(`{"items":[
+		{"metadata":{"name":"good"},"spec":{"workers":2,"template":{"spec":{"containers":[{"name":"app"}]}}}},
+		{"metadata":{"name":"typo"},"spec":{"workers":3,"template":{"spec":{"overhead":{"cpu":"oops"}}}}},
+		{"metadata":{"name":"slow"},"spec":{"workers":4,"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}
+	]}`), &list)
+	fmt.Println(err)
+	for _, batch := range list.Items {
+		fmt.Println(batch.Name, batch.Spec.Workers)
+		for _, problem := range batch.Spec.Undecodable {
+			fmt.Printf("  %s: %.40s...\n", problem.Path, problem.Detail)
+		}
+	}
+	_, err = json.Marshal(list.Items[1])
+	fmt.Println("written:", err == nil)
+
+	// Output:
+	// <nil>
+	// good 2
+	// typo 3
+	//   spec.template.spec.overhead.cpu: quantities must match the regular expres...
+	// slow 4
+	//   spec.template.spec.overhead.cpu: a quantity has at most 64 characters and...
+	// written: false
+}
