@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -36,7 +37,8 @@ func (p Problem) In(name string) Problem {
 	return Problem{Path: name, Detail: p.Detail}
 }
 
-// Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
+// Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data. What takes too long to
+// read is refused wherever it is, also within a type that would leave it out ([Fields]).
 func Object(data []byte, into any) error {
 	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
 		return *problem
@@ -114,9 +116,45 @@ func problemOf(err error) Problem {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &wrong):
-		return Problem{Path: wrong.Field, Detail: fmt.Sprintf("got a value of type %s, must be %s", wrong.Value, wrong.Type)}
+		return Problem{Path: wrong.Field, Detail: "is " + found(wrong.Value) + ", must be " + wanted(wrong.Type)}
 	}
 	return Problem{Detail: err.Error()}
+}
+
+// found says what JSON holds, in words of those who write it. "number 5" has its value.
+func found(value string) string {
+	switch kind, text, _ := strings.Cut(value, " "); {
+	case text != "":
+		return text
+	case kind == "string":
+		return "text"
+	case kind == "bool":
+		return "true or false"
+	case kind == "array":
+		return "a list"
+	case kind == "object":
+		return "an object"
+	default:
+		return "a " + kind
+	}
+}
+
+// wanted says what a Go type takes.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("an integer of at most %d bits", t.Bits())
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return t.String()
+	}
 }
 
 // Depth returns how deep arrays and objects of JSON are nested in each other; for what is no JSON any number.

@@ -106,7 +106,7 @@ func TestFields(t *testing.T) {
 		{"everything", `{"replicas":"x","template":8}`, spec{}, []string{"spec.replicas", "spec.template"}, ""},
 		{"a number too large", `{"replicas":3000000000,"template":{"metadata":{"name":"a"}}}`, spec{Template: named("a")}, []string{"spec.replicas"}, ""},
 		{"beside what nobody knows", `{"future":"x","replicas":"x"}`, spec{}, []string{"spec.replicas"}, ""},
-		{"no object", `[]`, spec{}, nil, "array"},
+		{"no object", `[]`, spec{}, nil, "is a list, must be an object"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got spec

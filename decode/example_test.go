@@ -63,7 +63,7 @@ func ExampleFields() {
 	for _, batch := range list.Items {
 		fmt.Println(batch.Name, batch.Spec.Workers)
 		for _, problem := range batch.Spec.Undecodable {
-			fmt.Printf("  %s: %.40s...\n", problem.Path, problem.Detail)
+			fmt.Printf("  %s: %.50s\n", problem.Path, problem.Detail)
 		}
 	}
 	_, err = json.Marshal(list.Items[1])
@@ -73,8 +73,8 @@ func ExampleFields() {
 	// <nil>
 	// good 2
 	// typo 3
-	//   spec.template.spec.overhead.cpu: quantities must match the regular expres...
+	//   spec.template.spec.overhead.cpu: "oops" is no quantity, such as 500m, 2 or 1Gi
 	// slow 4
-	//   spec.template.spec.overhead.cpu: a quantity has at most 64 characters and...
+	//   spec.template.spec.overhead.cpu: a quantity has at most 64 characters and an expone
 	// written: false
 }

@@ -258,7 +258,7 @@ func (w *walker) quantity(text string) error {
 		return w.fail("a quantity has at most %d characters and an exponent of at most %d digits", longestQuantity, longestExponent)
 	}
 	if _, err := resource.ParseQuantity(text); err != nil {
-		return w.fail("%v", err)
+		return w.fail("%q is no quantity, such as 500m, 2 or 1Gi", text)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/fairqueue"
@@ -14,7 +13,7 @@ import (
 func Example() {
 	// With controller.Options{MaxConcurrentReconciles: 4, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
 	newQueue := fairqueue.New(3)
-	limiter := fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request])
+	limiter := fairqueue.PerNamespace(nil)
 	queue := newQueue("fleet", limiter)
 	defer queue.ShutDown()
 	for i := range 100 {

@@ -6,7 +6,7 @@
 //	controller.Options{
 //		MaxConcurrentReconciles: 4,
 //		NewQueue:                fairqueue.New(3),
-//		RateLimiter:             fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]),
+//		RateLimiter:             fairqueue.PerNamespace(nil),
 //	}
 //
 // [New] makes a queue that takes turns between namespaces and leaves a worker to the others. [PerNamespace] makes a limiter in which a
@@ -149,8 +149,11 @@ func (t *turns) all() int {
 
 // PerNamespace returns a limiter that has one of newLimiter for each namespace, for as long as something in it fails. It is for
 // controller.Options.RateLimiter, whose default has all namespaces share ten retries in a second: each failure pushes everybody's next
-// retry further away. It is safe for concurrent use if the limiters are.
+// retry further away. newLimiter makes a new one each time; nil makes such default ones. It is safe for concurrent use if the limiters are.
 func PerNamespace(newLimiter func() Limiter) Limiter {
+	if newLimiter == nil {
+		newLimiter = workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]
+	}
 	return &perNamespace{newLimiter: newLimiter, namespaces: map[string]*failing{}}
 }
 

@@ -159,6 +159,9 @@ func TestWorkers(t *testing.T) {
 // A namespace whose objects fail again and again delays its own retries alone.
 func TestPerNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		if wait := fairqueue.PerNamespace(nil).When(request("a/1")); wait > time.Second {
+			t.Errorf("a first retry waits %v", wait)
+		}
 		made := 0
 		limiter := fairqueue.PerNamespace(func() fairqueue.Limiter {
 			made++

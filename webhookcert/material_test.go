@@ -188,7 +188,7 @@ func TestComplete(t *testing.T) {
 		{name: "a name that no certificate can hold", edit: func(c *webhookcert.Config) { c.DNSNames = []string{"é.example.com"} }, want: `"é.example.com"`},
 		{name: "no IP", edit: func(c *webhookcert.Config) { c.IPs = []string{"1.2.3"} }, want: `"1.2.3" is not an IP`},
 		{name: "algorithm", edit: func(c *webhookcert.Config) { c.Algorithm = "DSA" }, want: `"DSA" is neither`},
-		{name: "overlap", edit: func(c *webhookcert.Config) { c.Overlap = -time.Second }, want: "-1s is negative"},
+		{name: "overlap", edit: func(c *webhookcert.Config) { c.Overlap = -time.Second }, want: "-1s is no time"},
 		{name: "leaf", edit: func(c *webhookcert.Config) { c.LeafRenewBefore = 400 * 24 * time.Hour }, want: "LeafRenewBefore 9600h0m0s"},
 		{name: "authority", edit: func(c *webhookcert.Config) { c.CARenewBefore = -1 }, want: "CARenewBefore -1ns"},
 		{name: "no time to rotate", edit: func(c *webhookcert.Config) { c.CARenewBefore = time.Hour; c.Overlap = time.Hour }, want: "four times"},

@@ -172,8 +172,8 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("config: DNSNames and IPs are empty; name what the server is called by")
 	case c.Algorithm != ECDSA && c.Algorithm != RSA:
 		return c, fmt.Errorf("config: Algorithm %q is neither %s nor %s", c.Algorithm, ECDSA, RSA)
-	case c.Overlap < 0:
-		return c, fmt.Errorf("config: Overlap %v is negative", c.Overlap)
+	case c.Overlap < time.Millisecond:
+		return c, fmt.Errorf("config: Overlap %v is no time to notice anything in; a number without a unit counts nanoseconds", c.Overlap)
 	case c.LeafRenewBefore < 0 || c.LeafRenewBefore >= c.LeafValidity:
 		return c, fmt.Errorf("config: LeafRenewBefore %v is not between 0 and LeafValidity %v", c.LeafRenewBefore, c.LeafValidity)
 	case c.CARenewBefore < 0 || c.CARenewBefore >= c.CAValidity:

@@ -19,13 +19,13 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 		return refuse(ctx, err)
 	}
 	var err error
-	warning := ""
+	var warnings []string
 	switch {
 	case req.SubResource != "":
 	case req.Operation == admissionv1.Create:
-		warning, err = k.validateWrite(ctx, req, object[Hub, Old]{})
+		warnings, err = k.validateWrite(ctx, req, object[Hub, Old]{})
 	case req.Operation == admissionv1.Update:
-		warning, err = k.validateWrite(ctx, req, k.decodeStored(ctx, req))
+		warnings, err = k.validateWrite(ctx, req, k.decodeStored(ctx, req))
 	case req.Operation == admissionv1.Delete && k.ValidateDelete != nil:
 		err = k.validateDelete(req)
 	}
@@ -33,29 +33,30 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 		return refuse(ctx, err)
 	}
 	response := admission.Allowed("")
-	if warning != "" {
-		logf.FromContext(ctx).Info("admitted with a warning", "warning", warning)
-		response = response.WithWarnings(warning)
+	if len(warnings) > 0 {
+		logf.FromContext(ctx).Info("admitted with warnings", "warnings", warnings)
+		response = response.WithWarnings(warnings...)
 	}
 	return response
 }
 
 // validateWrite judges a creation, if there is no stored object, or an update.
-func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warning string, err error) {
+func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warnings []string, err error) {
 	if err := k.tooMuch(req.Object.Raw, req.OldObject.Raw, req.Name); err != nil {
-		return "", err
+		return nil, err
 	}
 	obj, err := k.decode(req.Object.Raw, req.Kind.Version, req.Name)
 	if err != nil && leavesSpec(req) {
-		return "the object is stored with a spec that cannot be read: " + err.Error(), nil
+		return []string{"the object is stored with a spec that cannot be read: " + err.Error()}, nil
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	problems, err := k.problems(ctx, obj, stored)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	warning := ""
 	if len(problems) == 0 {
 		problems = k.lost(req, stored)
 	}
@@ -63,9 +64,14 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 		problems, warning = k.CheckTemplate(ctx, obj.hub, stored.hub)
 	}
 	if len(problems) > 0 {
-		return "", apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
+		return nil, apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
 	}
-	return warning, nil
+	for _, text := range []string{unknownFields(req.Object.Raw, req.OldObject.Raw), warning} {
+		if text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings, nil
 }
 
 // problems are those that can be seen from the object, in the terms of its version.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -85,7 +86,7 @@ func TestValidate(t *testing.T) {
 				`spec.updateStrategy.rollingUpdate.podUpdatePolicy: FieldValueNotSupported: `+
 					`Unsupported value: "Blue": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly"`,
 				`spec.updateStrategy.rollingUpdate.partition: FieldValueInvalid: Invalid value: "some": `+
-					`must be an integer from 0 to 2147483647, or such a number with or without decimals and "%"`,
+					`must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`,
 				`spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownloadParallelism: FieldValueInvalid: `+
 					`Invalid value: "5%": must be an integer of at least 0; percentages are not allowed`,
 			),
@@ -98,7 +99,7 @@ func TestValidate(t *testing.T) {
 				`spec.updateStrategy.type: FieldValueNotSupported: `+
 					`Unsupported value: "Blue": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly"`,
 				`spec.replicas: FieldValueInvalid: Invalid value: -1: must be at least 0`,
-				`spec.updateStrategy.partition: FieldValueInvalid: Invalid value: "some": must be an integer from 0 to 2147483647, or such a number with or without decimals and "%"`,
+				`spec.updateStrategy.partition: FieldValueInvalid: Invalid value: "some": must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`,
 				`metadata.annotations[apps.kruise.io/image-predownload-parallelism]: FieldValueInvalid: `+
 					`Invalid value: "5%": must be an integer of at least 0; percentages are not allowed`,
 			),
@@ -133,7 +134,7 @@ func TestValidate(t *testing.T) {
 			name: "a value of the wrong type", raw: true,
 			object: edit(t, manifest(t, small("v1beta1")), "/spec/template/spec/containers/0/ports", []any{tree{"containerPort": "http"}}),
 			want: invalid(`spec.template.spec.containers.ports.containerPort: FieldValueTypeInvalid: ` +
-				`Invalid value: got a value of type string, must be int32`),
+				`Invalid value: is text, must be an integer of at most 32 bits`),
 		},
 	}
 	for _, tt := range tests {
@@ -348,12 +349,12 @@ func TestBadRequests(t *testing.T) {
 		{"an object that is none", change(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[1]`) }), 400, "decoding CloneSet.apps.kruise.io"},
 		{
 			"a field of the wrong type", change(func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{"spec":{"replicas":"5"}}`) }), 422,
-			`CloneSet.apps.kruise.io "web" is invalid: spec.replicas: Invalid value: got a value of type string, must be int32`,
+			`CloneSet.apps.kruise.io "web" is invalid: spec.replicas: Invalid value: is text, must be an integer of at most 32 bits`,
 		},
 		{
 			"a quantity that is none", change(func(r *admissionv1.AdmissionRequest) {
 				r.Object.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"much"}}}]}}}}`)
-			}), 422, `spec.template.spec.containers[0].resources.limits.cpu: Invalid value: quantities must match`,
+			}), 422, `spec.template.spec.containers[0].resources.limits.cpu: Invalid value: "much" is no quantity, such as`,
 		},
 	}
 	for _, path := range []string{mutatePath, validatePath} {
@@ -421,5 +422,42 @@ func TestUndecodableObjectsLeave(t *testing.T) {
 		if got.Allowed == isProtected {
 			t.Errorf("deletion of %v: allowed %v: %v", object["metadata"], got.Allowed, got.Result)
 		}
+	}
+}
+
+// A field that nobody knows is no reason to refuse an object, and none to be silent.
+func TestUnknownFields(t *testing.T) {
+	object := func(change func(p, c tree)) tree { return withTemplate(t, change) }
+	typo := func(_, c tree) { c["readinesProbe"] = tree{} }
+	claims := edit(t, object(func(tree, tree) {}), "/spec/volumeClaimTemplates", []any{tree{"metadata": tree{"name": "a"}, "spec": tree{"accessMode": "x"}}})
+	for _, tc := range []struct {
+		name     string
+		old, new tree
+		want     string
+	}{
+		{"none", nil, object(func(tree, tree) {}), ""},
+		{"in a container", nil, object(typo), "unknown fields: spec.template.spec.containers[0].readinesProbe"},
+		{"as it is stored", object(typo), edit(t, object(typo), "/spec/replicas", 3), ""},
+		{"new on update", object(func(tree, tree) {}), object(typo), "spec.template.spec.containers[0].readinesProbe"},
+		{"in another case", nil, object(func(p, _ tree) { p["spec"].(tree)["RestartPolicy"] = "Always" }), "spec.template.spec.RestartPolicy"},
+		{"in a claim", nil, claims, "spec.volumeClaimTemplates[0].spec.accessMode"},
+		{"many", nil, object(func(p, _ tree) {
+			for i := range 20 {
+				p[fmt.Sprintf("f%02d", i)] = i
+			}
+		}), "spec.template.f00, spec.template.f01, spec.template.f02, spec.template.f03, spec.template.f04 and 15 more"},
+		{"one that would break a header", nil, object(func(p, _ tree) { p["a\nb"] = 1 }), "spec.template.a"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			operation := admissionv1.Create
+			if tc.old != nil {
+				operation = admissionv1.Update
+			}
+			got := review(t, admission.Options{}, validatePath, request(t, operation, tc.new, tc.old))
+			warnings := strings.Join(got.Warnings, "; ")
+			if !got.Allowed || (warnings == "") != (tc.want == "") || !strings.Contains(warnings, tc.want) || strings.Contains(warnings, "\n") {
+				t.Errorf("allowed %v, warnings %q, want %q: %v", got.Allowed, warnings, tc.want, got.Result)
+			}
+		})
 	}
 }

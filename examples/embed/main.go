@@ -17,7 +17,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -189,7 +188,7 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 func queue() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 2, NewQueue: fairqueue.New(1),
-		RateLimiter: fairqueue.PerNamespace(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]),
+		RateLimiter: fairqueue.PerNamespace(nil),
 	}
 }
 

@@ -37,8 +37,7 @@ func missing(gate apps.Gate) string {
 	}
 }
 
-// GateGaps says, for a text as [ParseGates] takes it, what is missing of the gates that are on, and of those that the text names although
-// nothing of them is built.
+// GateGaps says, for a text as [ParseGates] takes it, what is missing of the gates that it switches on, or leaves on, by name or stage.
 func GateGaps(text string) (map[apps.Gate]string, error) {
 	set, err := readGates(text)
 	if err != nil {
@@ -46,10 +45,13 @@ func GateGaps(text string) (map[apps.Gate]string, error) {
 	}
 	gaps := map[apps.Gate]string{}
 	for gate, on := range apps.ResolveGates(set) {
-		if gap := missing(gate); on && gap != "" {
+		if !on || !set[gate] {
+			continue // nobody has asked for it
+		}
+		if gap := missing(gate); gap != "" {
 			gaps[gate] = gap
 		}
-		if on && set[gate] && !isBuilt(gate) {
+		if !isBuilt(gate) {
 			gaps[gate] = "nothing of it is built"
 		}
 	}

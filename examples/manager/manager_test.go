@@ -70,7 +70,8 @@ func TestGateGaps(t *testing.T) {
 		name, in string
 		want     map[apps.Gate]string // what the gap names
 	}{
-		{"defaults", "", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
+		{"defaults", "", nil},
+		{"the daemon by name", "KruiseDaemon=true", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
 		{"no daemon", "KruiseDaemon=false", nil},
 		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},
 		{"protection with its stage", "KruiseDaemon=false,AllBeta=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},

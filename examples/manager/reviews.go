@@ -2,6 +2,7 @@ package manager
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,9 @@ func newReviewMetrics(registry prometheus.Registerer) (*reviewMetrics, error) {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics of reviews: %w", err)
 		}
+	}
+	for _, status := range []int{http.StatusRequestTimeout, http.StatusLengthRequired, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable} {
+		m.statuses.WithLabelValues(strconv.Itoa(status)) // an alert needs a series
 	}
 	return m, nil
 }

@@ -42,7 +42,11 @@ func (k *Keeper) Bundle() []byte {
 func (k *Keeper) Ready(ctx context.Context) error {
 	s, m := k.status.Load(), k.certificate.Load()
 	if s == nil || m == nil {
-		return reason.Reason{Code: NotServing, Object: k.secret.ref, Detail: "there is no certificate yet"}
+		detail := "there is no certificate yet"
+		if !k.started.Load() {
+			detail = "the keeper has not been started; a manager starts a webhook server once GetWebhookServer was called"
+		}
+		return reason.Reason{Code: NotServing, Object: k.secret.ref, Detail: detail}
 	}
 	if err := s.faults.Err(); err != nil && !s.initialised {
 		return err

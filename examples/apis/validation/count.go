@@ -10,7 +10,7 @@ import (
 )
 
 // CountRule says what [Count] allows.
-const CountRule = `must be an integer from 0 to 2147483647, or such a number with or without decimals and "%"`
+const CountRule = `must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`
 
 // percentage is how percentages are written. The length is limited so that hostile input stays cheap.
 var percentage = regexp.MustCompile(`^([0-9]{1,10}(?:\.[0-9]{1,18})?)%$`)

@@ -20,7 +20,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.maxUnavailable: Invalid value: "5": must be an integer from 0 to 2147483647, or such a number with or without decimals and "%"
+	// spec.maxUnavailable: Invalid value: "5": must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"
 }
 
 func TestCount(t *testing.T) {

@@ -51,6 +51,7 @@ func command(getenv func(string) string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "kruise-manager",
 		Short:         "Run the reference controllers for apps.kruise.io",
+		Long:          longHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -85,6 +86,20 @@ func command(getenv func(string) string) *cobra.Command {
 	f.add(cmd.Flags())
 	return cmd
 }
+
+const longHelp = `Run the reference controllers for apps.kruise.io.
+
+Environment, as OpenKruise reads it where it does:
+  POD_NAMESPACE         namespace of Lease, Secret and Service (kruise-system)
+  SECRET_NAME           Secret of the webhooks' certificates (kruise-webhook-certs)
+  SERVICE_NAME          Service of the webhooks (kruise-webhook-service)
+  WEBHOOK_HOST          what API servers call instead of the Service: a lower-case DNS name or an IP address
+  WEBHOOK_PORT          port of the webhooks (9876)
+  WEBHOOK_CERT_DIR      gets the certificates as files, too
+  CERTS_RENEW_BEFORE    when the serving certificate is renewed, such as 180d, 6m or 1y before its end (180d)
+  MEMORY_LIMIT          the container's limit in bytes, near which garbage is collected sooner
+
+A feature gate that nobody knows is refused with a list of all.`
 
 // version is set by the linker where no version control tells it: -X main.version=v0.1.0.
 var version string
