@@ -1,12 +1,13 @@
 // Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real control plane
-// with simulated Nodes a user with the role edit in the namespace "hostile" sends what package internal/hostile holds, and whoever
-// reaches the webhooks' port sends what no API server would; in the namespace "quiet" a CloneSet rolls out in place again and again,
-// and somebody watches CloneSets in their old version.
+// with simulated Nodes a user with the role edit in the namespace "hostile" sends what package internal/hostile holds, writes into its
+// Pods what the controller reads there, and wakes it; whoever reaches the webhooks' port sends what no API server would, or nothing. In
+// the namespace "quiet" a CloneSet rolls out in place again and again, another is changed every second, and somebody watches CloneSets
+// in their old version.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), the watch is lost or falls
-// behind, or the manager needs more memory than its container is given.
+// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change is refused, the watch is
+// lost or 10 seconds behind, or the manager needs more memory than its container is given.
 package main
 
 import (

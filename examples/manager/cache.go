@@ -1,11 +1,19 @@
 package manager
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +28,28 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 	}
+}
+
+// countWatchErrors returns what is told of each list and watch of the caches that fails. While it goes on, the controllers do not see what
+// changes: nothing else says so.
+func countWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
+	failures := newCacheMetric()
+	if err := registry.Register(failures); err != nil {
+		return nil, fmt.Errorf("metric of the caches: %w", err)
+	}
+	return func(ctx context.Context, r *toolscache.Reflector, err error) {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err) // it logs
+		if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			failures.WithLabelValues(r.TypeDescription()).Inc()
+		}
+	}, nil
+}
+
+func newCacheMetric() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_cache_failures_total",
+		Help: "Lists and watches for the controllers' caches that failed, by type. While it grows they do not see what changes.",
+	}, []string{"type"})
 }
 
 // controllerIs says who controls an object: one of ours, another, or nobody.

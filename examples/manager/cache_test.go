@@ -1,14 +1,20 @@
 package manager_test
 
 import (
+	"errors"
+	"io"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/manager"
@@ -87,5 +93,24 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A cache that does not follow any more is counted; watches that end as they always do are not.
+func TestCacheFailuresAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	failed, err := manager.CountWatchErrors(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reflector := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, &corev1.Pod{}, toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), toolscache.ReflectorOptions{})
+	for _, err := range []error{
+		io.EOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old"),
+		errors.New("json: cannot unmarshal"), apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
+	} {
+		failed(t.Context(), reflector, err)
+	}
+	if diff := cmp.Diff(map[string]float64{"kruise_cache_failures_total *v1.Pod": 2}, gathered(t, registry)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

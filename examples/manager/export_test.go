@@ -3,16 +3,19 @@ package manager
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/webhookcert/apply"
 )
 
@@ -45,3 +48,16 @@ const MaxConnections = 300
 
 // Cached says what the manager's caches keep.
 func Cached() map[client.Object]cache.ByObject { return cached() }
+
+// RegisterMetrics registers what the manager counts itself, with webhooks and the controller of CloneSets.
+func RegisterMetrics(registry prometheus.Registerer) error {
+	_, certificates := newCertificateMetrics(registry)
+	_, reviews := newReviewMetrics(registry)
+	_, cloneSets := cloneset.NewMetrics(registry)
+	return errors.Join(certificates, reviews, cloneSets, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric()))
+}
+
+// CountWatchErrors returns what is told of lists and watches that fail.
+func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
+	return countWatchErrors(registry)
+}

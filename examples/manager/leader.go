@@ -88,11 +88,15 @@ func (l *servingLock) await(ctx context.Context) error {
 
 // reportLeadership keeps the gauge that OpenKruise has for it.
 func reportLeadership(mgr ctrl.Manager, registry prometheus.Registerer) error {
-	leads := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
+	leads := newLeaderMetric()
 	if err := registry.Register(leads); err != nil {
 		return fmt.Errorf("metric of the leader: %w", err)
 	}
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error { leads.Set(1); return nil }))
+}
+
+func newLeaderMetric() prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kruise_manager_is_leader", Help: "1 on the replica that runs the controllers, else 0."})
 }
 
 // awaitOthers returns when no other program holds the Lease. A manager that tells the API server to call it by URL would

@@ -150,6 +150,10 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if err := AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering API types: %w", err)
 	}
+	watchErrors, err := countWatchErrors(options.Registry)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
 	out := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx),
 		Metrics:                 options.metricsServer(),
@@ -158,7 +162,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 		GracefulShutdownTimeout: ptr.To(ShutdownTimeout),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         cached(),
+			ByObject:         cached(), DefaultWatchErrorHandler: watchErrors,
 		},
 		Controller: ctrlconfig.Controller{
 			// Whoever embeds this may run several managers in one process, one after the other.

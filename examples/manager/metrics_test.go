@@ -2,6 +2,10 @@ package manager_test
 
 import (
 	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +15,26 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
+
+// gathered returns what is counted, by name and values of the labels.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	got := map[string]float64{}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	return got
+}
 
 func TestCertificateMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -29,20 +53,7 @@ func TestCertificateMetrics(t *testing.T) {
 	observer.Wrote(object("repaired"), differs)
 	observer.Failed(reason.Object{Kind: "Directory", Name: "/certs"}, errors.New("read-only"))
 
-	got := map[string]float64{}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			name := family.GetName()
-			for _, label := range metric.GetLabel() {
-				name += " " + label.GetValue()
-			}
-			got[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
-		}
-	}
+	got := gathered(t, registry)
 	if diff := cmp.Diff(map[string]float64{
 		"webhook_configuration_lacks_bundle MutatingWebhookConfiguration reset":         1,
 		"webhook_configuration_lacks_bundle MutatingWebhookConfiguration repaired":      0,
@@ -50,5 +61,53 @@ func TestCertificateMetrics(t *testing.T) {
 		"webhook_certificate_failures_total Directory":                                  1,
 	}, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// described takes collectors and keeps their names.
+type described struct {
+	prometheus.Registerer
+
+	names []string
+}
+
+func (d *described) Register(c prometheus.Collector) error {
+	descriptions := make(chan *prometheus.Desc, 10)
+	c.Describe(descriptions)
+	close(descriptions)
+	for description := range descriptions {
+		_, rest, _ := strings.Cut(description.String(), `fqName: "`)
+		name, _, _ := strings.Cut(rest, `"`)
+		d.names = append(d.names, name)
+	}
+	return nil
+}
+
+// Each metric is in the README's table, and nothing else is.
+func TestMetricsAreDocumented(t *testing.T) {
+	registered := &described{}
+	if err := manager.RegisterMetrics(registered); err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var documented []string
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`([a-z_]+)[{`]").FindAllStringSubmatch(cells[1], -1) {
+			documented = append(documented, match[1])
+		}
+	}
+	slices.Sort(registered.names)
+	slices.Sort(documented)
+	if diff := cmp.Diff(registered.names, documented); diff != "" {
+		t.Errorf("metrics (-registered +documented):\n%s", diff)
 	}
 }
