@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -47,13 +46,13 @@ func Object(data []byte, into any) error {
 	if err == nil {
 		return nil
 	}
-	problem := problemOf(err)
-	if problem.Path == "" { // a quantity does not know where it is
-		if found := walk(data, reflect.TypeOf(into)); found != nil {
-			problem = *found
-		}
+	if known := (Problem{}); errors.As(err, &known) {
+		return known // of a type that reads itself
 	}
-	return problem
+	if found := walk(data, reflect.TypeOf(into), true); found != nil {
+		return *found // with its index and key, which the decoder leaves out
+	}
+	return problemOf(err)
 }
 
 // Fields decodes JSON into a pointer to a zero struct whose fields need not make sense. A field that cannot be decoded stays zero, and the
@@ -116,45 +115,9 @@ func problemOf(err error) Problem {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &wrong):
-		return Problem{Path: wrong.Field, Detail: "is " + found(wrong.Value) + ", must be " + wanted(wrong.Type)}
+		return Problem{Path: wrong.Field, Detail: "must be " + wanted(wrong.Type)}
 	}
 	return Problem{Detail: err.Error()}
-}
-
-// found says what JSON holds, in words of those who write it. "number 5" has its value.
-func found(value string) string {
-	switch kind, text, _ := strings.Cut(value, " "); {
-	case text != "":
-		return text
-	case kind == "string":
-		return "text"
-	case kind == "bool":
-		return "true or false"
-	case kind == "array":
-		return "a list"
-	case kind == "object":
-		return "an object"
-	default:
-		return "a " + kind
-	}
-}
-
-// wanted says what a Go type takes.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return fmt.Sprintf("an integer of at most %d bits", t.Bits())
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return t.String()
-	}
 }
 
 // Depth returns how deep arrays and objects of JSON are nested in each other; for what is no JSON any number.

@@ -20,6 +20,18 @@ type spec struct {
 	Replicas int32                          `json:"replicas,omitempty"`
 	Template corev1.PodTemplateSpec         `json:"template"`
 	Claims   []corev1.PersistentVolumeClaim `json:"claims,omitempty"`
+	Own      tolerant                       `json:"own,omitzero"`
+}
+
+// tolerant reads itself.
+type tolerant struct {
+	Template corev1.PodTemplateSpec `json:"template"`
+}
+
+func (t *tolerant) UnmarshalJSON(data []byte) error {
+	type plain tolerant
+	_, err := decode.Fields(data, (*plain)(t), "own")
+	return err
 }
 
 func TestObject(t *testing.T) {
@@ -52,11 +64,18 @@ func TestObject(t *testing.T) {
 		{"a quantity that is none, beside a suspicious value", `{"template":{"spec":{"overhead":{"cpu":"x"},"hostname":"1e99999"}}}`, "template.spec.overhead.cpu"},
 		{"a quantity that is none", cpu(`"oops"`), at},
 		{"a type that is wrong", `{"template":{"spec":{"hostNetwork":"yes"}}}`, "template.spec.hostNetwork"},
-		{"an annotation that YAML has read as a bool", `{"template":{"metadata":{"annotations":{"x":true}}}}`, "template.metadata.annotations"},
+		{"an annotation that YAML has read as a bool", `{"template":{"metadata":{"annotations":{"a":"b","x":true}}}}`, "template.metadata.annotations.x"},
+		{"one with a domain", `{"template":{"metadata":{"annotations":{"example.com/x":true}}}}`, "template.metadata.annotations.example.com/x"},
+		{"the value of a variable", `{"template":{"spec":{"containers":[{"name":"a"},{"env":[{"name":"A","value":"x"}, {"name": "B", "value": 1}]}]}}}`, "template.spec.containers[1].env[1].value"},
+		{"a list where text is wanted", `{"claims":[{"metadata":{"name":[1]}}]}`, "claims[0].metadata.name"},
+		{"an object where text is wanted", `{"claims":[{},{"metadata":{"name":{"a":1}}}]}`, "claims[1].metadata.name"},
+		{"a port", `{"template":{"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":99999999999}}}]}}}`, "template.spec.containers[0].livenessProbe.httpGet.port"},
 		{"keys in another case", `{"Template":5,"template":{"SPEC":6}}`, "-"},
 		{"a digest", `{"template":{"spec":{"containers":[{"image":"app@sha256:0123456789e12345678901234567890123456789012345678901234567890123"}]}}}`, "-"},
 		{"many containers", `{"template":{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat("{},", 100_000), ",") + `]}}}`, "template.spec.containers[" + fmt.Sprint((16<<20)/int(containerSize())) + "]"},
 		{"not so many", `{"template":{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat("{},", 10_000), ",") + `]}}}`, "-"},
+		{"large, and odd in a field that reads itself", `{"template":{},"own":{"template":{"spec":{"hostNetwork":"yes"}}},"padding":"` + strings.Repeat("x", 20_000) + `"}`, "-"},
+		{"slow in a field that reads itself", `{"template":{},"own":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, "own.template.spec.overhead.cpu"},
 		{"no JSON", `{"template":`, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -86,14 +105,14 @@ func TestFields(t *testing.T) {
 		{
 			"a template", `{"replicas":2,"template":{"metadata":{"name":"a","annotations":{"x":true}}},"claims":[]}`,
 			spec{Replicas: 2, Claims: []corev1.PersistentVolumeClaim{}},
-			[]string{"spec.template.metadata.annotations"},
+			[]string{"spec.template.metadata.annotations.x"},
 			"",
 		},
 		{"a template that is a number", `{"template":5,"replicas":2}`, spec{Replicas: 2}, []string{"spec.template"}, ""},
 		{
 			"claims", `{"replicas":2,"template":{"metadata":{"name":"a"}},"claims":[{},7]}`,
 			spec{Replicas: 2, Template: named("a")},
-			[]string{"spec.claims"},
+			[]string{"spec.claims[1]"},
 			"",
 		},
 		{"both", `{"replicas":2,"claims":7,"template":8}`, spec{Replicas: 2}, []string{"spec.claims", "spec.template"}, ""},
@@ -106,7 +125,7 @@ func TestFields(t *testing.T) {
 		{"everything", `{"replicas":"x","template":8}`, spec{}, []string{"spec.replicas", "spec.template"}, ""},
 		{"a number too large", `{"replicas":3000000000,"template":{"metadata":{"name":"a"}}}`, spec{Template: named("a")}, []string{"spec.replicas"}, ""},
 		{"beside what nobody knows", `{"future":"x","replicas":"x"}`, spec{}, []string{"spec.replicas"}, ""},
-		{"no object", `[]`, spec{}, nil, "is a list, must be an object"},
+		{"no object", `[]`, spec{}, nil, "must be an object"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got spec

@@ -27,12 +27,12 @@ func guard(data []byte, into reflect.Type) *Problem {
 	if len(data) <= small && !isSuspicious(data) {
 		return nil
 	}
-	return walk(data, into)
+	return walk(data, into, false)
 }
 
-// walk returns the first problem that it meets.
-func walk(data []byte, into reflect.Type) *Problem {
-	w := walker{decoder: json.NewDecoder(bytes.NewReader(data)), members: map[reflect.Type]map[string]reflect.Type{}}
+// walk returns the first problem that it meets: with a quantity or with memory, and with types of values if diagnose is set.
+func walk(data []byte, into reflect.Type, diagnose bool) *Problem {
+	w := walker{diagnose: diagnose, decoder: json.NewDecoder(bytes.NewReader(data)), members: map[reflect.Type]map[string]reflect.Type{}}
 	w.decoder.UseNumber()
 	_ = w.value(into) // what is no JSON is said by whoever decodes it
 	return w.problem
@@ -126,6 +126,8 @@ func exponent(data []byte) int {
 
 // walker reads JSON beside the type that it is to become, and looks at quantities and the number of elements.
 type walker struct {
+	diagnose bool
+
 	decoder *json.Decoder
 	members map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON
 	path    []string
@@ -150,28 +152,21 @@ func (w *walker) value(into reflect.Type) error {
 		var skipped json.RawMessage
 		return w.decoder.Decode(&skipped)
 	}
-	isLeaf := into == reflect.TypeFor[resource.Quantity]()
 	token, err := w.decoder.Token()
 	if err != nil {
 		return err
 	}
-	switch token := token.(type) {
-	case json.Delim:
-		if isLeaf {
-			into = nil
-		}
-		if token == '{' {
-			return w.object(into)
-		}
+	if err := w.fits(token, into); err != nil {
+		return err
+	}
+	if w.diagnose && readsItself(into) {
+		into = nil
+	}
+	switch token {
+	case json.Delim('{'):
+		return w.object(into)
+	case json.Delim('['):
 		return w.array(into)
-	case string:
-		if isLeaf {
-			return w.quantity(token)
-		}
-	case json.Number:
-		if isLeaf {
-			return w.quantity(token.String())
-		}
 	}
 	return nil
 }

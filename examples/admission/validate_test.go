@@ -133,7 +133,7 @@ func TestValidate(t *testing.T) {
 		{
 			name: "a value of the wrong type", raw: true,
 			object: edit(t, manifest(t, small("v1beta1")), "/spec/template/spec/containers/0/ports", []any{tree{"containerPort": "http"}}),
-			want: invalid(`spec.template.spec.containers.ports.containerPort: FieldValueTypeInvalid: ` +
+			want: invalid(`spec.template.spec.containers[0].ports[0].containerPort: FieldValueTypeInvalid: ` +
 				`Invalid value: is text, must be an integer of at most 32 bits`),
 		},
 	}

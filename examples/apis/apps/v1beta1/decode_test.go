@@ -39,7 +39,7 @@ func TestUndecodable(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"quantity": {"spec.template.spec.containers[0].resources.limits.cpu"}, "annotation": {"spec.template.metadata.annotations", "spec.volumeClaimTemplates"}, "slow": {"spec.template.spec.overhead.cpu"},
+		"quantity": {"spec.template.spec.containers[0].resources.limits.cpu"}, "annotation": {"spec.template.metadata.annotations.x", "spec.volumeClaimTemplates[0]"}, "slow": {"spec.template.spec.overhead.cpu"},
 		"number": {"spec.scaleStrategy.maxUnavailable", "spec.updateStrategy.rollingUpdate.partition"},
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {

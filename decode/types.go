@@ -1,0 +1,80 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// readsItself reports whether a type has a decoder of its own.
+func readsItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+// fits refuses a value that a type does not take. What it lets pass the decoder may still refuse.
+func (w *walker) fits(token json.Token, into reflect.Type) error {
+	number, isNumber := token.(json.Number)
+	text, isText := token.(string)
+	switch {
+	case token == nil: // null is the zero value of all
+		return nil
+	case into == reflect.TypeFor[resource.Quantity]() && (isText || isNumber):
+		return w.quantity(text + number.String())
+	case !w.diagnose:
+		return nil
+	case into == reflect.TypeFor[intstr.IntOrString]() && isNumber && !hasBits(number, 32):
+		return w.fail("is %s, must be an integer of at most 32 bits, or text such as %q", number, "5%")
+	case readsItself(into):
+		return nil
+	}
+	is, takes := "", false
+	switch token := token.(type) {
+	case bool:
+		is, takes = "true or false", into.Kind() == reflect.Bool
+	case string:
+		is, takes = "text", into.Kind() == reflect.String || into == reflect.TypeFor[[]byte]()
+	case json.Number:
+		is, takes = token.String(), into.Kind() >= reflect.Int && into.Kind() <= reflect.Float64
+		if takes && into.Kind() <= reflect.Int64 {
+			takes = hasBits(token, into.Bits())
+		}
+	case json.Delim:
+		if is, takes = "a list", into.Kind() == reflect.Slice || into.Kind() == reflect.Array; token == '{' {
+			is, takes = "an object", into.Kind() == reflect.Struct || into.Kind() == reflect.Map
+		}
+	}
+	if takes || into.Kind() == reflect.Interface {
+		return nil
+	}
+	return w.fail("is %s, must be %s", is, wanted(into))
+}
+
+// hasBits reports whether a number is within the range of integers of so many bits.
+func hasBits(number json.Number, bits int) bool {
+	n, err := number.Float64()
+	return err == nil && math.Abs(n) <= math.Ldexp(1, bits-1)
+}
+
+// wanted says what a Go type takes, in words of those who write objects.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("an integer of at most %d bits", t.Bits())
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return t.String()
+	}
+}
