@@ -31,26 +31,30 @@ func (w *walker) fits(token json.Token, into reflect.Type) error {
 	case readsItself(into):
 		return nil
 	}
-	is, takes := "", false
+	if is, takes := describe(token, into); !takes && into.Kind() != reflect.Interface {
+		return w.fail("is %s, must be %s", is, wanted(into))
+	}
+	return nil
+}
+
+// describe says what a value is, and whether a type without a decoder of its own takes it.
+func describe(token json.Token, into reflect.Type) (is string, takes bool) {
+	kind := into.Kind()
 	switch token := token.(type) {
 	case bool:
-		is, takes = "true or false", into.Kind() == reflect.Bool
+		return "true or false", kind == reflect.Bool
 	case string:
-		is, takes = "text", into.Kind() == reflect.String || into == reflect.TypeFor[[]byte]()
+		return "text", kind == reflect.String || into == reflect.TypeFor[[]byte]()
 	case json.Number:
-		is, takes = token.String(), into.Kind() >= reflect.Int && into.Kind() <= reflect.Float64
-		if takes && into.Kind() <= reflect.Int64 {
-			takes = hasBits(token, into.Bits())
+		if kind >= reflect.Int && kind <= reflect.Int64 {
+			return token.String(), hasBits(token, into.Bits())
 		}
-	case json.Delim:
-		if is, takes = "a list", into.Kind() == reflect.Slice || into.Kind() == reflect.Array; token == '{' {
-			is, takes = "an object", into.Kind() == reflect.Struct || into.Kind() == reflect.Map
-		}
+		return token.String(), kind > reflect.Int64 && kind <= reflect.Float64
 	}
-	if takes || into.Kind() == reflect.Interface {
-		return nil
+	if token == json.Delim('{') {
+		return "an object", kind == reflect.Struct || kind == reflect.Map
 	}
-	return w.fail("is %s, must be %s", is, wanted(into))
+	return "a list", kind == reflect.Slice || kind == reflect.Array
 }
 
 // hasBits reports whether a number is within the range of integers of so many bits.

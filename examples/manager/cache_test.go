@@ -105,7 +105,7 @@ func TestCacheFailuresAreCounted(t *testing.T) {
 	}
 	reflector := toolscache.NewReflectorWithOptions(&toolscache.ListWatch{}, &corev1.Pod{}, toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), toolscache.ReflectorOptions{})
 	for _, err := range []error{
-		io.EOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old"),
+		io.EOF, apierrors.NewResourceExpired("too old"),
 		errors.New("json: cannot unmarshal"), apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil),
 	} {
 		failed(t.Context(), reflector, err)
