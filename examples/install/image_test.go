@@ -243,8 +243,14 @@ func checkArguments(t testing.TB, binary string) {
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		cmd.Dir = t.TempDir()
 		for _, e := range container.Env {
-			if e.ValueFrom != nil {
+			switch from := e.ValueFrom; {
+			case from == nil:
+			case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+				e.Value = strconv.FormatInt(container.Resources.Limits.Memory().Value(), 10)
+			case from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace":
 				e.Value = namespace
+			default:
+				t.Errorf("%s comes from %v", e.Name, from)
 			}
 			cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 		}
