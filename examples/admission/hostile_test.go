@@ -106,6 +106,12 @@ func TestLimits(t *testing.T) {
 	}
 	huge := edit(t, withTemplate(t, func(tree, tree) {}), "/spec/template/future", long)
 	deep := withTemplate(t, func(p, _ tree) { p["future"] = hostile.Nested(200) })
+	terms := func(n int) tree {
+		return edit(t, withTemplate(t, func(tree, tree) {}), "/spec/updateStrategy", tree{"type": "RollingUpdate", "rollingUpdate": tree{
+			"podUpdatePolicy": "ReCreate", "partition": 0, "maxUnavailable": 1, "maxSurge": 0,
+			"scatterStrategy": repeated(n, func(i int) any { return tree{"key": "k" + strconv.Itoa(i), "value": "x"} }),
+		}})
+	}
 	for _, tc := range []struct {
 		name     string
 		old, new tree
@@ -118,6 +124,8 @@ func TestLimits(t *testing.T) {
 		{"made smaller, but still large", edit(t, huge, "/spec/template/future", long+"x"), huge, 0, ""},
 		{"deep", nil, deep, http.StatusUnprocessableEntity, "nested 203 levels deep, at most 100"},
 		{"as deep as it is stored", deep, deep, 0, ""},
+		{"many terms", nil, terms(6000), http.StatusUnprocessableEntity, "has 6000 elements in its lists, together with selector, at most 5000"},
+		{"as many as are stored", terms(6000), terms(6000), 0, ""},
 		{"an annotation with room beside it", nil, noted(""), 0, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

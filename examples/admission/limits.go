@@ -20,6 +20,8 @@ const (
 	// maxElements bounds the elements of all lists in a Pod template and the claim templates together. What the API server needs for a
 	// template with as many problems grows with the square of their number, and it is not to be stopped.
 	maxElements = 2000
+	// maxTermElements is the same for the update strategy and the selector, whose terms are counted more precisely once they are decoded.
+	maxTermElements = 5000
 	// maxProblems is how many problems an answer names.
 	maxProblems = 50
 )
@@ -33,29 +35,38 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 		problem := field.Invalid(field.NewPath("spec"), field.OmitValueType{}, fmt.Sprintf("is nested %d levels deep, at most %d are taken", depth, maxDepth))
 		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
 	}
-	if elements := elementsOf(raw); elements > maxElements && elements > elementsOf(stored) {
-		problem := field.Invalid(field.NewPath("spec", "template"), field.OmitValueType{}, fmt.Sprintf(
-			"has %d elements in its lists and among the claim templates, at most %d are taken", elements, maxElements))
-		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
+	for _, part := range []struct {
+		most int
+		keys []string // the first one is named
+	}{
+		{maxElements, []string{"template", "volumeClaimTemplates"}},
+		{maxTermElements, []string{"updateStrategy", "selector"}},
+	} {
+		if n := elementsOf(raw, part.most, part.keys); n > part.most && n > elementsOf(stored, part.most, part.keys) {
+			problem := field.Invalid(field.NewPath("spec", part.keys[0]), field.OmitValueType{}, fmt.Sprintf(
+				"has %d elements in its lists, together with %s, at most %d are taken", n, part.keys[1], part.most))
+			return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
+		}
 	}
 	return nil
 }
 
-// elementsOf counts the elements in the lists of an object's Pod template and claim templates.
-func elementsOf(raw []byte) int {
-	if len(raw) <= maxElements {
+// elementsOf counts the elements in the lists of these parts of an object's spec. Where there cannot be more than most it does not look.
+func elementsOf(raw []byte, most int, keys []string) int {
+	if len(raw) <= most {
 		return 0 // as many would need more
 	}
 	var object struct {
-		Spec struct {
-			Template             json.RawMessage `json:"template"`
-			VolumeClaimTemplates json.RawMessage `json:"volumeClaimTemplates"`
-		} `json:"spec"`
+		Spec map[string]json.RawMessage `json:"spec"`
 	}
 	if utiljson.Unmarshal(raw, &object) != nil {
 		return 0 // to be said by whoever decodes it
 	}
-	return decode.Elements(object.Spec.Template) + decode.Elements(object.Spec.VolumeClaimTemplates)
+	n := 0
+	for _, key := range keys {
+		n += decode.Elements(object.Spec[key])
+	}
+	return n
 }
 
 // capped shortens a list of problems. An error with all of them takes time and memory of the square of their number.
