@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +31,7 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 		return nil, fmt.Errorf("creating the manager's log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	port, err := freePort(ctx)
+	port, err := child.FreePort(ctx, "localhost")
 	if err != nil {
 		return nil, err
 	}
@@ -48,32 +47,14 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 	return &process{Process: p, name: o.manager, log: log}, nil
 }
 
-func freePort(ctx context.Context) (int, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "localhost:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
 // wait returns when ctx ends, with nil, or when the manager does, with an error that shows the end of its log.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-p.Done():
-		return fmt.Errorf("the manager %s ended by itself (%s); end of its log:\n%s", p.name, p.State(), p.tail())
+		return fmt.Errorf("the manager %s ended by itself (%s); end of its log:\n%s", p.name, p.State(), child.EndOfLog(p.log))
 	}
-}
-
-// tail returns the end of the manager's log.
-func (p *process) tail() string {
-	raw, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
-	}
-	const enough = 4000
-	return string(raw[max(0, len(raw)-enough):])
 }
 
 // stop ends the manager, by force if it takes too long.

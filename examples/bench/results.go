@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/internal/child"
 )
 
 // experiment is one run that RESULTS.md shows.
@@ -117,7 +119,7 @@ func (e experiment) run(ctx context.Context, p place, manager string, log *os.Fi
 		args = append(args, "--timeline="+p.picture("timeline.svg"))
 	}
 	if !e.embed {
-		port, err := freePort(ctx)
+		port, err := child.FreePort(ctx, "localhost")
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/examples/internal/child"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -86,7 +87,7 @@ func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o
 		// Why the run was ended says more than which request was cut off.
 		return r, nil, context.Cause(ctx)
 	}
-	return r, nil, fmt.Errorf("%w\nend of the manager's log:\n%s", err, b.manager.tail())
+	return r, nil, fmt.Errorf("%w\nend of the manager's log:\n%s", err, child.EndOfLog(b.manager.log))
 }
 
 func setupOf(o options) setup {

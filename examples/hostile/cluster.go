@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -82,7 +81,7 @@ func (c *cluster) run(ctx context.Context, binary string) error {
 	var ports [2]int
 	for i := range ports {
 		var err error
-		if ports[i], err = freePort(ctx); err != nil {
+		if ports[i], err = child.FreePort(ctx, "127.0.0.1"); err != nil {
 			return err
 		}
 	}
@@ -115,27 +114,9 @@ func (c *cluster) run(ctx context.Context, binary string) error {
 		return answer.StatusCode == http.StatusOK, answer.Body.Close()
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the manager's webhooks: %w; end of its log:\n%s", err, tail(log.Name()))
+		return fmt.Errorf("waiting for the manager's webhooks: %w; end of its log:\n%s", err, child.EndOfLog(log.Name()))
 	}
 	return nil
-}
-
-func freePort(ctx context.Context) (int, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("finding a free port: %w", err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
-// tail returns the end of a file.
-func tail(path string) string {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	const enough = 4000
-	return string(raw[max(0, len(raw)-enough):])
 }
 
 func (c *cluster) stop(ctx context.Context) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,7 +110,7 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err := createBridge(ctx); err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	port, err := child.FreePort(ctx, bridgeAddress)
 	if err != nil {
 		return err
 	}
@@ -130,16 +129,6 @@ func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
 		return err
 	}
 	return n.awaitReady(ctx, client)
-}
-
-// freePort asks the kernel for a port of the bridge that nobody listens on.
-func freePort(ctx context.Context) (int, error) {
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(bridgeAddress, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // awaitReady returns when the Node is Ready and free of taints.

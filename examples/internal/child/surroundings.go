@@ -1,0 +1,28 @@
+package child
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+)
+
+// FreePort asks the kernel for a port of an address of this machine that nobody listens on. Somebody else may take it before the program
+// does that it is for.
+func FreePort(ctx context.Context, address string) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port of %s: %w", address, err)
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+// EndOfLog returns the last 4,000 bytes of a file, or why it cannot be read.
+func EndOfLog(path string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const enough = 4000
+	return string(raw[max(0, len(raw)-enough):])
+}
