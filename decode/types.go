@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,7 +13,8 @@ import (
 
 // readsItself reports whether a type has a decoder of its own.
 func readsItself(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+	pointer := reflect.PointerTo(t)
+	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // fits refuses a value that a type does not take. What it lets pass the decoder may still refuse.

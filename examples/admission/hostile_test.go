@@ -254,14 +254,40 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 			synctest.Wait()
 		}
 		const blocks = "  scaleStrategy: {podsToDelete: [web-1]}"
+		// Small ones that came first and have not arrived yet are not what has to go, whosever they are.
+		finish := []func(){}
+		for i, from := range []string{"192.0.2.7", "192.0.2.9", "192.0.2.10", "192.0.2.11", "192.0.2.12"} {
+			codes[from] = map[int]int{}
+			body := encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request(t, admissionv1.Create, manifest(t, small("v1beta1")), nil)})
+			reader, writer := io.Pipe()
+			go func() {
+				code, _ := askFrom(t, handler, fmt.Sprintf("%s:%d", from, i), reader, int64(len(body)))
+				mu.Lock()
+				defer mu.Unlock()
+				codes[from][code]++
+			}()
+			finish = append(finish, func() {
+				_, _ = writer.Write(body) // nobody reads it if the review was sent away, until the pipe is closed
+				_ = writer.Close()
+			})
+			t.Cleanup(func() { _ = reader.Close() })
+		}
+		synctest.Wait()
 		send(30, "192.0.2.7", blocks, 6<<20)
 		send(1, "192.0.2.8", blocks, 6<<20)
 		send(100, "192.0.2.1", "", 0)
 		send(100, "192.0.2.7", "", 0)
+		for _, send := range finish {
+			go send()
+		}
+		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
 		// One of 6 MiB is worked on, ten have room to wait, and the other address takes one of those.
-		want := map[string]map[int]int{"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 100}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100}}
+		want := map[string]map[int]int{
+			"192.0.2.7": {http.StatusServiceUnavailable: 20, http.StatusOK: 101}, "192.0.2.8": {}, "192.0.2.1": {http.StatusOK: 100},
+			"192.0.2.9": {http.StatusOK: 1}, "192.0.2.10": {http.StatusOK: 1}, "192.0.2.11": {http.StatusOK: 1}, "192.0.2.12": {http.StatusOK: 1},
+		}
 		if diff := cmp.Diff(want, codes); diff != "" {
 			t.Errorf("answers by address (-want +got):\n%s", diff)
 		}

@@ -35,6 +35,10 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 		problem := field.Invalid(field.NewPath("spec"), field.OmitValueType{}, fmt.Sprintf("is nested %d levels deep, at most %d are taken", depth, maxDepth))
 		return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
 	}
+	if len(raw) <= maxElements {
+		return nil // more elements would need more
+	}
+	next, before := specOf(raw), specOf(stored)
 	for _, part := range []struct {
 		most int
 		keys []string // the first one is named
@@ -42,7 +46,7 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 		{maxElements, []string{"template", "volumeClaimTemplates"}},
 		{maxTermElements, []string{"updateStrategy", "selector"}},
 	} {
-		if n := elementsOf(raw, part.most, part.keys); n > part.most && n > elementsOf(stored, part.most, part.keys) {
+		if n := elementsOf(next, part.keys); n > part.most && n > elementsOf(before, part.keys) {
 			problem := field.Invalid(field.NewPath("spec", part.keys[0]), field.OmitValueType{}, fmt.Sprintf(
 				"has %d elements in its lists, together with %s, at most %d are taken", n, part.keys[1], part.most))
 			return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
@@ -51,20 +55,25 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 	return nil
 }
 
-// elementsOf counts the elements in the lists of these parts of an object's spec. Where there cannot be more than most it does not look.
-func elementsOf(raw []byte, most int, keys []string) int {
-	if len(raw) <= most {
-		return 0 // as many would need more
+// spec is an object's, by the names of its fields, as it was sent.
+type spec map[string]json.RawMessage
+
+// specOf returns none for what is no object: that is said by whoever decodes it.
+func specOf(object []byte) spec {
+	var parts struct {
+		Spec spec `json:"spec"`
 	}
-	var object struct {
-		Spec map[string]json.RawMessage `json:"spec"`
+	if utiljson.Unmarshal(object, &parts) != nil {
+		return nil
 	}
-	if utiljson.Unmarshal(raw, &object) != nil {
-		return 0 // to be said by whoever decodes it
-	}
+	return parts.Spec
+}
+
+// elementsOf counts the elements in the lists of some fields.
+func elementsOf(s spec, keys []string) int {
 	n := 0
 	for _, key := range keys {
-		n += decode.Elements(object.Spec[key])
+		n += decode.Elements(s[key])
 	}
 	return n
 }

@@ -41,7 +41,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &boundedConn{Conn: inner, listener: l, address: addressOf(inner.RemoteAddr())}
+	conn := &boundedConn{Conn: inner, listener: l, address: hostOf(inner.RemoteAddr().String())}
 	if oldest := l.add(conn); oldest != nil {
 		_ = oldest.Close() // it is gone either way
 		l.closed(oldest.address)
@@ -103,10 +103,10 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// addressOf returns an address without its port.
-func addressOf(address net.Addr) string {
-	if host, _, err := net.SplitHostPort(address.String()); err == nil {
+// hostOf returns an address without its port.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
 	}
-	return address.String()
+	return address
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -113,10 +112,7 @@ func (s *scrapers) check(r *http.Request) error {
 
 // limiterOf returns the limiter of the caller's address. Two that come first at a time may both get a new one.
 func (s *scrapers) limiterOf(r *http.Request) *rate.Limiter {
-	address := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
-	}
+	address := hostOf(r.RemoteAddr)
 	if known, ok := s.reviews.Get(address); ok {
 		return known.(*rate.Limiter)
 	}
