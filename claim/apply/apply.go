@@ -78,10 +78,10 @@ func Adopt[T metav1.Object](
 		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsInvalid(err):
-			return reason.With(reason.Reason{
+			return reason.Reason{
 				Code: LostClaim, Object: about(kind, object), Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",
-			}, err)
+			}.With(err)
 		}
 		return fmt.Errorf("adopting %s: %w", about(kind, object), err)
 	})

@@ -127,7 +127,7 @@ func classify(err error, patches podpatch.Patches, subresource string) error {
 	default:
 		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
 	}
-	return reason.With(why, err)
+	return why.With(err)
 }
 
 // isUnknownPath recognises an API server that does not have the subresource: what is not found then is not the Pod.

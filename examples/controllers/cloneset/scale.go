@@ -177,9 +177,9 @@ func notCreated(kind, name, pattern string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return reason.With(reason.Reason{
+	return reason.Reason{
 		Code: PodNotCreated, Object: reason.Object{Kind: kind, Name: pattern}, Detail: strings.ReplaceAll(err.Error(), name, pattern),
-	}, err)
+	}.With(err)
 }
 
 func (r *Reconciler) createClaims(ctx context.Context, claims []*corev1.PersistentVolumeClaim) error {

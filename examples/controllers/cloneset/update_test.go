@@ -97,7 +97,7 @@ func TestReplacedIsNoRefusal(t *testing.T) {
 	r, v := eachOf(), &view{cs: &v1beta1.CloneSet{}}
 	acted, err := r.each(t.Context(), v, tryUpdate, []*corev1.Pod{{}}, func(context.Context, *corev1.Pod) (bool, error) {
 		v.refused.Add(1)
-		return false, reason.With(reason.Reason{Code: podapply.Replaced}, answer)
+		return false, reason.Reason{Code: podapply.Replaced}.With(answer)
 	})
 	if acted || err != nil || r.kept.Len() > 0 {
 		t.Errorf("acted %v, error %v, %d refusals remembered", acted, err, r.kept.Len())
