@@ -296,60 +296,6 @@ func TestPodThatIsGone(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	refusals := apply.NewRefusals(time.Minute, 3*time.Minute)
-	begin := now.Time
-	full := errors.New("the node is full")
-	update := apply.Attempt{Object: "u1", Action: "update", Target: "web-2"}
-	if wait, err := refusals.Of(update, begin); wait != 0 || err != nil || refusals.Recent("u1", "update") {
-		t.Errorf("nothing was refused, and yet: %v, %v", wait, err)
-	}
-	if wait := refusals.Add(update, begin, full); wait != time.Minute {
-		t.Errorf("first wait = %v, want a minute", wait)
-	}
-	type answer struct {
-		Wait    time.Duration
-		Refused bool
-	}
-	for _, tc := range []struct {
-		name    string
-		attempt apply.Attempt
-		after   time.Duration
-		want    answer
-	}{
-		{"at once", update, 0, answer{time.Minute, true}},
-		{"just before it is tried again", update, time.Minute - 1, answer{1, true}},
-		{"tried again", update, time.Minute, answer{}},
-		{"another target", apply.Attempt{Object: "u1", Action: "update", Target: "web-3"}, 0, answer{}},
-		{"another action", apply.Attempt{Object: "u1", Action: "delete", Target: "web-2"}, 0, answer{}},
-		{"another Pod", apply.Attempt{Object: "u2", Action: "update", Target: "web-2"}, 0, answer{}},
-	} {
-		wait, err := refusals.Of(tc.attempt, begin.Add(tc.after))
-		if diff := cmp.Diff(tc.want, answer{wait, errors.Is(err, full)}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
-		}
-	}
-	var waits []time.Duration
-	for range 3 {
-		waits = append(waits, refusals.Add(update, begin, full))
-	}
-	update.Target = "web-3"
-	waits = append(waits, refusals.Add(update, begin, full))
-	if diff := cmp.Diff([]time.Duration{2 * time.Minute, 3 * time.Minute, 3 * time.Minute, time.Minute}, waits); diff != "" {
-		t.Errorf("waits of further refusals, the last with another target (-want +got):\n%s", diff)
-	}
-	if !refusals.Recent("u1", "update") {
-		t.Error("what was refused last is not known")
-	}
-	if refusals.Succeeded("u1", "update"); refusals.Recent("u1", "update") || refusals.Add(update, begin, full) != time.Minute {
-		t.Error("a success does not start anew")
-	}
-	refusals.Forget("u1")
-	if wait, err := refusals.Of(update, begin); wait != 0 || err != nil || refusals.Len() != 0 {
-		t.Errorf("forgotten, and yet: %v, %v, %d", wait, err, refusals.Len())
-	}
-}
-
 func TestIsLasting(t *testing.T) {
 	for _, tc := range []struct {
 		name string
