@@ -1,4 +1,4 @@
-package apply
+package podwrite
 
 import (
 	"errors"
@@ -131,9 +131,9 @@ func (r *Refusals) Len() int {
 	return len(r.known)
 }
 
-// IsLasting reports whether an error is the API server's answer that it does not accept a request as it is, so that repeating
-// it at once will not help: whatever is Refused, and missing rights too. Conflicts, throttling, what is gone, and requests without
-// an answer are not lasting.
+// IsLasting reports whether an error is the API server's answer that it does not accept the request as it is, so that repeating
+// it at once will not help: every error that is Refused, and missing rights. Conflicts, throttling, missing objects and requests
+// without an answer are not lasting.
 func IsLasting(err error) bool {
 	if errors.Is(err, Refused) {
 		return true
