@@ -11,7 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
 // The README shows the lines between the two markers; a test keeps them the same.
@@ -36,7 +36,7 @@ func update(ctx context.Context, c client.Client, pod *corev1.Pod, from, to *cor
 		return err
 	}
 	label := podpatch.Change{Labels: map[string]*string{"example.com/revision": &revision}}
-	_, err = podapply.Send(ctx, c, pod, metav1.Now(), change, label) // gate off, then images, state and label: two requests
+	_, err = podwrite.Send(ctx, c, pod, time.Now(), change, label) // gate off, then images, state and label: two requests
 	return err
 }
 
@@ -46,7 +46,7 @@ func finish(ctx context.Context, c client.Client, pod *corev1.Pod) (done bool, a
 	if err != nil {
 		return false, 0, err
 	}
-	_, err = podapply.Send(ctx, c, pod, metav1.Now(), step.Change) // the gate opens again
+	_, err = podwrite.Send(ctx, c, pod, time.Now(), step.Change) // the gate opens again
 	return step.Complete, step.RequeueAfter, err
 }
 

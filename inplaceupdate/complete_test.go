@@ -418,11 +418,9 @@ func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 }
 
 func TestResizeInSpec(t *testing.T) {
-	config := newConfig()
-	config.ResizeInSpec = true
 	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
 	pod := newPod(from)
-	patches, err := podpatch.Merge(pod, metav1.Now(), mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now))
+	patches, err := podpatch.Merger{ResizeInSpec: true}.Merge(pod, now.Time, mustStart(t, newConfig(), pod, from, to, inplaceupdate.Target{Revision: "2"}, now))
 	if err != nil || len(patches.Requests) != 1 || patches.Requests[0].Subresource != "" {
 		t.Errorf("U-12 older API servers: %s, %v", patches.Requests, err)
 	}

@@ -33,8 +33,6 @@ type Config struct {
 	Keys Keys
 	// Resources lets changes of existing cpu and memory values be delivered by a resize (KEP-1287). Off, they block.
 	Resources bool
-	// ResizeInSpec sends resources with the Pod's spec, as API servers before 1.32 want it.
-	ResizeInSpec bool
 	// EnvFromMetadata makes a change of a label or annotation that a container reads through env count as a change of that
 	// container: it completes only when a node agent reports that the container was restarted with the new value.
 	// Off, the metadata changes and nothing waits for it.

@@ -3,7 +3,7 @@
 // A Pod that is updated in place keeps its UID, name, node, IP and volumes; only the containers whose image changed are
 // restarted by their kubelet. What the API server lets change on a live Pod is little: images, labels and annotations, and
 // cpu and memory through pods/resize. This package decides whether a change of template stays within that, and takes a Pod
-// through it. Everything here is pure; package podpatch/apply sends what was decided, for which it needs to patch pods,
+// through it. Everything here is pure; package podpatch/podwrite sends what was decided, for which it needs to patch pods,
 // pods/status and, for resizes, pods/resize.
 //
 //   - [Config.Plan] compares two templates and says possible or not, with every field that stands in the way and why.

@@ -47,7 +47,7 @@ func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
 	if state != nil {
 		if resources := unsent(pod, state); len(resources) > 0 {
 			return Step{Waiting: c.unresized(pod), Change: podpatch.Change{
-				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources, ResizeInSpec: c.ResizeInSpec,
+				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources,
 			}}, nil
 		}
 		if waiting, fresh, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {

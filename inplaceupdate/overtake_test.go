@@ -617,7 +617,7 @@ func TestPostponed(t *testing.T) {
 				t.Errorf("postponed (-want +got):\n%s", diff)
 			}
 			want := podpatch.Change{
-				UID: "u1", Annotations: keys(), Images: app3.Images, Force: true,
+				UID: "u1", Annotations: keys(), Images: app3.Images, ForceConditions: true,
 				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: inplaceupdate.ReasonStart}},
 			}
 			if diff := cmp.Diff(want, change); diff != "" {
@@ -654,21 +654,13 @@ func TestUnsentResize(t *testing.T) {
 		{"U-12 a native sidecar", containerResources{"proxy": limited("cpu", "1")}, containerResources{"proxy": limited("cpu", "1")}},
 		{"a container that the Pod does not have", containerResources{"gone": limited("cpu", "1")}, nil},
 	} {
-		for _, inSpec := range []bool{false, true} {
-			name := tc.name + map[bool]string{false: "", true: ", older API servers"}[inSpec]
-			t.Run(name, func(t *testing.T) {
-				config := newConfig()
-				config.ResizeInSpec = inSpec
-				pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)
-				step := mustNext(t, config, pod, now)
-				if diff := cmp.Diff(tc.want, step.Change.Resources); diff != "" || step.Complete != (tc.want == nil) {
-					t.Errorf("sent (-want +got), complete %v:\n%s", step.Complete, diff)
-				}
-				if tc.want != nil && step.Change.ResizeInSpec != inSpec {
-					t.Errorf("ResizeInSpec = %v", step.Change.ResizeInSpec)
-				}
-			})
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)
+			step := mustNext(t, newConfig(), pod, now)
+			if diff := cmp.Diff(tc.want, step.Change.Resources); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("sent (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+		})
 	}
 }
 

@@ -48,7 +48,7 @@ func TestReservedKeys(t *testing.T) {
 			}
 			// As an operator sends it, with its own label.
 			change := mustStart(t, config, newPod(tc.from), tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now)
-			if _, err := podpatch.Merge(newPod(tc.from), now, change, podpatch.Change{Labels: keys("revision", "web-2")}); err != nil {
+			if _, err := podpatch.Merge(newPod(tc.from), now.Time, change, podpatch.Change{Labels: keys("revision", "web-2")}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -61,7 +61,7 @@ func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Ti
 	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
 	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
 		change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionFalse, Reason: ReasonStart}}
-		change.Force = true
+		change.ForceConditions = true
 	}
 	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
 	if target.GraceSeconds > 0 && plan.TrafficOff() {
@@ -356,7 +356,6 @@ func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, c
 		state.PreCheckBeforeNext = &PreCheck{ContainersRequiredReady: first}
 	}
 	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, Batch{Timestamp: now, Containers: first})
-	change.ResizeInSpec = c.ResizeInSpec
 }
 
 func (w *work) deliver(pod *corev1.Pod, state *State, name string, change *podpatch.Change) {

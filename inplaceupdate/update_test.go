@@ -113,7 +113,7 @@ func catchUp(pod *corev1.Pod) {
 
 // send carries a change out as an API server does.
 func send(pod *corev1.Pod, changes ...podpatch.Change) (*corev1.Pod, error) {
-	patches, err := podpatch.Merge(pod, now, changes...)
+	patches, err := podpatch.Merge(pod, now.Time, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func TestStartWritesTheWireFormat(t *testing.T) {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 			want := podpatch.Change{
-				UID: "u1", Force: true, Annotations: change.Annotations,
+				UID: "u1", ForceConditions: true, Annotations: change.Annotations,
 				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: "StartInPlaceUpdate"}},
 			}
 			if tc.hold != "" {
@@ -326,7 +326,7 @@ func TestStartClosesTheGate(t *testing.T) {
 				pod.Spec.ReadinessGates = nil
 			}
 			change := mustStart(t, newConfig(), pod, tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now)
-			if got := len(change.Conditions) == 1 && change.Conditions[0].Status == corev1.ConditionFalse && change.Force; got != tc.want {
+			if got := len(change.Conditions) == 1 && change.Conditions[0].Status == corev1.ConditionFalse && change.ForceConditions; got != tc.want {
 				t.Errorf("closes the gate = %v: %+v", got, change.Conditions)
 			}
 		})

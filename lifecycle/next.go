@@ -82,7 +82,7 @@ type Transition struct {
 	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update, and
 	// after one where nobody else does.
 	Rearm bool
-	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none. Which podreadiness.Writer stands for a
+	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. Which podreadiness.Holder stands for a
 	// hook is the caller's choice, the same each time.
 	Hold Kind
 	// ReleaseDelete and ReleaseUpdate say that the writers of these hooks must not hold the gate. Where they do not, there is

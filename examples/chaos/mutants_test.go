@@ -149,7 +149,7 @@ func mutants() []mutant {
 		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", controllers + "finish.go",
-			"transition(machine, pod, t, now, podreadiness.EditOrInitialize)", "transition(machine, pod, t, now, podreadiness.Edit)", cloneSet(),
+			"podreadiness.Edit{Initialize: true}", "podreadiness.Edit{}", cloneSet(),
 		},
 		{
 			"templates ask for the deletion of their Pods", controllers + "pods.go",

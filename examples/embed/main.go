@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
 	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
@@ -113,9 +114,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *reconciler) finish(ctx context.Context, pod *corev1.Pod) (inplaceupdate.Step, error) {
 	next, err := r.inPlace.Next(pod, metav1.Now())
 	if err == nil {
-		_, err = podapply.Send(ctx, r, pod, metav1.Now(), next.Change)
+		_, err = podwrite.Send(ctx, r, pod, time.Now(), next.Change)
 	}
-	if errors.Is(err, podapply.Refused) && !next.Complete { // it will not get what its label says already
+	if errors.Is(err, podwrite.Refused) && !next.Complete { // it will not get what its label says already
 		err = r.recreate(ctx, pod, err)
 	}
 	return next, err
@@ -131,8 +132,8 @@ func (r *reconciler) update(ctx context.Context, pod *corev1.Pod, target *appsv1
 	if err != nil {
 		return err
 	}
-	_, err = podapply.Send(ctx, r, pod, metav1.Now(), change, podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}})
-	if errors.Is(err, podapply.Refused) {
+	_, err = podwrite.Send(ctx, r, pod, time.Now(), change, podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}})
+	if errors.Is(err, podwrite.Refused) {
 		return r.recreate(ctx, pod, err)
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 )
 
 // What is tried for a CloneSet as a whole, and tried again with back-off where the API server refuses it.
@@ -60,13 +60,13 @@ func (w *wake) get() time.Duration {
 }
 
 // attemptOf names what is tried for the CloneSet. A change of its spec is a reason to try again at once.
-func attemptOf(v *view, action string) apply.Attempt {
-	return apply.Attempt{Object: v.cs.UID, Action: action, Target: strconv.FormatInt(v.cs.Generation, 10)}
+func attemptOf(v *view, action string) podwrite.Attempt {
+	return podwrite.Attempt{Object: v.cs.UID, Action: action, Target: strconv.FormatInt(v.cs.Generation, 10)}
 }
 
 // memory of what was refused. An update that is refused has taken a Pod out of service, so there is more time between two of
 // them.
-func (r *Reconciler) memory(action string) *apply.Refusals {
+func (r *Reconciler) memory(action string) *podwrite.Refusals {
 	if action == tryUpdate {
 		return r.kept
 	}
@@ -85,7 +85,7 @@ func (r *Reconciler) attempt(ctx context.Context, v *view, action string, do fun
 	case err == nil:
 		r.memory(action).Succeeded(v.cs.UID, action)
 		return nil
-	case apply.IsLasting(err), action == tryCreate, action == tryOld:
+	case podwrite.IsLasting(err), action == tryCreate, action == tryOld:
 		// Creations back off whatever the reason: their claims' events would lead to the next attempt at once.
 		r.backOffFrom(ctx, v, action, err)
 		return verdict{err}

@@ -29,7 +29,7 @@ import (
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	revisionapply "github.com/workloadkit/workloadkit/revision/apply"
@@ -94,7 +94,7 @@ type Reconciler struct {
 
 	// refusals are updates of Pods that were refused, kept are Pods whose deletion was, and backOff is what was refused for
 	// a CloneSet as a whole.
-	refusals, kept, backOff *podapply.Refusals
+	refusals, kept, backOff *podwrite.Refusals
 	// queue is that of the CloneSets.
 	queue atomic.Pointer[queue]
 	// unborn are the instance ids whose claims wait for a Pod that could not be created.

@@ -18,7 +18,7 @@ import (
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -84,7 +84,7 @@ func (f *Finisher) unfinished(req ctrl.Request) (*corev1.Pod, *metav1.OwnerRefer
 }
 
 func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.Pod, changes []podpatch.Change, again time.Duration) (ctrl.Result, error) {
-	patches, err := podpatch.Merge(pod, metav1.NewTime(f.options.Clock.Now()), changes...)
+	patches, err := f.merger().Merge(pod, f.options.Clock.Now(), changes...)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -92,13 +92,13 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 	if wait, err := f.kept.Of(attempt, f.options.Clock.Now()); err != nil && !patches.IsEmpty() {
 		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
 	}
-	_, err = podapply.Apply(expectationsapply.For(ctx, pod.UID), f.client, patches)
-	if apierrors.IsConflict(err) || errors.Is(err, podapply.Replaced) {
+	_, err = podwrite.SendPatches(expectationsapply.For(ctx, pod.UID), f.client, patches)
+	if apierrors.IsConflict(err) || errors.Is(err, podwrite.Replaced) {
 		f.log(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
 		return ctrl.Result{RequeueAfter: f.kept.Add(conflictOf(pod), f.options.Clock.Now(), err)}, nil
 	}
-	if errors.Is(err, podapply.Refused) {
+	if errors.Is(err, podwrite.Refused) {
 		wait := f.kept.Add(attempt, f.options.Clock.Now(), err)
 		f.events.Eventf(cs, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod.Name, err)
 		f.wakeOwner(cs)
@@ -130,7 +130,7 @@ func (f *Finisher) decide(pod *corev1.Pod, cs *v1beta1.CloneSet, now metav1.Time
 	if t.Act == lifecycle.DeletePod {
 		return nil, 0, nil // the owner deletes, within its budget
 	}
-	moves, err := transition(machine, pod, t, now, podreadiness.EditOrInitialize)
+	moves, err := transition(machine, pod, t, now, podreadiness.Edit{Initialize: true})
 	if err != nil {
 		return nil, 0, err
 	}

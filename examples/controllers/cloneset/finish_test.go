@@ -89,13 +89,13 @@ func TestNewPod(t *testing.T) {
 		{"its containers are ready", newPod(scheduled, reported, containersReady), time.Second, []string{once}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &Finisher{&Reconciler{inPlace: kruise.InPlace(apps.DefaultGates(), false)}}
+			f := &Finisher{&Reconciler{inPlace: kruise.InPlace(apps.DefaultGates())}}
 			now := metav1.NewTime(scheduledAt.Add(tc.after))
 			changes, again, err := f.decide(tc.pod, &v1beta1.CloneSet{}, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			patches, err := podpatch.Merge(tc.pod, now, changes...)
+			patches, err := podpatch.Merge(tc.pod, now.Time, changes...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestNewPod(t *testing.T) {
 // for them. A conflict would come back with every event, for ever.
 func TestFinisherNeverConflictsWithItself(t *testing.T) {
 	options := withDefaults(Options{})
-	f := &Finisher{&Reconciler{options: options, inPlace: kruise.InPlace(options.Gates, false)}}
+	f := &Finisher{&Reconciler{options: options, inPlace: kruise.InPlace(options.Gates)}}
 	now := metav1.NewTime(scheduledAt.Add(time.Minute))
 	for seed := range uint64(2_000) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -129,7 +129,7 @@ func TestFinisherNeverConflictsWithItself(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if _, err := podpatch.Merge(pod, now, changes...); err != nil {
+		if _, err := podpatch.Merge(pod, now.Time, changes...); err != nil {
 			t.Fatalf("seed %d, state %q, lifecycle %+v, conditions %+v: %v", seed, pod.Labels[apps.LabelLifecycleState], cs.Spec.Lifecycle, pod.Status.Conditions, err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestConflictsBackOff(t *testing.T) {
 		},
 	})
 	r := eachOf()
-	r.inPlace = kruise.InPlace(apps.DefaultGates(), false)
+	r.inPlace = kruise.InPlace(apps.DefaultGates())
 	r.client = expectationsapply.NewClient(c, c, expectations.Options{})
 	now := testingclock.NewFakePassiveClock(scheduledAt.Add(time.Minute))
 	r.options.Clock = now

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -122,7 +122,7 @@ func TestPlanAgainstAPIServer(t *testing.T) {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateInPlaceUpdateEnvFromMetadata] = false
-	config := kruise.InPlace(gates, false)
+	config := kruise.InPlace(gates)
 	const cases = 120
 	for seed := range uint64(cases) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -180,7 +180,7 @@ func (c *cluster) checkPossible(seed uint64, config *inplaceupdate.Config, plan 
 		c.t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	if _, err := podapply.Send(c.t.Context(), c, pod, metav1.Now(), change); err != nil {
+	if _, err := podwrite.Send(c.t.Context(), c, pod, time.Now(), change); err != nil {
 		c.t.Errorf("seed %d: the API server does not take what Plan calls possible: %v", seed, err)
 		return
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -54,7 +54,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, out outcome) (ctrl.Res
 			err = nil
 		}
 	}
-	if errors.Is(out.updateErr, podapply.Refused) {
+	if errors.Is(out.updateErr, podwrite.Refused) {
 		v.wake.in(refusalRetry) // whoever lifts the refusal does not wake the controller
 	}
 	return ctrl.Result{RequeueAfter: v.wake.get()}, retryable(out.scaleErr, out.updateErr, truncateErr, err)

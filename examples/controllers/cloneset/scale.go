@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
 	"github.com/workloadkit/workloadkit/slowstart"
@@ -285,7 +285,7 @@ func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, ex
 		}
 		return r.transit(ctx, v, pod, t)
 	}
-	kept := podapply.Attempt{Object: pod.UID, Action: tryDelete}
+	kept := podwrite.Attempt{Object: pod.UID, Action: tryDelete}
 	if wait, err := r.kept.Of(kept, v.now); err != nil {
 		v.wake.in(wait)
 		return false, verdict{err}
@@ -293,7 +293,7 @@ func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, ex
 	if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
 		r.events.Eventf(v.cs, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete Pod %s: %v", pod.Name, err)
 		err = fmt.Errorf("deleting Pod %s: %w", pod.Name, err)
-		if !podapply.IsLasting(err) {
+		if !podwrite.IsLasting(err) {
 			return false, err
 		}
 		v.wake.in(r.kept.Add(kept, v.now, err))

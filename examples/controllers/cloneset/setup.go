@@ -32,7 +32,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ownerindex"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -200,12 +200,12 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		options: options, live: mgr.GetAPIReader(),
 		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format.
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
-		inPlace: kruise.InPlace(options.Gates, options.ResizeInSpec),
+		inPlace: kruise.InPlace(options.Gates),
 		decoder: revision.NewDecoder(decodedRevisions, nil),
 
-		refusals: podapply.NewRefusals(refusalRetry, refusalRetry),
-		kept:     podapply.NewRefusals(firstPodBackOff, lastPodBackOff),
-		backOff:  podapply.NewRefusals(firstBackOff, lastBackOff),
+		refusals: podwrite.NewRefusals(refusalRetry, refusalRetry),
+		kept:     podwrite.NewRefusals(firstPodBackOff, lastPodBackOff),
+		backOff:  podwrite.NewRefusals(firstBackOff, lastBackOff),
 	}
 	if err := r.inPlace.Validate(); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -126,7 +126,7 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 			if err == nil {
 				r.refusals.Succeeded(pod.UID, tryUpdate)
 			}
-			if !errors.Is(err, podapply.Refused) {
+			if !errors.Is(err, podwrite.Refused) {
 				return acted, err
 			}
 			// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
@@ -147,21 +147,21 @@ func (r *Reconciler) updatePod(ctx context.Context, v *view, pod *corev1.Pod, ta
 	return r.recreate(ctx, v, pod, plan.Blocking)
 }
 
-func updateOf(pod *corev1.Pod, revision string) podapply.Attempt {
-	return podapply.Attempt{Object: pod.UID, Action: tryUpdate, Target: revision}
+func updateOf(pod *corev1.Pod, revision string) podwrite.Attempt {
+	return podwrite.Attempt{Object: pod.UID, Action: tryUpdate, Target: revision}
 }
 
 // finishOf is what the Pod's own loop tries. Where the Pod has moved on, or the CloneSet wants something else, it is another attempt.
-func finishOf(pod *corev1.Pod, cs *v1beta1.CloneSet) podapply.Attempt {
-	return podapply.Attempt{
+func finishOf(pod *corev1.Pod, cs *v1beta1.CloneSet) podwrite.Attempt {
+	return podwrite.Attempt{
 		Object: pod.UID, Action: tryFinish,
 		Target: fmt.Sprintf("%s/%s/%d", podstate.ShortRevision(pod.Labels[apps.LabelRevision]), pod.Labels[apps.LabelLifecycleState], cs.Generation),
 	}
 }
 
 // conflictOf is a write that demands the Pod as it is now.
-func conflictOf(pod *corev1.Pod) podapply.Attempt {
-	return podapply.Attempt{Object: pod.UID, Action: tryThisVersion, Target: pod.ResourceVersion}
+func conflictOf(pod *corev1.Pod) podwrite.Attempt {
+	return podwrite.Attempt{Object: pod.UID, Action: tryThisVersion, Target: pod.ResourceVersion}
 }
 
 // refused says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
@@ -192,7 +192,7 @@ func (r *Reconciler) refused(v *view) error {
 // marked as specified for deletion, as OpenKruise does, so that nobody takes the deletion for one to cancel.
 func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why reason.List) (acted bool, err error) {
 	mark := "true"
-	if wait, err := r.kept.Of(podapply.Attempt{Object: pod.UID, Action: tryDelete}, v.now); err != nil {
+	if wait, err := r.kept.Of(podwrite.Attempt{Object: pod.UID, Action: tryDelete}, v.now); err != nil {
 		v.wake.in(wait)
 		return false, verdict{err}
 	}
@@ -252,47 +252,48 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 	return true, nil
 }
 
-// transit writes a lifecycle transition with the readiness writers it demands, and whatever else is given.
+// transit writes a lifecycle transition with the holders of the gate that it demands, and whatever else is given.
 func (r *Reconciler) transit(ctx context.Context, v *view, pod *corev1.Pod, t lifecycle.Transition, more ...podpatch.Change) (acted bool, err error) {
-	changes, err := transition(v.machine, pod, t, metav1.NewTime(v.now), podreadiness.Edit)
+	changes, err := transition(v.machine, pod, t, metav1.NewTime(v.now), podreadiness.Edit{})
 	if err != nil {
 		return false, verdict{err}
 	}
 	return r.write(ctx, v, pod, append(changes, more...)...)
 }
 
-// editGate is how the writers of a readiness gate are added and removed: podreadiness.Edit, or EditOrInitialize.
-type editGate func(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []podreadiness.Writer) (podpatch.Change, error)
-
-// transition turns a lifecycle transition into changes.
-func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time, edit editGate) ([]podpatch.Change, error) {
-	var hold, release []podreadiness.Writer
+// transition turns a lifecycle transition into changes. The holders of the shared gate that it demands are added to the edit.
+func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, now metav1.Time, edit podreadiness.Edit) ([]podpatch.Change, error) {
 	if t.Hold != "" {
-		hold = append(hold, kruise.Writer(t.Hold))
+		edit.Hold = append(edit.Hold, kruise.Holder(t.Hold))
 	}
 	if t.ReleaseDelete {
-		release = append(release, kruise.Writer(lifecycle.PreDelete))
+		edit.Release = append(edit.Release, kruise.Holder(lifecycle.PreDelete))
 	}
 	if t.ReleaseUpdate {
-		release = append(release, kruise.Writer(lifecycle.InPlaceUpdate))
+		edit.Release = append(edit.Release, kruise.Holder(lifecycle.InPlaceUpdate))
 	}
-	readiness, err := edit(pod, apps.ConditionKruisePodReady, hold, release)
+	readiness, err := edit.Change(pod, apps.ConditionKruisePodReady)
 	if err != nil {
 		return nil, err
 	}
 	return []podpatch.Change{m.Change(pod, t, now), readiness}, nil
 }
 
+// merger merges changes for the API server's version.
+func (r *Reconciler) merger() podpatch.Merger {
+	return podpatch.Merger{ResizeInSpec: r.options.ResizeInSpec}
+}
+
 // write merges the changes and sends them. It reports whether anything was written, and has the cache awaited then.
 func (r *Reconciler) write(ctx context.Context, v *view, pod *corev1.Pod, changes ...podpatch.Change) (acted bool, err error) {
-	patches, err := podpatch.Merge(pod, metav1.NewTime(r.options.Clock.Now()), changes...)
+	patches, err := r.merger().Merge(pod, r.options.Clock.Now(), changes...)
 	if err != nil {
 		return false, verdict{err}
 	}
 	// Awaited by the owner before its next decision, and by the Pod's own loop before it looks at the Pod again.
-	result, err := podapply.Apply(expectationsapply.For(ctx, v.cs.UID, pod.UID), r.client, patches)
+	result, err := podwrite.SendPatches(expectationsapply.For(ctx, v.cs.UID, pod.UID), r.client, patches)
 	r.forgetIfGone(pod.UID)
-	if podapply.IsLasting(err) && !errors.Is(err, podapply.Replaced) {
+	if podwrite.IsLasting(err) && !errors.Is(err, podwrite.Replaced) {
 		v.refused.Add(1)
 		err = verdict{err}
 	}
@@ -334,7 +335,7 @@ func (r *Reconciler) each(ctx context.Context, v *view, action string, pods []*c
 		if did {
 			changed.Store(true)
 		}
-		if !errors.Is(err, podapply.Replaced) {
+		if !errors.Is(err, podwrite.Replaced) {
 			errs[i] = err
 		}
 	})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -83,8 +83,8 @@ func TestCallsAreShared(t *testing.T) {
 // eachOf returns a Reconciler that can work on Pods side by side.
 func eachOf() *Reconciler {
 	return &Reconciler{
-		options: withDefaults(Options{}), backOff: podapply.NewRefusals(firstBackOff, lastBackOff),
-		kept: podapply.NewRefusals(firstPodBackOff, lastPodBackOff), refusals: podapply.NewRefusals(refusalRetry, refusalRetry),
+		options: withDefaults(Options{}), backOff: podwrite.NewRefusals(firstBackOff, lastBackOff),
+		kept: podwrite.NewRefusals(firstPodBackOff, lastPodBackOff), refusals: podwrite.NewRefusals(refusalRetry, refusalRetry),
 	}
 }
 
@@ -97,7 +97,7 @@ func TestReplacedIsNoRefusal(t *testing.T) {
 	r, v := eachOf(), &view{cs: &v1beta1.CloneSet{}}
 	acted, err := r.each(t.Context(), v, tryUpdate, []*corev1.Pod{{}}, func(context.Context, *corev1.Pod) (bool, error) {
 		v.refused.Add(1)
-		return false, reason.Reason{Code: podapply.Replaced}.With(answer)
+		return false, reason.Reason{Code: podwrite.Replaced}.With(answer)
 	})
 	if acted || err != nil || r.kept.Len() > 0 {
 		t.Errorf("acted %v, error %v, %d refusals remembered", acted, err, r.kept.Len())
@@ -122,7 +122,7 @@ func TestProtectedPodsHideNobody(t *testing.T) {
 					var mu sync.Mutex
 					gone := map[types.UID]bool{}
 					_, _ = r.each(t.Context(), v, tryDelete, left, func(_ context.Context, pod *corev1.Pod) (bool, error) { // as deletePod does
-						kept := podapply.Attempt{Object: pod.UID, Action: tryDelete}
+						kept := podwrite.Attempt{Object: pod.UID, Action: tryDelete}
 						if wait, err := r.kept.Of(kept, v.now); err != nil {
 							v.wake.in(wait)
 							return false, verdict{err}

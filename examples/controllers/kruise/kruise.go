@@ -26,9 +26,8 @@ func RevisionKeys() revision.Keys {
 	return revision.Keys{HashLabel: apps.LabelRevisionHash, HashVersionAnnotation: AnnotationHashVersion}
 }
 
-// InPlace returns the configuration of in-place updates under the given feature gates. resizeInSpec is for API servers
-// without pods/resize.
-func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
+// InPlace returns the configuration of in-place updates under the given feature gates.
+func InPlace(gates map[apps.Gate]bool) inplaceupdate.Config {
 	return inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation:       apps.AnnotationInPlaceUpdateState,
@@ -40,7 +39,6 @@ func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
 			Reserved:              slices.Concat(apps.ReservedPodLabels(), apps.ReservedPodAnnotations()),
 		},
 		Resources:       gates[apps.GateInPlaceWorkloadVerticalScaling],
-		ResizeInSpec:    resizeInSpec,
 		EnvFromMetadata: gates[apps.GateInPlaceUpdateEnvFromMetadata],
 		IgnoredEnv:      []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		Priority:        LaunchPriority,
@@ -81,13 +79,13 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady}
 }
 
-// Writer returns the writer of the shared readiness gate that stands for a hook.
-func Writer(kind lifecycle.Kind) podreadiness.Writer {
+// Holder returns the holder of the shared readiness gate that stands for a hook.
+func Holder(kind lifecycle.Kind) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {
 		key = apps.NotReadyKeyPreUpdate
 	}
-	return podreadiness.Writer{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
+	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
 }
 
 // HasResizeSubresource reports whether an API server of this version takes resources through pods/resize: 1.32 and later.

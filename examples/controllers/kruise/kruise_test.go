@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleInPlace() {
-	config := kruise.InPlace(apps.DefaultGates(), false)
+	config := kruise.InPlace(apps.DefaultGates())
 	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 	to := from.DeepCopy()
 	to.Spec.Containers[0].Image = "app:v2"
@@ -87,17 +87,17 @@ func TestLifecycle(t *testing.T) {
 }
 
 func TestWriter(t *testing.T) {
-	if got := kruise.Writer(lifecycle.PreDelete).Key; got != "preDeleteHook" {
+	if got := kruise.Holder(lifecycle.PreDelete).Key; got != "preDeleteHook" {
 		t.Errorf("L-11: key %q", got)
 	}
-	if got := kruise.Writer(lifecycle.InPlaceUpdate).Key; got != "preUpdateHook" {
+	if got := kruise.Holder(lifecycle.InPlaceUpdate).Key; got != "preUpdateHook" {
 		t.Errorf("L-11: key %q", got)
 	}
 }
 
 // TestReservedKeys: a template that says something about a key that controllers write does not change it on a Pod.
 func TestReservedKeys(t *testing.T) {
-	config := kruise.InPlace(apps.DefaultGates(), false)
+	config := kruise.InPlace(apps.DefaultGates())
 	from, to := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
 	to.Labels = map[string]string{apps.LabelRevision: "mine", apps.LabelPodTemplateHash: "mine", apps.LabelInstanceID: "mine", apps.LabelLifecycleState: "Normal"}
 	to.Annotations = map[string]string{apps.AnnotationLifecycleTimestamp: "now", apps.AnnotationInPlaceUpdateState: "{}"}

@@ -1,7 +1,7 @@
-// Package apply sends the patches that package podpatch computed.
+// Package podwrite sends the patches that package podpatch computed.
 //
 // RBAC: patch on pods, pods/status and pods/resize, as far as the changes touch them.
-package apply
+package podwrite
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,22 +22,23 @@ import (
 )
 
 const (
-	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403, 422, and
-	// whatever else an admission webhook or policy denies with, but 409 and 429), or that this API server has no such subresource (404 for its
-	// path, as for pods/resize before 1.32). A right that the client lacks says nothing about the Pod and is not Refused.
-	// Trying the same again will not help; the caller's policy decides whether to wait, recreate or stop. See Refusals.
+	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403, 422,
+	// and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API server has no
+	// such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks says nothing about the
+	// Pod and is not Refused. Repeating the request at once will not help; the caller's policy decides whether to wait, recreate
+	// or stop. See Refusals.
 	//
-	// Mostly Result.Sent is 0 then and the Pod is what it was. After the first of several patches it is not: a quota or a node may
-	// have become full between the dry run and the resize, or a webhook may accept one patch and not the next. Such a Pod may
-	// have its new labels and none of what they stand for, until the deciders send the rest again (package inplaceupdate does,
-	// and does not call the update complete meanwhile) or the Pod is recreated. A caller that only waits has to try again now
-	// and then, because nothing else will.
+	// Usually Result.Sent is 0 and the Pod is unchanged. Result.Sent is not 0 if an earlier patch of the same sequence had
+	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the next.
+	// Such a Pod can have its new labels without the changes that they stand for, until the deciders send the rest (package
+	// inplaceupdate does, and reports the update as incomplete meanwhile) or the Pod is recreated. A caller that waits must try
+	// again from time to time, because no event will wake it.
 	Refused reason.Code = "Refused"
-	// Replaced means that the Pod the decision was made on is gone, or that another one has its name by now.
+	// Replaced means that the Pod the decision was made on is gone, or that another Pod has its name now.
 	Replaced reason.Code = "Replaced"
 )
 
-// Client is what sending patches needs of a controller-runtime client.
+// Client is the part of a controller-runtime client that sends patches.
 type Client interface {
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
 	SubResource(subResource string) client.SubResourceClient
@@ -51,23 +53,24 @@ type Result struct {
 	Sent int
 }
 
-// Send merges the changes for a Pod and applies the patches that come out: podpatch.Merge and Apply in one call. Nothing is
-// sent when the Pod already is as wanted.
-func Send(ctx context.Context, c Client, pod *corev1.Pod, now metav1.Time, changes ...podpatch.Change) (Result, error) {
+// Send merges the changes for a Pod and sends the patches: podpatch.Merge and SendPatches in one call. It sends nothing if the
+// Pod is as wanted already. For API servers before 1.32, call SendPatches with what a podpatch.Merger returns. The error is
+// that of podpatch.Merge or of SendPatches.
+func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes ...podpatch.Change) (Result, error) {
 	patches, err := podpatch.Merge(pod, now, changes...)
 	if err != nil {
 		return Result{}, err
 	}
-	return Apply(ctx, c, patches)
+	return SendPatches(ctx, c, patches)
 }
 
-// Apply sends the patches in their order and stops at the first that fails. The error wraps what the API server
-// answered: a conflict (errors that apierrors.IsConflict matches) is for the caller to retry on a fresh Pod; Refused and
-// Replaced say what they mean. The result holds what was written before the failure, so that it can be awaited.
+// SendPatches sends the patches in their order and stops at the first that fails. The error wraps the API server's answer and
+// the code Refused or Replaced where one applies. The caller retries a conflict (apierrors.IsConflict) on a fresh Pod. The
+// result holds what was written before the failure, so that the caller can wait until its cache shows it.
 //
-// A resize is what API servers refuse most, and it comes last. Where something is to be written before it, it is sent as a
-// dry run first, so that the Pod is left as it is where the resize cannot be done.
-func Apply(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
+// A resize comes last, and API servers refuse it most often. If other patches come before it, it is sent as a dry run first, so
+// that a resize that will be refused leaves the Pod unchanged.
+func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
 	for i, p := range patches.Requests {
 		if i > 0 && p.Subresource == resize {
 			if _, err := send(ctx, c, patches, p, client.DryRunAll); err != nil {
@@ -88,8 +91,8 @@ func Apply(ctx context.Context, c Client, patches podpatch.Patches) (Result, err
 
 const resize = "resize"
 
-// send sends one patch; options are for subresources alone. The answer is asked for as metadata alone: the caller's cache will
-// bring the rest, and decoding whole Pods is most of what a write costs a controller.
+// send sends one patch; options are for subresources only. It asks for metadata as the answer: the caller's cache will bring
+// the rest, and decoding whole Pods is the largest part of a write's cost.
 func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
 	obj := &metav1.PartialObjectMetadata{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

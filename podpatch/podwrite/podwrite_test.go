@@ -1,4 +1,4 @@
-package apply_test
+package podwrite_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/workloadkit/workloadkit/podpatch"
-	"github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -29,7 +29,7 @@ const gate corev1.PodConditionType = "example.com/Ready"
 
 var (
 	pods = schema.GroupResource{Resource: "pods"}
-	now  = metav1.NewTime(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
+	now  = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
 func newPod() *corev1.Pod {
@@ -116,11 +116,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := apply.Apply(ctx, c, patches)
+	result, err := podwrite.SendPatches(ctx, c, patches)
 	switch {
 	case apierrors.IsConflict(err): // decide again on a fresh Pod
-	case errors.Is(err, apply.Refused): // wait, recreate or stop
-	case errors.Is(err, apply.Replaced): // nothing left to do
+	case errors.Is(err, podwrite.Refused): // wait, recreate or stop
+	case errors.Is(err, podwrite.Replaced): // nothing left to do
 	}
 	fmt.Println(result.Sent, "sent, the Pod is at", result.ResourceVersion)
 	// Output: 1 sent, the Pod is at 1000
@@ -129,7 +129,7 @@ func Example() {
 func TestApplySendsInOrder(t *testing.T) {
 	s := newServer(-1, nil, newPod())
 	before := s.pod(t)
-	result, err := apply.Send(t.Context(), s, before, now, change())
+	result, err := podwrite.Send(t.Context(), s, before, now, change())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestApplySendsInOrder(t *testing.T) {
 		t.Errorf("U-8 requests (-want +got):\n%s", diff)
 	}
 	pod := s.pod(t)
-	if diff := cmp.Diff(apply.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: 3}, result); diff != "" {
+	if diff := cmp.Diff(podwrite.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: 3}, result); diff != "" {
 		t.Errorf("result (-Pod +got):\n%s", diff)
 	}
 	if len(pod.Status.Conditions) != 1 || pod.Spec.Containers[0].Image != "app:v2" || pod.Spec.Containers[0].Resources.Limits.Cpu().String() != "2" {
@@ -148,10 +148,10 @@ func TestApplySendsInOrder(t *testing.T) {
 
 func TestSendNothing(t *testing.T) {
 	s := newServer(-1, nil, newPod())
-	if result, err := apply.Send(t.Context(), s, s.pod(t), now, podpatch.Change{Images: map[string]string{"app": "app:v1"}}); err != nil || result != (apply.Result{}) {
+	if result, err := podwrite.Send(t.Context(), s, s.pod(t), now, podpatch.Change{Images: map[string]string{"app": "app:v1"}}); err != nil || result != (podwrite.Result{}) {
 		t.Errorf("Send = %+v, %v", result, err)
 	}
-	if _, err := apply.Send(t.Context(), s, s.pod(t), now, podpatch.Change{UID: "u0"}); !errors.Is(err, podpatch.StaleDecision) {
+	if _, err := podwrite.Send(t.Context(), s, s.pod(t), now, podpatch.Change{UID: "u0"}); !errors.Is(err, podpatch.StaleDecision) {
 		t.Errorf("Send of a stale decision = %v", err)
 	}
 	if len(s.requests) > 0 {
@@ -164,14 +164,14 @@ func TestApplyStopsAtTheFirstFailure(t *testing.T) {
 	for failAt, path := range []string{"pods/resize", "pods/status", "pods", "pods/resize"} {
 		t.Run(fmt.Sprint(failAt, " ", path), func(t *testing.T) {
 			s := newServer(failAt, broken, newPod())
-			result, err := apply.Send(t.Context(), s, s.pod(t), now, change())
+			result, err := podwrite.Send(t.Context(), s, s.pod(t), now, change())
 			if !errors.Is(err, broken) || len(s.requests) != failAt+1 {
 				t.Fatalf("after %v: %v", s.requests, err)
 			}
-			want := apply.Result{}
+			want := podwrite.Result{}
 			if failAt > 1 {
 				pod := s.pod(t)
-				want = apply.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: failAt - 1}
+				want = podwrite.Result{ResourceVersion: pod.ResourceVersion, Generation: pod.Generation, Sent: failAt - 1}
 			}
 			if diff := cmp.Diff(want, result); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
@@ -188,32 +188,35 @@ func TestRefusedResizeWritesNothing(t *testing.T) {
 	const strategic = " " + string(types.StrategicMergePatchType)
 	alone := change()
 	alone.Conditions, alone.Images = nil, nil
-	inSpec := change()
-	inSpec.ResizeInSpec = true
 	noRoom := apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota"))
 	for _, tc := range []struct {
 		name     string
+		merger   podpatch.Merger
 		change   podpatch.Change
 		fail     error
 		want     reason.Code
 		requests []string
 	}{
-		{"a quota", change(), noRoom, apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
-		{"another quality of service", change(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", nil), apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
-		{"no such subresource", change(), apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), apply.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
-		{"the Pod is gone", change(), apierrors.NewNotFound(pods, "web-0"), apply.Replaced, []string{"pods/resize" + strategic + " as a dry run"}},
-		{"a conflict", change(), apierrors.NewConflict(pods, "web-0", errors.New("modified")), "", []string{"pods/resize" + strategic + " as a dry run"}},
-		{"a resize alone", alone, noRoom, apply.Refused, []string{"pods/resize" + strategic}},
-		{"a resize in the spec", inSpec, noRoom, apply.Refused, []string{"pods/status" + strategic}},
+		{"a quota", podpatch.Merger{}, change(), noRoom, podwrite.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"another quality of service", podpatch.Merger{}, change(), apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-0", nil), podwrite.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"no such subresource", podpatch.Merger{}, change(), apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), podwrite.Refused, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"the Pod is gone", podpatch.Merger{}, change(), apierrors.NewNotFound(pods, "web-0"), podwrite.Replaced, []string{"pods/resize" + strategic + " as a dry run"}},
+		{"a conflict", podpatch.Merger{}, change(), apierrors.NewConflict(pods, "web-0", errors.New("modified")), "", []string{"pods/resize" + strategic + " as a dry run"}},
+		{"a resize alone", podpatch.Merger{}, alone, noRoom, podwrite.Refused, []string{"pods/resize" + strategic}},
+		{"a resize in the spec", podpatch.Merger{ResizeInSpec: true}, change(), noRoom, podwrite.Refused, []string{"pods/status" + strategic}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(0, tc.fail, newPod())
 			before := s.pod(t)
-			result, err := apply.Send(t.Context(), s, before, now, tc.change)
-			if !errors.Is(err, tc.fail) || errors.Is(err, apply.Refused) != (tc.want == apply.Refused) || errors.Is(err, apply.Replaced) != (tc.want == apply.Replaced) {
+			patches, err := tc.merger.Merge(before, now, tc.change)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := podwrite.SendPatches(t.Context(), s, patches)
+			if !errors.Is(err, tc.fail) || errors.Is(err, podwrite.Refused) != (tc.want == podwrite.Refused) || errors.Is(err, podwrite.Replaced) != (tc.want == podwrite.Replaced) {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
-			if diff := cmp.Diff(tc.requests, s.requests); diff != "" || result != (apply.Result{}) {
+			if diff := cmp.Diff(tc.requests, s.requests); diff != "" || result != (podwrite.Result{}) {
 				t.Errorf("result %+v, requests (-want +got):\n%s", result, diff)
 			}
 			if diff := cmp.Diff(before, s.pod(t)); diff != "" {
@@ -243,30 +246,30 @@ func TestClassification(t *testing.T) {
 		want reason.Code
 		is   func(error) bool // how the API server's answer is still recognised
 	}{
-		{"403 of quota or a webhook", apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota")), apply.Refused, apierrors.IsForbidden},
-		{"422 of validation", immutable, apply.Refused, apierrors.IsInvalid},
-		{"422 of a webhook, without a reason", status(http.StatusUnprocessableEntity), apply.Refused, nil},
-		{"403 of a webhook, without a reason", status(http.StatusForbidden), apply.Refused, nil},
+		{"403 of quota or a webhook", apierrors.NewForbidden(pods, "web-0", errors.New("exceeded quota")), podwrite.Refused, apierrors.IsForbidden},
+		{"422 of validation", immutable, podwrite.Refused, apierrors.IsInvalid},
+		{"422 of a webhook, without a reason", status(http.StatusUnprocessableEntity), podwrite.Refused, nil},
+		{"403 of a webhook, without a reason", status(http.StatusForbidden), podwrite.Refused, nil},
 		{"403 of RBAC says nothing about the Pod", apierrors.NewForbidden(pods, "web-0",
 			errors.New(`User "kruise" cannot patch resource "pods/resize" in API group "" in the namespace "default"`)), "", apierrors.IsForbidden},
-		{"404 of the path", apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), apply.Refused, nil},
-		{"404", apierrors.NewNotFound(pods, "web-0"), apply.Replaced, apierrors.IsNotFound},
-		{"422 for another Pod of the name", otherUID, apply.Replaced, apierrors.IsInvalid},
-		{"another UID, told in a cause", status(http.StatusConflict, metav1.StatusCause{Field: "metadata.uid"}), apply.Replaced, nil},
+		{"404 of the path", apierrors.NewGenericServerResponse(http.StatusNotFound, "patch", pods, "web-0", "404 page not found", 0, true), podwrite.Refused, nil},
+		{"404", apierrors.NewNotFound(pods, "web-0"), podwrite.Replaced, apierrors.IsNotFound},
+		{"422 for another Pod of the name", otherUID, podwrite.Replaced, apierrors.IsInvalid},
+		{"another UID, told in a cause", status(http.StatusConflict, metav1.StatusCause{Field: "metadata.uid"}), podwrite.Replaced, nil},
 		{"409 is for the caller to retry", apierrors.NewConflict(pods, "web-0", errors.New("modified")), "", apierrors.IsConflict},
 		{"429", apierrors.NewTooManyRequests("slow down", 1), "", apierrors.IsTooManyRequests},
 		{"500", apierrors.NewInternalError(errors.New("etcd")), "", apierrors.IsInternalError},
 		{"400 for a malformed request", status(http.StatusBadRequest), "", nil},
-		{"400 of a webhook that chose no code", denied(http.StatusBadRequest, `admission webhook "images.example.test" denied the request: not signed`), apply.Refused, nil},
+		{"400 of a webhook that chose no code", denied(http.StatusBadRequest, `admission webhook "images.example.test" denied the request: not signed`), podwrite.Refused, nil},
 		{"409 of a webhook", denied(http.StatusConflict, `admission webhook "images.example.test" denied the request: frozen`), "", nil},
 		{"429 of a webhook", denied(http.StatusTooManyRequests, `admission webhook "images.example.test" denied the request: not now`), "", apierrors.IsTooManyRequests},
-		{"413 of a policy", denied(http.StatusRequestEntityTooLarge, `pods "web-0" is forbidden: ValidatingAdmissionPolicy 'size' with binding 'all' denied request: too much`), apply.Refused, nil},
+		{"413 of a policy", denied(http.StatusRequestEntityTooLarge, `pods "web-0" is forbidden: ValidatingAdmissionPolicy 'size' with binding 'all' denied request: too much`), podwrite.Refused, nil},
 		{"no answer", context.DeadlineExceeded, "", func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newServer(0, tc.err, newPod())
-			_, err := apply.Send(t.Context(), s, s.pod(t), now, change())
-			for _, code := range []reason.Code{apply.Refused, apply.Replaced} {
+			_, err := podwrite.Send(t.Context(), s, s.pod(t), now, change())
+			for _, code := range []reason.Code{podwrite.Refused, podwrite.Replaced} {
 				if errors.Is(err, code) != (code == tc.want) {
 					t.Errorf("errors.Is(%v, %s) = %v", err, code, code != tc.want)
 				}
@@ -290,8 +293,8 @@ func TestPodThatIsGone(t *testing.T) {
 	s := newServer(-1, nil)
 	gone := change()
 	gone.Resources = nil // the fake client lets a dry run of what is not there pass
-	result, err := apply.Send(t.Context(), s, newPod(), now, gone)
-	if !errors.Is(err, apply.Replaced) || result.Sent != 0 || len(s.requests) != 1 {
+	result, err := podwrite.Send(t.Context(), s, newPod(), now, gone)
+	if !errors.Is(err, podwrite.Replaced) || result.Sent != 0 || len(s.requests) != 1 {
 		t.Errorf("Send = %+v, %v after %v", result, err, s.requests)
 	}
 }
@@ -306,8 +309,8 @@ func TestIsLasting(t *testing.T) {
 		{"an invalid object", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), true},
 		{"a bad request", apierrors.NewBadRequest("no"), true},
 		{"wrapped", fmt.Errorf("creating: %w", apierrors.NewBadRequest("no")), true},
-		{"beside a reason", reason.Reason{Code: apply.Refused}.With(apierrors.NewBadRequest("no")), true},
-		{"refused, for a path that is not there", reason.Reason{Code: apply.Refused}.With(apierrors.NewNotFound(pods, "a")), true},
+		{"beside a reason", reason.Reason{Code: podwrite.Refused}.With(apierrors.NewBadRequest("no")), true},
+		{"refused, for a path that is not there", reason.Reason{Code: podwrite.Refused}.With(apierrors.NewNotFound(pods, "a")), true},
 		{"a conflict", apierrors.NewConflict(pods, "a", errors.New("newer")), false},
 		{"a name that is taken", apierrors.NewAlreadyExists(pods, "a"), false},
 		{"gone", apierrors.NewNotFound(pods, "a"), false},
@@ -317,7 +320,7 @@ func TestIsLasting(t *testing.T) {
 		{"no answer", context.DeadlineExceeded, false},
 		{"none", nil, false},
 	} {
-		if got := apply.IsLasting(tc.err); got != tc.want {
+		if got := podwrite.IsLasting(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package apply_test
+package gatewriter_test
 
 import (
 	"context"
@@ -19,17 +19,16 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	podpatchapply "github.com/workloadkit/workloadkit/podpatch/apply"
-
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podreadiness"
-	"github.com/workloadkit/workloadkit/podreadiness/apply"
+	"github.com/workloadkit/workloadkit/podreadiness/gatewriter"
 )
 
 const gate corev1.PodConditionType = "example.com/Ready"
 
 var (
-	t0       = metav1.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	writer   = podreadiness.Writer{UserAgent: "Lifecycle", Key: "preDeleteHook"}
+	t0       = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	drain    = podreadiness.Holder{UserAgent: "Lifecycle", Key: "preDeleteHook"}
 	resource = schema.GroupResource{Resource: "pods"}
 )
 
@@ -127,8 +126,26 @@ func (r subresource) Patch(_ context.Context, obj client.Object, patch client.Pa
 	return nil
 }
 
-func (s *apiServer) editor() apply.Editor {
-	return apply.Editor{Client: s, Live: s, Clock: testclock.NewFakePassiveClock(t0.Time)}
+func (s *apiServer) writer(t *testing.T) *gatewriter.Writer {
+	t.Helper()
+	w, err := gatewriter.New(s, s, testclock.NewFakePassiveClock(t0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestNewAsksForWhatItNeeds(t *testing.T) {
+	s, clock := newServer(), testclock.NewFakePassiveClock(t0)
+	for name, try := range map[string]func() (*gatewriter.Writer, error){
+		"no client": func() (*gatewriter.Writer, error) { return gatewriter.New(nil, s, clock) },
+		"no reader": func() (*gatewriter.Writer, error) { return gatewriter.New(s, nil, clock) },
+		"no clock":  func() (*gatewriter.Writer, error) { return gatewriter.New(s, s, nil) },
+	} {
+		if w, err := try(); w != nil || err == nil {
+			t.Errorf("%s: New = %v, %v", name, w, err)
+		}
+	}
 }
 
 // conditions renders type and status.
@@ -145,8 +162,8 @@ func conditions(pod *corev1.Pod) map[corev1.PodConditionType]string {
 
 func TestHoldAndRelease(t *testing.T) {
 	server := newServer()
-	editor := server.editor()
-	result, err := editor.Hold(t.Context(), server.pod, gate, writer)
+	writer := server.writer(t)
+	result, err := writer.Hold(t.Context(), server.pod, gate, drain)
 	if err != nil || result.ResourceVersion != "8" {
 		t.Fatalf("Hold = %+v, %v", result, err)
 	}
@@ -156,10 +173,10 @@ func TestHoldAndRelease(t *testing.T) {
 	if diff := cmp.Diff(want, conditions(server.pod)); diff != "" {
 		t.Errorf("U-31 Ready in the same write (-want +got):\n%s", diff)
 	}
-	if result, err := editor.Hold(t.Context(), server.pod, gate, writer); err != nil || result.Sent != 0 {
+	if result, err := writer.Hold(t.Context(), server.pod, gate, drain); err != nil || result.Sent != 0 {
 		t.Errorf("holding again = %+v, %v; want no write", result, err)
 	}
-	if _, err := editor.Release(t.Context(), server.pod, gate, writer); err != nil {
+	if _, err := writer.Release(t.Context(), server.pod, gate, drain); err != nil {
 		t.Fatal(err)
 	}
 	want[gate] = "True []" // Ready is the kubelet's to give back
@@ -176,12 +193,12 @@ func TestConflictIsTriedOnAFreshPod(t *testing.T) {
 	stale := server.pod
 	server.touch()
 	server.pod.Status.Conditions[0] = corev1.PodCondition{Type: gate, Status: "False", Message: `[{"userAgent":"Agent","key":"z"}]`}
-	if _, err := server.editor().Hold(t.Context(), stale, gate, writer); err != nil {
+	if _, err := server.writer(t).Hold(t.Context(), stale, gate, drain); err != nil {
 		t.Fatal(err)
 	}
 	want := `False [{"userAgent":"Agent","key":"z"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`
 	if got := conditions(server.pod)[gate]; got != want {
-		t.Errorf("gate = %s, want %s: another writer was lost", got, want)
+		t.Errorf("gate = %s, want %s: another holder was lost", got, want)
 	}
 	if server.patches != 2 || server.reads != 1 {
 		t.Errorf("%d patches and %d reads, want 2 and 1", server.patches, server.reads)
@@ -196,16 +213,17 @@ func TestErrors(t *testing.T) {
 		check   func(error) bool
 		patches int
 	}{
+		{"no gate", func(s *apiServer) { s.pod.Spec.ReadinessGates = nil }, func(err error) bool { return err == nil }, 0},
 		{"always a conflict", func(s *apiServer) { s.before = (*apiServer).touch }, apierrors.IsConflict, 5},
-		{"the Pod is gone", func(s *apiServer) { s.pod = nil }, func(err error) bool { return errors.Is(err, podpatchapply.Replaced) }, 1},
+		{"the Pod is gone", func(s *apiServer) { s.pod = nil }, func(err error) bool { return errors.Is(err, podwrite.Replaced) }, 1},
 		{
 			"the Pod goes between patch and read",
 			func(s *apiServer) { s.touch(); s.fail = apierrors.NewNotFound(resource, "web-0") },
-			func(err error) bool { return errors.Is(err, podpatchapply.Replaced) }, 1,
+			func(err error) bool { return errors.Is(err, podwrite.Replaced) }, 1,
 		},
 		{
 			"another Pod has the name", func(s *apiServer) { s.touch(); s.pod.UID = "u2" },
-			func(err error) bool { return errors.Is(err, podpatchapply.Replaced) }, 1,
+			func(err error) bool { return errors.Is(err, podwrite.Replaced) }, 1,
 		},
 		{"the read fails", func(s *apiServer) { s.touch(); s.fail = broken }, func(err error) bool { return errors.Is(err, broken) }, 1},
 		{
@@ -217,7 +235,7 @@ func TestErrors(t *testing.T) {
 			server := newServer()
 			cached := server.pod
 			tc.prepare(server)
-			_, err := server.editor().Hold(t.Context(), cached, gate, writer)
+			_, err := server.writer(t).Hold(t.Context(), cached, gate, drain)
 			if !tc.check(err) {
 				t.Errorf("error = %v", err)
 			}
@@ -228,14 +246,14 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestManyWritersLoseNobody(t *testing.T) {
+func TestConcurrentHoldersAreAllKept(t *testing.T) {
 	server := newServer()
-	cached := server.pod
+	cached, writer := server.pod, server.writer(t)
 	var wg sync.WaitGroup
-	for i := range 4 { // fewer than the attempts: each conflict is another writer's success
+	for i := range 4 { // fewer than the attempts: each conflict is another holder's success
 		wg.Go(func() {
-			w := podreadiness.Writer{UserAgent: "agent", Key: fmt.Sprint(i)}
-			if _, err := server.editor().Hold(context.Background(), cached, gate, w); err != nil {
+			holder := podreadiness.Holder{UserAgent: "agent", Key: fmt.Sprint(i)}
+			if _, err := writer.Hold(t.Context(), cached, gate, holder); err != nil {
 				t.Error(err)
 			}
 		})
