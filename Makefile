@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-MODULES := . examples/apis examples
+MODULES := . testing examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 # Packages that start a control plane of their own run one after the other; two cores do not carry several. The schedules of faults
@@ -25,12 +25,12 @@ test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
 	cd examples/apis && $(GO) test $(RACE) ./...
 
 test-cluster: ## controllers against a real etcd and kube-apiserver
-	$(GO) build -o bin/controlplane ./examples/cmd/controlplane
+	$(GO) build -o bin/controlplane ./testing/cmd/controlplane
 	bin/controlplane path kube-apiserver >/dev/null
 	bin/controlplane path kwok >/dev/null
 	@mkdir -p bin; cd examples; \
-	set -m; { nice -n 15 $(GO) test $(RACE) -timeout 25m ./chaos/... > ../bin/chaos.txt 2>&1; } & set +m; trap "kill -- -$$! 2>/dev/null" EXIT; \
-	$(GO) test $(RACE) -p 1 -timeout 25m $$($(GO) list ./... | grep -v /chaos); code=$$?; \
+	set -m; { nice -n 15 $(GO) test $(RACE) -timeout 25m ./chaos/... ../testing/chaos > ../bin/chaos.txt 2>&1; } & set +m; trap "kill -- -$$! 2>/dev/null" EXIT; \
+	$(GO) test $(RACE) -p 1 -timeout 25m $$($(GO) list ./... ../testing/... | grep -v /chaos); code=$$?; \
 	wait $$! || code=$$?; cat ../bin/chaos.txt; exit $$code
 
 NODE_PACKAGES := gcc libc6-dev libseccomp-dev iproute2
@@ -38,12 +38,12 @@ test-node: ## controllers on a real kubelet and containerd, as root; installs th
 	@dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1 || apt-get install -y --no-install-recommends $(NODE_PACKAGES) \
 		|| { apt-get update && apt-get install -y --no-install-recommends $(NODE_PACKAGES); } \
 		|| echo "packages were not installed; the tests say what is missing"
-	$(GO) build -o bin/controlplane ./examples/cmd/controlplane
+	$(GO) build -o bin/controlplane ./testing/cmd/controlplane
 	bin/controlplane path kube-apiserver >/dev/null
-	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -v ./realnode
+	cd examples && WORKLOADKIT_NODE=1 $(GO) test -count=1 -timeout 30m -v ./realnode ../testing/realnode
 
 build: ## bin/controlplane and bin/kruise-manager
-	$(GO) build -o bin/ ./examples/cmd/...
+	$(GO) build -o bin/ ./examples/cmd/... ./testing/cmd/...
 
 bench: ## figures of the deciding halves
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -72,7 +72,7 @@ generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the tabl
 	cd examples && $(GO) run ./internal/crdconversion config/crd
 	@for d in crd webhook rbac; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
-	cd examples && $(GO) generate ./controlplane/... ./realnode/...
+	cd testing && $(GO) generate ./...
 	$(GO) run ./examples/internal/reasontable -root . > docs/reasons.md
 
 chart: ## the Helm chart, checked and rendered with its defaults into bin/chart.yaml

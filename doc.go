@@ -42,6 +42,7 @@
 // claim stand on those; inplaceupdate is above them. ownerindex is the one package that knows informers, fairqueue the one that knows queues.
 // Nothing here knows an API type of its own: annotation, label and condition names are Keys that the caller gives.
 //
-// The module in examples assembles these parts into reference controllers for the OpenKruise API, and examples/embed into a
+// The module in testing holds what operator authors test their controllers with: a real control plane and a real Node on one machine,
+// an API server in memory, and schedules of faults. The module in examples assembles these parts into reference controllers for the OpenKruise API, and examples/embed into a
 // small operator for a kind of its own.
 package workloadkit

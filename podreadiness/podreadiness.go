@@ -199,13 +199,13 @@ func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 		return nil, nil
 	}
 	unreadable := func(err error) error {
-		return reason.With(reason.Reason{
+		return reason.Reason{
 			Code:   UnreadableMessage,
 			Object: object(pod),
 			Path:   "status.conditions[" + string(gate) + "].message",
 			New:    reason.Shorten(condition.Message, 80), Detail: err.Error(),
 			Remedy: `correct the message; "[]" with status True removes all holders`,
-		}, err)
+		}.With(err)
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal([]byte(condition.Message), &raws); err != nil {

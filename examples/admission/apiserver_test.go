@@ -29,8 +29,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 var (
@@ -237,14 +238,14 @@ spec:
 	before := strings.NewReplacer("CONVERSION", "{strategy: None}", "OLD", "true", "NEW", "false").Replace(crd)
 	after := strings.NewReplacer("OLD", "false", "NEW", "true", "CONVERSION", `{strategy: Webhook, webhook: {conversionReviewVersions: [v1],
     clientConfig: {service: {namespace: default, name: nobody, path: /convert, port: 443}}}}`).Replace(crd)
-	if err := config.InstallCRD(t.Context(), c, []byte(before)); err != nil {
+	if err := install.CRD(t.Context(), c, []byte(before)); err != nil {
 		t.Fatal(err)
 	}
 	thing := &unstructured.Unstructured{Object: manifest(t, "{apiVersion: install.test/v1, kind: Thing, metadata: {name: old}}")}
 	if err := c.Create(t.Context(), thing); err != nil {
 		t.Fatal(err)
 	}
-	if err := config.InstallCRD(t.Context(), c, []byte(after)); err != nil {
+	if err := install.CRD(t.Context(), c, []byte(after)); err != nil {
 		t.Fatal(err)
 	}
 	list := &unstructured.UnstructuredList{Object: manifest(t, "{apiVersion: install.test/v2, kind: ThingList}")}

@@ -16,10 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
-	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 	"github.com/workloadkit/workloadkit/slowstart"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 const (
@@ -265,7 +264,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := sleep.For(ctx, settleEvery); err != nil {
+		if err := pause(ctx, settleEvery); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 // account is the ServiceAccount that the manager under measurement runs as. Its requests are counted whatever they call
@@ -42,7 +42,7 @@ func installCRDs(ctx context.Context, c client.Client, w workload, paths []strin
 		return err
 	}
 	for _, manifest := range manifests {
-		if err := config.InstallCRD(ctx, c, manifest); err != nil {
+		if err := install.CRD(ctx, c, manifest); err != nil {
 			return err
 		}
 	}

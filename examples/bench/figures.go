@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 // result is what one run measured; --json writes it.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 func repeat(n int, r audit.Request) []audit.Request {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 // fleetCRD is that of examples/embed, which is a command and cannot be imported; a test compares the two.
@@ -41,7 +41,7 @@ func fleet() workload {
 	kind := schema.GroupVersionKind{Group: "fleet.example.com", Version: "v1", Kind: "Fleet"}
 	return workload{
 		name: "embed", about: "Fleet of examples/embed, one Pod at a time; the manager is built from there",
-		install: func(ctx context.Context, c client.Client) error { return config.InstallCRD(ctx, c, []byte(fleetCRD)) },
+		install: func(ctx context.Context, c client.Client) error { return install.CRD(ctx, c, []byte(fleetCRD)) },
 		list: func() client.ObjectList {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind.GroupVersion().WithKind("FleetList"))

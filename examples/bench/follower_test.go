@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/workloadkit/workloadkit/examples/internal/child"
-	"github.com/workloadkit/workloadkit/examples/internal/sleep"
+	"github.com/workloadkit/workloadkit/testing/child"
 )
 
 // podOf is a Pod that runs a template, ready or not.
@@ -200,7 +199,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the CPU of a process that has ended is read without an error")
 		}
-		if err := sleep.For(t.Context(), 10*time.Millisecond); err != nil {
+		if err := pause(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // phase is one piece of work that is measured by itself.
@@ -70,7 +68,7 @@ func (s shape) with(c change, n int) shape {
 
 // idle watches a manager that has nothing to do.
 func idle(ctx context.Context, b *bench, _ *figure) error {
-	return sleep.For(ctx, b.o.noChange)
+	return pause(ctx, b.o.noChange)
 }
 
 // passInterval is longer than a pass takes, so that two are never made one.
@@ -93,7 +91,7 @@ func forcePasses(ctx context.Context, b *bench, f *figure) error {
 		if err := b.annotate(ctx, b.objects[i%len(b.objects)], i); err != nil {
 			return err
 		}
-		if err := sleep.For(ctx, passInterval); err != nil {
+		if err := pause(ctx, passInterval); err != nil {
 			return err
 		}
 	}

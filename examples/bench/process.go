@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/internal/child"
+	"github.com/workloadkit/workloadkit/testing/child"
 )
 
 const stopGrace = 10 * time.Second

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/internal/child"
+	"github.com/workloadkit/workloadkit/testing/child"
 )
 
 // experiment is one run that RESULTS.md shows.

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/internal/child"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/testing/child"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
 // runOnce measures the manager on a control plane of its own.

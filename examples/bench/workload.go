@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
 // workload is a kind of object that keeps Pods. Each is described in a file of its own and listed in workloads; the rest of this

@@ -16,10 +16,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 //go:embed crd.yaml
@@ -43,7 +43,7 @@ func start(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := config.InstallCRD(t.Context(), c, crd); err != nil {
+	if err := install.CRD(t.Context(), c, crd); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

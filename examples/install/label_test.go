@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // Whoever creates the namespace gives it the label that keeps webhooks for Pods away from it, with OpenKruise's value.

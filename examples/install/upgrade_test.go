@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // kindOf is what is needed to install a kind and to make an object of it.

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // otherSecret is a Secret as OpenKruise writes it: RSA in PKCS#1, a CA of its own, and each value under both its names

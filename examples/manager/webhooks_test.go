@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 const (

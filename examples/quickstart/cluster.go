@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/config"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 func newLogger(w io.Writer) *log.Logger { return log.New(w, "", log.LstdFlags) }

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
 const (

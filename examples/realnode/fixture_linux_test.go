@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
-	"github.com/workloadkit/workloadkit/examples/realnode"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
 // workload is one object of a kind under test, as the scenarios see it. A kind plugs in with one file: an implementation of
@@ -79,7 +79,7 @@ func start(t testing.TB) *fixture {
 
 func (f *fixture) image(version string) string {
 	f.t.Helper()
-	image, err := f.node.Image(f.t.Context(), version)
+	image, err := f.node.Image(version)
 	if err != nil {
 		f.t.Fatal(err)
 	}

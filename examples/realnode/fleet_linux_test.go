@@ -15,8 +15,8 @@ import (
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/install"
 )
 
 // fleet is a workload of the operator in examples/embed, whose Go type is not to be imported.
@@ -114,7 +114,7 @@ func (f *fixture) operator() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := config.InstallCRD(f.t.Context(), f, crd); err != nil {
+	if err := install.CRD(f.t.Context(), f, crd); err != nil {
 		f.t.Fatal(err)
 	}
 	program := filepath.Join(f.t.TempDir(), "embed")

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // imageNames: updates whose end is to be told from what a Node calls images.
@@ -161,7 +161,7 @@ func (f *fixture) version(w workload, name string) string {
 // tag gives the image of the workload's version another tag and returns its name.
 func (f *fixture) tag(w workload, version, tag string) string {
 	f.t.Helper()
-	image, err := f.node.Retag(f.t.Context(), f.version(w, version), f.version(w, tag))
+	image, err := f.node.Retag(f.version(w, version), f.version(w, tag))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (f *fixture) tag(w workload, version, tag string) string {
 
 func (f *fixture) digest(version string) string {
 	f.t.Helper()
-	image, err := f.node.Digest(f.t.Context(), version)
+	image, err := f.node.Digest(version)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/manager"
-	"github.com/workloadkit/workloadkit/examples/realnode"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
 // victimEnv makes the test binary a program that runs a Pod on a Node, with a control plane in the directory it names.
@@ -113,7 +113,7 @@ func runPod(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	image, err := n.Image(ctx, "v1")
+	image, err := n.Image("v1")
 	if err != nil {
 		return err
 	}

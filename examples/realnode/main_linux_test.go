@@ -11,9 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
-	"github.com/workloadkit/workloadkit/examples/realnode"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/realnode"
 )
 
 // enableEnv asks for these tests, which need root: "make test-node" sets it.

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 // longerThanCorrection is a time in which a kubelet notices that the server's status is not what it would write: it looks

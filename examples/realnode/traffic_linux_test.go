@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/workloadkit/workloadkit/examples/internal/sleep"
 )
 
 // requestTime is how long the test program works on a request of the load.
@@ -95,15 +93,23 @@ func sendAll(ctx context.Context, targets *endpoints, count *tally) {
 		address := targets.next()
 		if address == "" {
 			count.add(errors.New("no endpoint is ready"))
-			_ = sleep.For(ctx, requestTime)
+			pause(ctx, requestTime)
 			continue
 		}
 		// A request that was begun is finished, or stopping would count as a loss.
 		err := send(context.WithoutCancel(ctx), httpClient, address)
 		count.add(err)
 		if err != nil {
-			_ = sleep.For(ctx, requestTime) // or a client that is refused at once asks more often than the others
+			pause(ctx, requestTime) // or a client that is refused at once asks more often than the others
 		}
+	}
+}
+
+// pause waits, but no longer than ctx lasts.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

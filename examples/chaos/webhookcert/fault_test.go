@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/workloadkit/workloadkit/examples/chaos"
+	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/webhookcert"
 	"github.com/workloadkit/workloadkit/webhookcert/apply"
 )

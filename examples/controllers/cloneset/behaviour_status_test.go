@@ -25,8 +25,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
-	"github.com/workloadkit/workloadkit/examples/controlplane"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 func TestStatus(t *testing.T) {

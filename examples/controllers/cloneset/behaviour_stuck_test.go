@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // TestStuck: what the API server refuses is tried again with back-off, whatever it is, and goes on once it is accepted.

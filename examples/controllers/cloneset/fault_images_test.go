@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
 // Images by what is special to them, behind the name of their container. Nodes report the tag a-v2 of what is asked for as v2, or by

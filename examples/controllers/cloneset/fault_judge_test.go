@@ -20,11 +20,11 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/chaos"
-	"github.com/workloadkit/workloadkit/examples/faultapi"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
 // view is what a task decides on: its owner and its Pods as the cache showed them when it began, and what it has done since.

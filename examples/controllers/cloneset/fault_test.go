@@ -18,8 +18,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/chaos"
-	"github.com/workloadkit/workloadkit/examples/faultapi"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
 // TestFaults plays schedules of everything that can happen to CloneSets, their Pods, the caches and the controller, and

@@ -24,8 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
-	"github.com/workloadkit/workloadkit/examples/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or

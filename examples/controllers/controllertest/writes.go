@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
 // writesPoll is how often FewWrites looks into the audit log.

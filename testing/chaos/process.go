@@ -1,0 +1,269 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// Process is one incarnation of the program: all that is lost when it dies.
+type Process struct {
+	// Cache is what it sees. It is read only.
+	Cache *faultapi.Cache
+	// Start counts the processes of a schedule, from 1.
+	Start int
+
+	index     int
+	many      bool
+	leads     bool
+	turnstile faultapi.Turnstile
+	live      *faultapi.Client
+	armed     atomic.Bool // calls wait at the turnstile
+	ctx       context.Context
+	cancel    context.CancelFunc
+	elected   chan struct{}
+	running   sync.WaitGroup
+	runnables []manager.Runnable
+
+	mu    sync.Mutex
+	tasks map[string]*Task
+	ended []ended
+	fatal error
+}
+
+// ended is a task that has ended, for the story.
+type ended struct {
+	name, line string
+	panicked   any
+}
+
+// startVerb is how a reconcile that wants to begin waits at the turnstile.
+const startVerb = "reconcile"
+
+// Pass lets calls wait for the schedule. Those that Setup makes go through.
+func (p *Process) Pass(ctx context.Context, call faultapi.Call) faultapi.Fate {
+	if !p.armed.Load() {
+		return faultapi.Fate{}
+	}
+	return p.turnstile.Pass(ctx, call)
+}
+
+// Task returns a running task, nil if there is none.
+func (p *Process) Task(name string) *Task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tasks[name]
+}
+
+func (p *Process) begin(t *Task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tasks[t.Name] = t
+}
+
+func (p *Process) end(name, line string, panicked any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tasks, name)
+	p.ended = append(p.ended, ended{name, line, panicked})
+}
+
+// takeEnded returns what has ended since the last call, in an order that does not depend on goroutines.
+func (p *Process) takeEnded() []ended {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.ended
+	p.ended = nil
+	slices.SortStableFunc(out, func(a, b ended) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+func (p *Process) takeFatal() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.fatal
+	p.fatal = nil
+	return err
+}
+
+func (p *Process) label() string {
+	if !p.many {
+		return ""
+	}
+	return fmt.Sprintf("process %d: ", p.index)
+}
+
+// boot starts a process, with caches that may be behind.
+func (w *World) boot(index int) {
+	w.starts++
+	w.forgive()
+	lag := func(_ string, events int) int {
+		if w.calm || w.Chance(50) {
+			return 0
+		}
+		return w.rng.IntN(min(events, 12) + 1)
+	}
+	p := &Process{
+		Cache: w.Server.Cache(lag), Start: w.starts, index: index, many: w.plan.Replicas > 1,
+		elected: make(chan struct{}), tasks: map[string]*Task{},
+	}
+	p.Cache.Pause = synctest.Wait
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	w.processes[index] = p
+	mgr := newManager(p, w.Server, w.plan.Scheme)
+	if err := w.subject.Setup(p.ctx, mgr); err != nil {
+		w.Failf("setup", "%v", err)
+	}
+	p.armed.Store(true)
+	w.Logf("%sstarts", p.label())
+	p.start(func(r manager.Runnable) bool { return !needsLeader(r) })
+	if index == w.leader() {
+		w.lead(p)
+	}
+	w.harvest()
+}
+
+// leader returns the process that leads: the one that does, or else the first.
+func (w *World) leader() int {
+	return max(0, slices.IndexFunc(w.processes, func(p *Process) bool { return p != nil && p.leads }))
+}
+
+// lead starts what only the leader runs.
+func (w *World) lead(p *Process) {
+	if p.many {
+		w.Logf("%sleads", p.label())
+	}
+	p.leads = true
+	close(p.elected)
+	p.start(needsLeader)
+}
+
+func needsLeader(r manager.Runnable) bool {
+	l, ok := r.(manager.LeaderElectionRunnable)
+	return !ok || l.NeedLeaderElection()
+}
+
+// syncPeriod is longer than what client-go waits between two looks at whether a handler has synced.
+const syncPeriod = 150 * time.Millisecond
+
+// start starts the chosen runnables, and tells their event handlers what the caches hold.
+func (p *Process) start(chosen func(manager.Runnable) bool) {
+	for i, r := range p.runnables {
+		if !chosen(r) {
+			continue
+		}
+		name := fmt.Sprintf("runnable %d", i)
+		p.begin(&Task{Name: name, Process: p, Began: time.Now()})
+		p.running.Go(func() { p.run(name, r) })
+	}
+	synctest.Wait()
+	p.Cache.Announce()
+	time.Sleep(syncPeriod)
+	synctest.Wait()
+}
+
+// run runs a runnable. Its error ends the process, as in a manager.
+func (p *Process) run(name string, r manager.Runnable) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			p.end(name, name+" panicked", panicked)
+		}
+	}()
+	err := r.Start(faultapi.WithTask(p.ctx, name))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && p.ctx.Err() == nil && p.fatal == nil {
+		p.fatal = err
+	}
+	delete(p.tasks, name)
+}
+
+// kill ends a process: calls that wait are never made, and nothing of it is left.
+func (w *World) kill(index int, why error) {
+	p := w.processes[index]
+	if p == nil {
+		return
+	}
+	w.processes[index] = nil
+	p.cancel()
+	p.turnstile.Break(why)
+	synctest.Wait()
+	if left := p.left(); left != "" {
+		panic(fmt.Sprintf("%s outlives its process", left))
+	}
+}
+
+// left names a task that still runs.
+func (p *Process) left() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.tasks {
+		return name
+	}
+	return ""
+}
+
+// crash ends a process and starts its successor. If it led, the next one does now.
+func (w *World) crash(index int, why string) {
+	p := w.processes[index]
+	w.Logf("%sdies: %s", p.label(), why)
+	w.kill(index, errors.New("the process has died"))
+	if p.leads && w.plan.Replicas > 1 {
+		if next := w.processes[(index+1)%len(w.processes)]; next != nil {
+			w.lead(next)
+		}
+	}
+	w.boot(index)
+}
+
+// gated is a Reconciler that begins when the schedule says so.
+type gated struct {
+	reconcile.Reconciler
+
+	controller string
+	process    *Process
+}
+
+func taskName(controller string, req types.NamespacedName) string {
+	return controller + " " + strings.TrimPrefix(req.String(), "/")
+}
+
+// Reconcile waits for its turn.
+func (g gated) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+	name := taskName(g.controller, req.NamespacedName)
+	ctx = faultapi.WithTask(ctx, name)
+	wish := faultapi.Call{Verb: startVerb, Namespace: req.Namespace, Name: req.Name, Task: name}
+	wish.Resource.Resource = g.controller
+	if fate := g.process.turnstile.Pass(ctx, wish); fate.Before != nil {
+		return reconcile.Result{}, fate.Before
+	}
+	defer func() {
+		panicked := recover()
+		line := fmt.Sprintf("%s done, again in %v", name, result.RequeueAfter)
+		if err != nil {
+			line = fmt.Sprintf("%s failed: %v", name, err)
+		}
+		g.process.end(name, line, panicked)
+	}()
+	return g.Reconciler.Reconcile(ctx, req)
+}
+
+// NewID returns a source of random names of five characters, which depends on the seed and on how many processes have
+// started.
+func (w *World) NewID() func() string {
+	ids := rand.New(rand.NewPCG(w.seed, 1<<32+uint64(w.starts)))
+	return func() string { return fmt.Sprintf("%05x", ids.IntN(1<<20)) }
+}

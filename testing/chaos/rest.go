@@ -1,0 +1,176 @@
+package chaos
+
+import (
+	"time"
+
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// rounds is how often everything is gone around before a schedule counts as never coming to rest, and calls how many calls
+// the controllers may make in one of them.
+const (
+	rounds        = 400
+	callsPerRound = 2000
+)
+
+// A lull is this many rounds with one of these pauses between them: whatever waits for longer is still waiting afterwards. The
+// long one shows who tries again and again without haste.
+const (
+	lullRounds = 20
+	lullPause  = 20 * time.Millisecond
+	longPause  = 500 * time.Millisecond
+)
+
+// lastErrors is how many calls may fail after the last edit, when no other event makes anybody try again, and lastErrorChance
+// is the percentage of calls that do.
+const (
+	lastErrors      = 3
+	lastErrorChance = 30
+)
+
+// rest stops all faults but a few errors, and lets everything come to rest.
+func (w *World) rest() {
+	w.over, w.calm = true, true
+	w.Logf("faults stop")
+	w.forgive()
+	if w.subject.Settle != nil {
+		w.subject.Settle()
+	}
+	w.errorsLeft = w.rng.IntN(lastErrors + 1)
+	quiet, pause := time.Duration(0), time.Second
+	for range rounds {
+		version, writes := w.Server.Version(), w.writes
+		w.settleOutside()
+		w.settleCaches()
+		w.settleControllers()
+		switch {
+		case w.Server.Version() != version || w.writes != writes:
+			quiet, pause = 0, time.Second
+		case quiet >= w.plan.Quiet:
+			return
+		default:
+			w.Sleep(pause)
+			quiet += pause
+			pause = min(2*pause, 10*time.Second)
+		}
+	}
+	w.Failf("rest", "still busy after %d rounds", rounds)
+}
+
+// settleOutside lets nodes, garbage collector and everybody else do what is left to do.
+func (w *World) settleOutside() {
+	for range 20 {
+		busy := w.Nodes.Settle()
+		if w.subject.Outside != nil {
+			busy = w.subject.Outside() || busy
+		}
+		busy = w.Server.CollectGarbage() || busy
+		if !busy {
+			return
+		}
+	}
+	w.Failf("rest", "nodes, garbage collection and others do not come to rest")
+}
+
+// lull lets everything settle in the middle of a schedule, as far as it does without much time passing: what happens next
+// meets budgets at their edge.
+func (w *World) lull() {
+	calm, outside := w.calm, w.subject.Outside != nil && w.Chance(50)
+	w.calm = true
+	defer func() { w.calm = calm }()
+	pause := lullPause
+	if w.Chance(25) {
+		pause = longPause
+	}
+	w.Logf("a lull with pauses of %v, others at work: %v", pause, outside)
+	for range lullRounds {
+		version, writes := w.Server.Version(), w.writes
+		w.Nodes.Settle()
+		if outside {
+			w.subject.Outside()
+		}
+		w.Server.CollectGarbage()
+		w.settleCaches()
+		w.settleControllers()
+		if w.Server.Version() == version && w.writes == writes {
+			w.Logf("the lull is over")
+			return
+		}
+		w.Sleep(pause)
+	}
+}
+
+func (w *World) settleCaches() {
+	for _, p := range w.processes {
+		for _, one := range p.news() {
+			one.deliver(one.behind)
+		}
+		for _, resource := range p.Cache.Resources() {
+			p.Cache.Bookmark(resource)
+		}
+	}
+	w.harvest()
+}
+
+// CatchUp shows the processes all that has happened and makes all their calls, without faults. It is for subjects that promise
+// something only to those who are not too late, and for those in which much time must pass.
+func (w *World) CatchUp() {
+	calm := w.calm
+	w.calm = true
+	defer func() { w.calm = calm }()
+	w.settleCaches()
+	w.settleControllers()
+}
+
+// settleControllers makes all calls and runs all reconciles that are due.
+func (w *World) settleControllers() {
+	for range callsPerRound {
+		if !w.settleOne() {
+			return
+		}
+		w.check()
+	}
+	w.Failf("rest", "controllers are still busy after %d calls", callsPerRound)
+}
+
+func (w *World) settleOne() bool {
+	for _, p := range w.processes {
+		if calls := p.calls(); len(calls) > 0 {
+			w.let(p, calls[0], w.lastFate(calls[0].Call))
+			return true
+		}
+		if starts := p.starts(); len(starts) > 0 {
+			w.begin(p, starts[0])
+			return true
+		}
+	}
+	return false
+}
+
+// lastFate is an error as long as some are left.
+func (w *World) lastFate(call faultapi.Call) faultapi.Fate {
+	if w.errorsLeft == 0 || !w.Chance(lastErrorChance) {
+		return faultapi.Fate{}
+	}
+	w.errorsLeft--
+	return w.passingError(call)
+}
+
+// checkIdle: what has come to rest causes no request, however often it is looked at, and nobody has changed the cache.
+func (w *World) checkIdle() {
+	before := w.calls
+	w.Logf("one more look at everything")
+	for _, p := range w.processes {
+		p.Cache.Resync()
+	}
+	w.harvest()
+	w.settleControllers()
+	if w.calls != before {
+		w.Failf("idle", "%d requests although nothing has changed", w.calls-before)
+	}
+	for _, p := range w.processes {
+		if name := p.Cache.Altered(); name != "" {
+			w.Failf("cache", "%s%s was modified in the cache", p.label(), name)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// step does one thing, chosen by weight.
+func (w *World) step() {
+	w.steps++
+	choices := []struct {
+		weight int
+		do     func()
+	}{
+		{40, w.release}, {24, w.startWork}, {24, w.deliver}, {26, w.nodeStep}, {7, w.users}, {3, w.tick}, {2, w.collect}, {1, w.rare}, {1, w.lull},
+	}
+	total := 0
+	for _, c := range choices {
+		total += c.weight
+	}
+	n := w.rng.IntN(total)
+	for _, c := range choices {
+		if n -= c.weight; n < 0 {
+			c.do()
+			break
+		}
+	}
+	w.check()
+}
+
+func (w *World) check() {
+	if w.subject.Check != nil {
+		w.subject.Check()
+	}
+}
+
+// anyProcess draws a process.
+func (w *World) anyProcess() *Process {
+	if len(w.processes) == 1 {
+		return w.processes[0]
+	}
+	return w.processes[w.rng.IntN(len(w.processes))]
+}
+
+// calls returns the API calls that wait, starts the reconciles that want to begin.
+func (p *Process) calls() (out []*faultapi.Waiting) {
+	for _, waiting := range p.turnstile.Waiting() {
+		if waiting.Call.Verb != startVerb {
+			out = append(out, waiting)
+		}
+	}
+	return out
+}
+
+func (p *Process) starts() (out []*faultapi.Waiting) {
+	for _, waiting := range p.turnstile.Waiting() {
+		if waiting.Call.Verb == startVerb {
+			out = append(out, waiting)
+		}
+	}
+	return out
+}
+
+// release lets one call of the controllers go on, to whatever fate.
+func (w *World) release() {
+	p := w.anyProcess()
+	waiting := p.calls()
+	if len(waiting) == 0 {
+		w.startWork()
+		return
+	}
+	call := waiting[w.rng.IntN(len(waiting))]
+	if !w.calm && w.Chance(1) {
+		w.dieAt(p, call)
+		return
+	}
+	w.let(p, call, w.fate(call.Call))
+}
+
+// fate draws what becomes of a call.
+func (w *World) fate(call faultapi.Call) faultapi.Fate {
+	n := w.rng.IntN(100)
+	switch {
+	case w.calm:
+	case n < 3:
+		return serverError()
+	case n < 5:
+		return throttled()
+	case n < 6 && canConflict(call):
+		return conflict(call)
+	case n < 7 && !call.IsRead():
+		return faultapi.Fate{Before: apierrors.NewForbidden(call.Resource, call.Name, fmt.Errorf("injected"))}
+	case n < 8 && !call.IsRead():
+		// A field is named, so that nobody takes it for the answer to a patch whose test has failed.
+		kind := schema.GroupKind{Group: call.Resource.Group, Kind: call.Resource.Resource}
+		return faultapi.Fate{Before: apierrors.NewInvalid(kind, call.Name, field.ErrorList{field.Forbidden(field.NewPath("spec"), "injected")})}
+	case n >= 8 && n < 11:
+		return answerLost()
+	}
+	return faultapi.Fate{}
+}
+
+// passingError draws an error that says nothing about what will be answered to the next attempt.
+func (w *World) passingError(call faultapi.Call) faultapi.Fate {
+	switch n := w.rng.IntN(4); {
+	case n == 0:
+		return throttled()
+	case n == 1 && canConflict(call):
+		return conflict(call)
+	case n == 2:
+		return answerLost()
+	}
+	return serverError()
+}
+
+func canConflict(call faultapi.Call) bool { return !call.IsRead() && call.Verb != "create" }
+
+func conflict(call faultapi.Call) faultapi.Fate {
+	return faultapi.Fate{Before: apierrors.NewConflict(call.Resource, call.Name, fmt.Errorf("injected"))}
+}
+
+func serverError() faultapi.Fate {
+	return faultapi.Fate{Before: apierrors.NewInternalError(fmt.Errorf("injected"))}
+}
+
+func throttled() faultapi.Fate {
+	return faultapi.Fate{Before: apierrors.NewTooManyRequests("injected", 1)}
+}
+
+func answerLost() faultapi.Fate {
+	return faultapi.Fate{After: apierrors.NewTimeoutError("injected: the answer was lost", 1)}
+}
+
+// dieAt ends the process with a call made or not made.
+func (w *World) dieAt(p *Process, waiting *faultapi.Waiting) {
+	if w.Chance(50) {
+		call := waiting.Call
+		w.Logf("%scall %s (and the process dies)", p.label(), call)
+		t, before, version := p.Task(call.Task), w.Server.Target(call), w.Server.Version()
+		waiting.Release(faultapi.Fate{Before: w.admit(p, t, call, before), After: context.Canceled})
+		p.turnstile.Break(context.Canceled)
+		synctest.Wait()
+		w.judge(t, call, before, version)
+	}
+	w.crash(p.index, "at a call")
+}
+
+// let releases a call and looks at what it did.
+func (w *World) let(p *Process, waiting *faultapi.Waiting, fate faultapi.Fate) {
+	call := waiting.Call
+	t, before := p.Task(call.Task), w.Server.Target(call)
+	if fate.Before == nil {
+		fate.Before = w.admit(p, t, call, before)
+	}
+	switch {
+	case fate.Before != nil:
+		w.Logf("%scall %s REFUSED %v", p.label(), call, fate.Before)
+	case fate.After != nil:
+		w.Logf("%scall %s ANSWER LOST", p.label(), call)
+	default:
+		w.Logf("%scall %s", p.label(), call)
+	}
+	if t != nil {
+		w.look(t, &call)
+		if t.Controller != "" {
+			w.calls++
+		}
+	}
+	w.requests++
+	if !call.IsRead() {
+		w.writes++
+	}
+	version := w.Server.Version()
+	waiting.Release(fate)
+	w.harvest()
+	if fate.Before == nil {
+		w.judge(t, call, before, version)
+	}
+}
+
+func (w *World) look(t *Task, call *faultapi.Call) {
+	if w.subject.Looks != nil && t.Controller != "" {
+		w.subject.Looks(t, call)
+	}
+}
+
+// judge shows a write to the subject.
+func (w *World) judge(t *Task, call faultapi.Call, before client.Object, version int64) {
+	if call.IsRead() || w.Server.Version() == version || w.subject.Wrote == nil {
+		return
+	}
+	after := w.Server.Target(call)
+	if call.Verb == "create" && call.Name == "" {
+		after = w.Server.Newest(call.Resource)
+	}
+	w.subject.Wrote(&Write{Task: t, Call: call, Before: before, After: after})
+}
+
+// startWork lets one reconcile begin.
+func (w *World) startWork() {
+	p := w.anyProcess()
+	due := p.starts()
+	if len(due) == 0 {
+		w.deliver()
+		return
+	}
+	w.begin(p, due[w.rng.IntN(len(due))])
+}
+
+func (w *World) begin(p *Process, waiting *faultapi.Waiting) {
+	call := waiting.Call
+	t := &Task{
+		Name: call.Task, Controller: call.Resource.Resource, Process: p, Began: time.Now(),
+		Object: types.NamespacedName{Namespace: call.Namespace, Name: call.Name},
+	}
+	w.Logf("%s%s begins", p.label(), t.Name)
+	p.begin(t)
+	w.look(t, nil)
+	waiting.Release(faultapi.Fate{})
+	w.harvest()
+}
+
+// news is a resource of a cache, or a watch, that is behind the server.
+type news struct {
+	what    string
+	behind  int
+	deliver func(n int)
+}
+
+// news returns what a process has not been shown.
+func (p *Process) news() (out []news) {
+	for _, resource := range p.Cache.Resources() {
+		if n := p.Cache.Behind(resource); n > 0 {
+			out = append(out, news{"the cache of " + resource + " shows", n, func(n int) { p.Cache.Deliver(resource, n) }})
+		}
+	}
+	for _, watch := range p.live.Watches() {
+		if n := watch.Behind(); n > 0 {
+			out = append(out, news{"a " + watch.String() + " shows", n, func(n int) { deliver(watch, n) }})
+		}
+	}
+	return out
+}
+
+// deliver shows a watch's events one by one: how many of them its reader takes at a time must not hang on goroutines.
+func deliver(watch *faultapi.Watch, n int) {
+	for range min(n, watch.Behind()) {
+		watch.Deliver(1)
+		synctest.Wait()
+	}
+}
+
+func (w *World) deliver() {
+	p := w.anyProcess()
+	if all := p.news(); len(all) > 0 {
+		one, n := all[w.rng.IntN(len(all))], 1+w.rng.IntN(6)
+		w.Logf("%s%s: %d of %d events", p.label(), one.what, min(n, one.behind), one.behind)
+		one.deliver(n)
+		w.harvest()
+		return
+	}
+	switch n := w.rng.IntN(10); { // quiet: something must come from outside
+	case n < 2:
+		w.bookmark(p)
+	case n < 5:
+		w.users()
+	default:
+		w.nodeStep()
+	}
+}
+
+// bookmark comes at some time after everything else, and a process that has just started may need it.
+func (w *World) bookmark(p *Process) {
+	for _, resource := range p.Cache.Resources() {
+		p.Cache.Bookmark(resource)
+	}
+	w.Logf("%sbookmarks", p.label())
+}
+
+// AnyPod returns one Pod, nil when there is none. It is the server's: read only.
+func (w *World) AnyPod() *corev1.Pod {
+	pods := faultapi.All[*corev1.Pod](w.Server)
+	if len(pods) == 0 {
+		return nil
+	}
+	return pods[w.rng.IntN(len(pods))]
+}
+
+// nodeStep lets scheduler or kubelet do something to one Pod.
+func (w *World) nodeStep() {
+	pod := w.AnyPod()
+	if pod == nil {
+		return
+	}
+	if w.Nodes.Schedule(pod, fmt.Sprintf("node-%d", w.rng.IntN(3))) {
+		w.Logf("node: schedule %s", pod.Name)
+		return
+	}
+	name := pod.Spec.Containers[w.rng.IntN(len(pod.Spec.Containers))].Name
+	n := w.rng.IntN(100)
+	if w.calm && n >= 90 && n < 96 {
+		n = 0 // crashes and the like are faults
+	}
+	switch {
+	case n < 35: // a kubelet that works
+		w.syncPod(pod)
+	case n < 50:
+		w.Logf("node: observe %s, news %v", pod.Name, w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID))
+	case n < 60:
+		w.Logf("node: run %s, changed %v", pod.Name, w.Nodes.Run(pod.UID))
+	case n < 75:
+		w.Logf("node: %s/%s ready, changed %v", pod.Name, name, w.Nodes.SetReady(pod.UID, name, true))
+	case n < 90:
+		w.Logf("node: report %s, changed %v", pod.Name, w.Nodes.Report(pod.UID))
+	case n < 93:
+		w.Logf("node: %s/%s unready, changed %v", pod.Name, name, w.Nodes.SetReady(pod.UID, name, false))
+	case n < 95:
+		w.Logf("node: crash %s/%s, changed %v", pod.Name, name, w.Nodes.Crash(pod.UID, name))
+	case n < 96:
+		w.Logf("node: evict %s, changed %v", pod.Name, w.Nodes.Evict(pod.UID))
+	default:
+		w.Logf("node: terminate %s, changed %v", pod.Name, w.Nodes.Terminate(pod.UID))
+	}
+}
+
+// syncPod is all that a kubelet does for a Pod at a time.
+func (w *World) syncPod(pod *corev1.Pod) {
+	w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
+	w.Nodes.Run(pod.UID)
+	if w.Chance(70) {
+		for i := range pod.Spec.Containers {
+			w.Nodes.SetReady(pod.UID, pod.Spec.Containers[i].Name, true)
+		}
+	}
+	w.Logf("node: sync %s, changed %v", pod.Name, w.Nodes.Report(pod.UID))
+	w.Nodes.Terminate(pod.UID)
+}
+
+func (w *World) users() {
+	w.forgive()
+	if w.subject.Users != nil {
+		w.subject.Users()
+	}
+}
+
+func (w *World) tick() {
+	for _, d := range []time.Duration{20 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second} {
+		if w.Chance(40) || d == 10*time.Second {
+			w.Logf("time passes: %v", d)
+			w.Sleep(d)
+			return
+		}
+	}
+}
+
+func (w *World) collect() { w.Logf("garbage collected: %v", w.Server.CollectGarbage()) }
+
+func (w *World) rare() {
+	p := w.anyProcess()
+	resources := p.Cache.Resources()
+	resource := resources[w.rng.IntN(len(resources))]
+	switch n := w.rng.IntN(5); {
+	case n < 2 && !w.calm:
+		w.crash(p.index, "out of the blue")
+	case n < 4:
+		w.Logf("%sbookmark %s: %v", p.label(), resource, p.Cache.Bookmark(resource))
+	default:
+		if watches := p.live.Watches(); len(watches) > 0 && !w.calm {
+			watch, expired := watches[w.rng.IntN(len(watches))], w.Chance(50)
+			w.Logf("%sa %s breaks, its version too old: %v", p.label(), watch, expired)
+			watch.Break(expired)
+		} else {
+			w.Logf("%sa watch of %s breaks, and a new list comes", p.label(), resource)
+			p.Cache.Relist(resource)
+		}
+		w.harvest()
+	}
+}

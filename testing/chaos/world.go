@@ -1,0 +1,115 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// World is all that a schedule plays with. It is not safe for concurrent use: a Subject's functions are called one at a time.
+type World struct {
+	// Server holds the objects.
+	Server *faultapi.Server
+	// Nodes are scheduler and kubelets.
+	Nodes *faultapi.Nodes
+	// User is a client that never fails and sees everything at once.
+	User *faultapi.Client
+
+	plan    *Plan
+	subject Subject
+	seed    uint64
+	rng     *rand.Rand
+	began   time.Time
+	calm    bool // no faults in this step
+	over    bool // no faults any more, apart from errorsLeft after the last edit
+
+	errorsLeft int
+	processes  []*Process
+	starts     int
+	steps      int
+	requests   int // of all tasks
+	writes     int // of all tasks
+	calls      int // of reconciles
+	refused    map[refusedWrite][]time.Time
+
+	trace     *[]string
+	violation *Violation
+}
+
+// stopSchedule unwinds a schedule whose violation has been noted.
+type stopSchedule struct{}
+
+// Failf notes that a rule is broken and ends the schedule: it does not return.
+func (w *World) Failf(rule, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
+		w.Logf("BROKEN %v", w.violation)
+	}
+	panic(stopSchedule{})
+}
+
+// blob matches encoded bytes, such as keys and certificates. They are another each time, and say nothing to a reader.
+var blob = regexp.MustCompile(`[A-Za-z0-9+/]{60,}=*`)
+
+// Logf adds a line to the story of the schedule, without the encoded bytes in it.
+func (w *World) Logf(format string, args ...any) {
+	if w.trace != nil {
+		line := fmt.Sprintf("%8.3fs v%d ", time.Since(w.began).Seconds(), w.Server.Version()) + fmt.Sprintf(format, args...)
+		*w.trace = append(*w.trace, blob.ReplaceAllString(strings.ReplaceAll(line, "\n", "; "), "<data>"))
+	}
+}
+
+// Rand draws what happens in this step. It depends on the seed and the step's number alone.
+func (w *World) Rand() *rand.Rand { return w.rng }
+
+// Chance is true in the given percentage of cases.
+func (w *World) Chance(percent int) bool { return w.rng.IntN(100) < percent }
+
+// Processes returns those that run, always in the same order.
+func (w *World) Processes() []*Process {
+	return slices.DeleteFunc(slices.Clone(w.processes), func(p *Process) bool { return p == nil })
+}
+
+// Over reports whether faults have stopped.
+func (w *World) Over() bool { return w.over }
+
+// Sleep lets time pass. Calls wait meanwhile, timers run. A kubelet acts at once on what it has seen, though it may see and
+// report as late as it likes: no second passes with a container that it has to restart.
+func (w *World) Sleep(d time.Duration) {
+	if d >= time.Second {
+		w.Nodes.RunAll()
+	}
+	time.Sleep(d)
+	w.harvest()
+}
+
+// enter makes the dice of a step.
+func (w *World) enter(step int, calm bool) {
+	w.rng = rand.New(rand.NewPCG(w.seed, uint64(step)))
+	w.calm = calm || w.over
+}
+
+// harvest waits until nothing runs any more, and looks at what has ended.
+func (w *World) harvest() {
+	synctest.Wait()
+	for i, p := range w.processes {
+		if p == nil {
+			continue
+		}
+		for _, e := range p.takeEnded() {
+			w.Logf("%s%s", p.label(), e.line)
+			if e.panicked != nil {
+				w.Failf("panic", "%s: %v", e.name, e.panicked)
+			}
+		}
+		if err := p.takeFatal(); err != nil {
+			w.crash(i, "it has ended: "+err.Error())
+		}
+	}
+}

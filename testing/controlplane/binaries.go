@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/testing/internal/gobuild"
+	"github.com/workloadkit/workloadkit/testing/internal/progress"
+)
+
+// BinariesEnv names the environment variable that overrides where binaries are kept, like [Options.Binaries].
+const BinariesEnv = "WORKLOADKIT_BINARIES"
+
+const (
+	kubernetesVersion = "v1.36.3"
+	kubernetesMajor   = "1"
+	kubernetesMinor   = "36"
+)
+
+//go:embed binaries.txtar
+var binariesModule string
+
+// Binaries lists the names that [Binary] knows.
+func Binaries() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
+}
+
+// Binary returns the path of the named binary and builds it first if it is missing. Only Binaries and Progress of the options
+// are used. Concurrent calls, in other processes too, build it once.
+func Binary(ctx context.Context, name string, opts Options) (string, error) {
+	paths, err := buildBinaries(ctx, []string{name}, opts)
+	if err != nil {
+		return "", err
+	}
+	return paths[name], nil
+}
+
+// buildBinaries returns where the named binaries lie and builds what is missing.
+func buildBinaries(ctx context.Context, names []string, opts Options) (map[string]string, error) {
+	for _, name := range names {
+		if !slices.Contains(Binaries(), name) {
+			return nil, fmt.Errorf("no binary %q: there are %s", name, strings.Join(Binaries(), ", "))
+		}
+	}
+	dir, err := binariesDir(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	for _, name := range names {
+		paths[name] = filepath.Join(dir, name)
+	}
+	return paths, binaries().Build(ctx, dir, names, progress.New(opts.Progress))
+}
+
+// binariesDir is where binaries are kept: as told, or in the user's cache.
+func binariesDir(ctx context.Context, opts Options) (string, error) {
+	if dir := opts.Binaries; dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := os.Getenv(BinariesEnv); dir != "" {
+		return filepath.Abs(dir)
+	}
+	dir, err := binaries().CacheDir(ctx, "binaries")
+	if err != nil {
+		return "", fmt.Errorf("%w (%s names another directory)", err, BinariesEnv)
+	}
+	return dir, nil
+}
+
+func binaries() gobuild.Set {
+	set := gobuild.Set{Modules: binariesModule}
+	for _, name := range Binaries() {
+		set.Programs = append(set.Programs, gobuild.Program{Name: name, Package: packageOf(name), LDFlags: ldflags()})
+	}
+	return set
+}
+
+func ldflags() string {
+	const p = " -X k8s.io/component-base/version."
+	return "-s -w" + p + "gitVersion=" + kubernetesVersion + p + "gitMajor=" + kubernetesMajor + p + "gitMinor=" + kubernetesMinor
+}
+
+func packageOf(name string) string {
+	switch name {
+	case "etcd":
+		return "./etcd"
+	case "kwok":
+		return "sigs.k8s.io/kwok/cmd/kwok"
+	default:
+		return "k8s.io/kubernetes/cmd/" + name
+	}
+}

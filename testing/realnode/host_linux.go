@@ -1,0 +1,160 @@
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/workloadkit/workloadkit/testing/internal/sleep"
+)
+
+const cgroups = "/sys/fs/cgroup"
+
+// Prerequisites returns one error that names everything that this machine lacks and how to get it, nil if a Node can run.
+func Prerequisites(ctx context.Context) error {
+	var missing []string
+	if os.Geteuid() != 0 {
+		missing = append(missing, "root: namespaces, mounts and cgroups need it; run as root")
+	}
+	for command, remedy := range map[string]string{
+		"go": "install Go", "cc": "apt-get install gcc libc6-dev", "ip": "apt-get install iproute2",
+	} {
+		if _, err := exec.LookPath(command); err != nil {
+			missing = append(missing, fmt.Sprintf("command %s: %s", command, remedy))
+		}
+	}
+	if !hasSeccomp(ctx) {
+		missing = append(missing, "libseccomp with its headers (seccomp.h): apt-get install libseccomp-dev")
+	}
+	if _, err := os.Stat(filepath.Join(cgroups, "memory", "tasks")); err != nil {
+		missing = append(missing, "cgroup v1 (no memory hierarchy in "+cgroups+"): boot with systemd.unified_cgroup_hierarchy=0")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("a real node cannot run here; missing:\n  %s", strings.Join(missing, "\n  "))
+}
+
+// hasSeccomp asks the C compiler for the header that runc is built with.
+func hasSeccomp(ctx context.Context) bool {
+	cmd := exec.CommandContext(ctx, "cc", "-E", "-x", "c", "-")
+	cmd.Stdin = strings.NewReader("#include <seccomp.h>\n")
+	return cmd.Run() == nil
+}
+
+// hierarchies are the cgroup hierarchies of this machine, also the one of version 2, where runc leaves empty cgroups.
+func hierarchies() ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(cgroups, "*", "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	for i, file := range files {
+		files[i] = filepath.Dir(file)
+	}
+	return files, nil
+}
+
+func createCgroups() error {
+	all, err := hierarchies()
+	if err != nil {
+		return fmt.Errorf("list the cgroup hierarchies: %w", err)
+	}
+	for _, dir := range all {
+		if err := os.MkdirAll(filepath.Join(dir, cgroupRoot), 0o755); err != nil {
+			return fmt.Errorf("create the cgroup of the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeCgroups kills what still runs in the Node's cgroups and removes them, the deepest first.
+func removeCgroups(ctx context.Context) error {
+	all, err := hierarchies()
+	if err != nil {
+		return fmt.Errorf("list the cgroup hierarchies: %w", err)
+	}
+	for _, dir := range all {
+		root := filepath.Join(dir, cgroupRoot)
+		for {
+			err := removeCgroup(root)
+			if err == nil {
+				break
+			}
+			// A killed process leaves its cgroup a moment later.
+			if cause := sleep.For(ctx, pollInterval); cause != nil {
+				return fmt.Errorf("remove the cgroup %s of the node: %w", root, errors.Join(err, cause))
+			}
+		}
+	}
+	return nil
+}
+
+func removeCgroup(root string) error {
+	var dirs []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(dirs)
+	var failed error
+	for _, dir := range dirs {
+		killAll(filepath.Join(dir, "cgroup.procs"))
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// killAll kills the processes of one cgroup, all of which are a Node's.
+func killAll(procs string) {
+	data, err := os.ReadFile(procs)
+	if err != nil {
+		return // the cgroup is gone
+	}
+	for line := range strings.Lines(string(data)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+func createBridge(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"link", "add", bridgeName, "type", "bridge"},
+		{"address", "add", bridgeAddress + "/24", "dev", bridgeName},
+		{"link", "set", bridgeName, "up"},
+	} {
+		if out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("create the bridge %s: ip %s: %w\n%s", bridgeName, strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+func removeBridge(ctx context.Context) error {
+	if _, err := os.Stat("/sys/class/net/" + bridgeName); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, "ip", "link", "delete", bridgeName).CombinedOutput(); err != nil {
+		return fmt.Errorf("remove the bridge %s: %w\n%s", bridgeName, err, out)
+	}
+	return nil
+}

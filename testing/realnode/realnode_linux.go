@@ -1,0 +1,258 @@
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/workloadkit/workloadkit/testing/child"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/internal/filelock"
+	"github.com/workloadkit/workloadkit/testing/internal/gobuild"
+	"github.com/workloadkit/workloadkit/testing/internal/sleep"
+)
+
+const (
+	startTimeout = 90 * time.Second
+	stopGrace    = 10 * time.Second
+	pollInterval = 25 * time.Millisecond
+	repository   = "app"
+)
+
+// Options say what to start.
+type Options struct {
+	// ControlPlane is what the Node joins; a Node lasts no longer than it.
+	ControlPlane *controlplane.ControlPlane
+	// Name of the Node; empty means real-1.
+	Name string
+	// Binaries is a directory of binaries to use and to build into; empty means one in the user's cache.
+	Binaries string
+	// Progress gets a line for every step that takes time. Nil means silence.
+	Progress io.Writer
+}
+
+// Node is a running Node. Its methods may be called concurrently.
+type Node struct {
+	name     string
+	layout   layout
+	registry *registry
+	unlock   func()
+	process  *child.Process
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start builds what is missing, removes what a killed run left, and returns when the Node is Ready. ctx bounds the start
+// only; the Node runs until Stop, or until this process ends.
+func Start(ctx context.Context, opts Options) (*Node, error) {
+	if opts.ControlPlane == nil {
+		return nil, errors.New("start real node: no control plane given")
+	}
+	if opts.Name == "" {
+		opts.Name = "real-1"
+	}
+	if opts.Progress == nil {
+		opts.Progress = io.Discard
+	}
+	if err := Prerequisites(ctx); err != nil {
+		return nil, fmt.Errorf("start real node: %w", err)
+	}
+	binaries, err := buildBinaries(ctx, opts.Binaries, opts.Progress)
+	if err != nil {
+		return nil, fmt.Errorf("start real node: %w", err)
+	}
+	dir := filepath.Join(os.TempDir(), "workloadkit-node")
+	unlock, err := filelock.Try(dir + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("start real node: another one runs on this machine: %w", err)
+	}
+	n := &Node{name: opts.Name, layout: layout{dir: dir, binaries: binaries}, unlock: unlock}
+	begin := clock.RealClock{}.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+	if err := n.start(ctx, opts.ControlPlane); err != nil {
+		logs := n.logTails()
+		return nil, fmt.Errorf("start real node %s: %w%s", n.name, errors.Join(err, n.Stop(context.WithoutCancel(ctx))), logs)
+	}
+	fmt.Fprintf(opts.Progress, "starting the real node done in %.1f s\n", clock.RealClock{}.Since(begin).Seconds())
+	return n, nil
+}
+
+func (n *Node) start(ctx context.Context, cp *controlplane.ControlPlane) error {
+	if err := n.clean(ctx); err != nil {
+		return err
+	}
+	var err error
+	if n.registry, err = newRegistry(ctx, n.layout.binary("app")); err != nil {
+		return err
+	}
+	if err := n.registry.push("pause", "1", "pause"); err != nil {
+		return err
+	}
+	if err := createCgroups(); err != nil {
+		return err
+	}
+	if err := createBridge(ctx); err != nil {
+		return err
+	}
+	port, err := child.FreePort(ctx, bridgeAddress)
+	if err != nil {
+		return err
+	}
+	if err := n.layout.write(n.name, cp.Kubeconfig(), n.registry.host, port); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cp.Config())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	// An object of an earlier Node of that name would still say that it is Ready.
+	if err := client.CoreV1().Nodes().Delete(ctx, n.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the earlier node: %w", err)
+	}
+	if n.process, err = n.spawn(); err != nil {
+		return err
+	}
+	return n.awaitReady(ctx, client)
+}
+
+// awaitReady returns when the Node is Ready and free of taints.
+func (n *Node) awaitReady(ctx context.Context, client kubernetes.Interface) error {
+	for {
+		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+		if err == nil && ready(node) {
+			return nil
+		}
+		select {
+		case <-n.process.Done():
+			return fmt.Errorf("process 1 ended: %w", n.process.Err())
+		default:
+		}
+		if cause := sleep.For(ctx, pollInterval); cause != nil {
+			return fmt.Errorf("wait for the node: %w", errors.Join(err, cause))
+		}
+	}
+}
+
+func ready(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue && len(node.Spec.Taints) == 0
+		}
+	}
+	return false
+}
+
+// Name returns the name of the Node.
+func (n *Node) Name() string { return n.name }
+
+// Image returns the name of an image of the test program that says it is of the given version; it is made if need be.
+func (n *Node) Image(version string) (string, error) {
+	return n.imageName(version), n.registry.push(repository, version)
+}
+
+// Digest returns the name of the image of a version by its digest alone; the image is made if need be.
+func (n *Node) Digest(version string) (string, error) {
+	if err := n.registry.push(repository, version); err != nil {
+		return "", err
+	}
+	digest, err := n.registry.digest(repository, version)
+	return n.registry.host + "/" + repository + "@" + digest, err
+}
+
+// Retag gives the image of a version another tag, with the same digest, and returns its name.
+func (n *Node) Retag(version, tag string) (string, error) {
+	return n.imageName(tag), n.registry.tag(repository, version, tag)
+}
+
+func (n *Node) imageName(tag string) string { return n.registry.host + "/" + repository + ":" + tag }
+
+// Cgroup reads a file of a container's cgroup: controller cpu, file cpu.cfs_quota_us. id is the container's, with or without
+// the name of the runtime in front.
+func (n *Node) Cgroup(pod types.UID, id, controller, file string) (string, error) {
+	_, id, _ = strings.Cut(id, "://")
+	pattern := filepath.Join(cgroups, controller, cgroupRoot, "kubepods", "*", "pod"+string(pod), id, file)
+	paths, err := filepath.Glob(pattern)
+	if guaranteed := filepath.Join(cgroups, controller, cgroupRoot, "kubepods", "pod"+string(pod), id, file); err == nil && len(paths) == 0 {
+		paths = []string{guaranteed}
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the cgroup %s: %w", pattern, err)
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		return "", fmt.Errorf("read the cgroup: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+// Stop ends the Node and removes everything it made, which ctx may cut short. It may be called more than once.
+func (n *Node) Stop(ctx context.Context) error {
+	n.stopOnce.Do(func() {
+		if n.process != nil {
+			n.process.Stop(syscall.SIGKILL, stopGrace) // and with process 1 all of its namespace
+		}
+		if n.registry != nil {
+			n.registry.close()
+		}
+		ctx, cancel := context.WithTimeout(ctx, stopGrace)
+		defer cancel()
+		n.stopErr = n.clean(ctx)
+		n.unlock()
+	})
+	return n.stopErr
+}
+
+// clean removes what a Node leaves when its process 1 is gone. The caller holds the lock, so no other Node is alive.
+func (n *Node) clean(ctx context.Context) error {
+	err := errors.Join(removeCgroups(ctx), removeBridge(ctx), os.RemoveAll(n.layout.dir))
+	if err != nil {
+		return fmt.Errorf("remove what a node left: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) logTails() string {
+	var out strings.Builder
+	for _, name := range []string{"nodeinit", "containerd", "kubelet"} {
+		if data, err := os.ReadFile(filepath.Join(n.layout.logs(), name+".log")); err == nil {
+			fmt.Fprintf(&out, "\n--- the end of the log of %s:\n%s", name, gobuild.LastLines(string(data), 20))
+		}
+	}
+	return out.String()
+}
+
+// spawn starts process 1.
+func (n *Node) spawn() (*child.Process, error) {
+	log, err := os.Create(filepath.Join(n.layout.logs(), "nodeinit.log"))
+	if err != nil {
+		return nil, fmt.Errorf("start the node: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	//nolint:noctx // The Node lives longer than the call that starts it; the kernel and Stop end it.
+	cmd := exec.Command(n.layout.binary("nodeinit"), n.layout.file("init.json"))
+	cmd.Dir = n.layout.dir
+	cmd.Env = append(os.Environ(), "PATH="+n.layout.binaries+":"+os.Getenv("PATH"))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	p, err := child.Start(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("start the node: %w", err)
+	}
+	return p, nil
+}
