@@ -182,16 +182,29 @@ type View[O client.Object] struct {
 	// Now is when the view was taken.
 	Now time.Time
 
-	clients *trackedclient.Clients
+	cache *Cache[O]
 }
+
+// Object returns the owner, as packages know it that are not about one kind.
+func (v *View[O]) Object() client.Object { return v.Owner }
+
+// Time returns Now.
+func (v *View[O]) Time() time.Time { return v.Now }
 
 // InDoubt reports whether a write of this pass was not answered. What it has done is not known before the next Observe, so go on
 // with other objects, but begin no next phase.
-func (v *View[O]) InDoubt() bool { return v.clients.InDoubt(v.Owner) }
+func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
 // For returns a client for writes to a Pod of the owner that the Pod's own loop has to see as well. See ObservePod.
 func (v *View[O]) For(pod *corev1.Pod) client.Client {
-	return v.clients.For(v.Owner.GetUID(), pod.UID)
+	return v.cache.clients.For(v.Owner.GetUID(), pod.UID)
+}
+
+// WakeAfter has the owner reconciled once more after a while.
+func (v *View[O]) WakeAfter(d time.Duration) {
+	if q := v.cache.queue.Load(); q != nil {
+		(*q).AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v.Owner)}, d)
+	}
 }
 
 // Observe begins a reconcile of an owner. Where the view is nil, return the other two: the owner is gone, or the cache does not
@@ -221,7 +234,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{
 		Owner: owner, Pods: c.Pods.Of(namespace, uid), Revisions: c.Revisions.Of(namespace, uid),
-		Client: c.clients.For(uid), Now: c.options.Clock.Now(), clients: c.clients,
+		Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c,
 	}
 	if c.Claims != nil {
 		v.Claims = c.Claims.Of(namespace, uid)

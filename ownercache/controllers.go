@@ -63,7 +63,9 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
 	}
-	if err := o.complete(b, r); err != nil {
+	if err := o.complete(b, &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) {
+		return c.Owners.Get(req.Namespace, req.Name)
+	}}); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)
 	}
 	return nil
@@ -81,10 +83,29 @@ func (c *Cache[O]) AddPodController(
 		Named(name).
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(c.owned())).
 		Watches(newOwner[O](), c.specChanged(after))
-	if err := o.complete(b, r); err != nil {
+	if err := o.complete(b, &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) {
+		return c.Pods.Get(req.Namespace, req.Name)
+	}}); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)
 	}
 	return nil
+}
+
+// forgetful has what a reconcile left behind let go of where its object was deleted meanwhile: nobody will say so again.
+type forgetful[O client.Object] struct {
+	cache *Cache[O]
+	inner reconcile.Reconciler
+	of    func(ctrl.Request) (client.Object, bool)
+}
+
+// Reconcile passes the request on.
+func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object, ok := f.of(req)
+	result, err := f.inner.Reconcile(ctx, req)
+	if ok && !f.cache.exists(object.GetUID()) {
+		f.cache.drop(object)
+	}
+	return result, err
 }
 
 // Wake has an owner reconciled soon, for what happened to its Pods in their own loop: no event will say so.

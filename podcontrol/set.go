@@ -1,0 +1,230 @@
+package podcontrol
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// Facts are what an owner needs to know of a Pod, whatever the time and whatever happens to other Pods.
+type Facts struct {
+	// Active Pods have neither ended nor a deletionTimestamp.
+	Active bool
+	// Ready Pods are ready, and no update in place is under way.
+	Ready bool
+	// Marked Pods carry the label that asks for their deletion.
+	Marked bool
+	State  lifecycle.State
+	// Revision is what the Pod's revision label says.
+	Revision string
+	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod is left alone.
+	Unreadable error
+}
+
+// Read reads a Pod. It depends on the Pod alone.
+func (c *Control) Read(pod *corev1.Pod) Facts {
+	return Facts{
+		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod),
+		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.Gate),
+		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: c.unreadable(pod),
+	}
+}
+
+// Pod is an active Pod and what its owner needs to know of it.
+type Pod struct {
+	*corev1.Pod
+	Facts
+
+	// Updated Pods are at the update revision.
+	Updated bool
+	// Available Pods count as serving: ready for long enough, in a state that counts.
+	Available bool
+	// Leaving Pods wait for their hook before they are deleted.
+	Leaving bool
+	// Specified Pods are to be deleted because somebody has asked for it, and are not Leaving.
+	Specified bool
+}
+
+// Serves reports whether the Pod is ready now, however long it has been.
+func (p *Pod) Serves() bool { return p.Ready && p.Facts.State.Available() }
+
+// Want is what the Pods of an owner are compared with.
+type Want struct {
+	// Update is the name of the update revision.
+	Update string
+	// MinReady is how long a Pod must have been ready to count as available.
+	MinReady time.Duration
+	// Delete names Pods that are to be deleted.
+	Delete []string
+}
+
+// Set is the Pods of an owner at an instant. It is not modified after it was made.
+type Set struct {
+	// Active Pods, in no particular order: see ByName.
+	Active []Pod
+	// Inactive Pods have ended or have a deletionTimestamp.
+	Inactive []*corev1.Pod
+	// NextAvailable is when another Pod may become available that no event will tell of; zero for never.
+	NextAvailable time.Duration
+}
+
+// Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods that wait for their hook before an update as
+// updated.
+func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
+	var c rollout.Counts
+	for i := range s.Active {
+		p := &s.Active[i]
+		group := &c.Old
+		if p.Updated || preparingIsUpdated && p.State == lifecycle.PreparingUpdate {
+			group = &c.New
+		}
+		group.Total++
+		switch {
+		case p.Leaving:
+			group.PreDeleting++
+		case p.Specified:
+			group.Specified++
+			if !p.Available {
+				group.SpecifiedUnavailable++
+			}
+		case !p.Available:
+			group.Unavailable++
+		}
+	}
+	return c
+}
+
+// Select returns the active Pods that pass the test, by name, so that equal sets give equal decisions.
+func (s *Set) Select(test func(*Pod) bool) []*Pod {
+	var out []*Pod
+	for i := range s.Active {
+		if test(&s.Active[i]) {
+			out = append(out, &s.Active[i])
+		}
+	}
+	slices.SortFunc(out, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Objects returns the Pods themselves.
+func Objects(pods []*Pod) []*corev1.Pod {
+	out := make([]*corev1.Pod, len(pods))
+	for i, p := range pods {
+		out[i] = p.Pod
+	}
+	return out
+}
+
+// Reader reads the Pods of owners, each Pod once for as long as a cache holds the same object: it knows Pods by their pointer,
+// which is safe because a cache replaces an object that changes and never modifies it. It is safe for concurrent use. Make it
+// with NewReader, and have it let go of what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
+type Reader struct {
+	control *Control
+
+	mu     sync.Mutex
+	owners map[types.UID]*known
+}
+
+// known is what is remembered for one owner.
+type known struct {
+	mu    sync.Mutex
+	facts map[*corev1.Pod]Facts
+}
+
+// NewReader returns a Reader that has read nothing.
+func NewReader(control *Control) *Reader {
+	return &Reader{control: control, owners: map[types.UID]*known{}}
+}
+
+// Read reads the Pods of an owner. O(n), two allocations for the slices.
+func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.Time) *Set {
+	s := &Set{Active: make([]Pod, 0, len(pods))}
+	k := r.known(owner, len(pods))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, pod := range pods {
+		facts, ok := k.facts[pod]
+		if !ok {
+			facts = r.control.Read(pod)
+			k.facts[pod] = facts
+		}
+		if !facts.Active {
+			s.Inactive = append(s.Inactive, pod)
+			continue
+		}
+		p := Pod{Pod: pod, Facts: facts, Updated: revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
+		p.Specified = !p.Leaving && (facts.Marked || len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name))
+		if p.Serves() {
+			var wait time.Duration
+			if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {
+				s.NextAvailable = wait
+			}
+		}
+		s.Active = append(s.Active, p)
+	}
+	k.shrink(pods)
+	return s
+}
+
+// available looks at the Pod only where time matters.
+func available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
+	if minReady <= 0 {
+		return true, 0
+	}
+	return podstate.Available(pod, minReady, now)
+}
+
+func (r *Reader) known(owner types.UID, pods int) *known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.owners[owner]
+	if k == nil || pods == 0 {
+		k = &known{facts: make(map[*corev1.Pod]Facts, pods)}
+		r.owners[owner] = k
+	}
+	if pods == 0 {
+		delete(r.owners, owner)
+	}
+	return k
+}
+
+// shrink drops Pods that are not shown any more, where nobody calls Drop.
+func (k *known) shrink(pods []*corev1.Pod) {
+	if len(k.facts) <= len(pods)+len(pods)/16 {
+		return
+	}
+	kept := make(map[*corev1.Pod]Facts, len(pods))
+	for _, pod := range pods {
+		kept[pod] = k.facts[pod]
+	}
+	k.facts = kept
+}
+
+// Drop forgets an object that the cache has replaced or lost. Dropping an unknown one does nothing.
+func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
+	r.mu.Lock()
+	k := r.owners[owner]
+	r.mu.Unlock()
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.facts, pod)
+}
+
+// Forget drops what is remembered for an owner that is gone.
+func (r *Reader) Forget(owner types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.owners, owner)
+}
