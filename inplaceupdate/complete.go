@@ -13,18 +13,18 @@ import (
 
 // imagesUnfinished says which of the recorded containers do not run their new image yet. wait is when time alone may tell, and
 // fresh whether the state has to be written for that.
-func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
+func (u *Updater) imagesUnfinished(pod *corev1.Pod, state *progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
 	check := func(containers []corev1.Container) {
 		for i := range containers {
 			name := containers[i].Name
 			if _, recorded := state.LastContainerStatuses[name]; !recorded {
 				continue
 			}
-			why := c.imageRuns(pod, state, name)
+			why := u.imageRuns(pod, state, name)
 			if why == nil {
 				continue
 			}
-			proven, begins, left := c.provenByTime(pod, state, name, now)
+			proven, begins, left := u.provenByTime(pod, state, name, now)
 			if proven {
 				continue
 			}
@@ -36,7 +36,7 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Tim
 		}
 	}
 	check(pod.Spec.InitContainers)
-	if !c.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
+	if !u.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
 		check(pod.Spec.Containers)
 	}
 	return waiting, fresh, wait
@@ -44,7 +44,7 @@ func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Tim
 
 // unresized says which containers do not have their requests and limits yet. A native sidecar counts where its
 // node reports what it has.
-func (c *Config) unresized(pod *corev1.Pod) reason.List {
+func (u *Updater) unresized(pod *corev1.Pod) reason.List {
 	var waiting reason.List
 	check := func(spec *corev1.Container, has *corev1.ResourceRequirements) {
 		if has != nil && sameQuantities(spec.Resources.Limits, has.Limits) && sameQuantities(spec.Resources.Requests, has.Requests) {

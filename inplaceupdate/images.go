@@ -19,7 +19,7 @@ import (
 const maxKnownImages = 3
 
 // imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not.
-func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
+func (u *Updater) imageRuns(pod *corev1.Pod, state *progress, name string) *reason.Reason {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	if spec == nil || status == nil {
 		return imageNotRunning(pod, name, "container "+name+" is not reported")
@@ -45,7 +45,7 @@ func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
 // image by any tag it knows, and by none if the image was pulled by digest, so its name comes last but one. What a node
 // does do is restart a container whose spec names another image than the instance was started from, and only then: an
 // instance whose image is known answers for itself.
-func (s *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
+func (s *progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
 	known := s.KnownImages[name]
 	if is := instanceOf(known, status); is != nil {
 		return is.Image == asked
@@ -65,7 +65,7 @@ func (s *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool
 
 // mayBe reports whether the instance that is reported may be one of an image that an earlier, unfinished update asked for: it
 // is called so or has its digest, or nobody knows its digest.
-func mayBe(superseded, asked string, status *corev1.ContainerStatus, known []KnownImage) bool {
+func mayBe(superseded, asked string, status *corev1.ContainerStatus, known []knownImage) bool {
 	digest := cmp.Or(askedDigest(superseded), knownDigest(known, superseded))
 	return superseded != asked && (digest == "" || digest == digestOf(status.ImageID) || isImage(status.Image, superseded))
 }
@@ -77,7 +77,7 @@ const patience = 10 * time.Second
 // which has seen the spec, has left it alone for longer than it takes to end the containers that have to be restarted, one
 // after the other. left is what is missing of that time, zero where time does not tell. fresh is set when the clock begins to
 // run now: the kubelet says that it has seen the spec before it ends anything, so only what is noted in the state counts.
-func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, now time.Time) (proven, fresh bool, left time.Duration) {
+func (u *Updater) provenByTime(pod *corev1.Pod, progress *progress, name string, now time.Time) (proven, fresh bool, left time.Duration) {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	if spec == nil || status == nil || !onlyTimeTells(pod, progress.KnownImages[name], spec.Image, status) {
 		return false, false, 0
@@ -94,7 +94,7 @@ func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, 
 
 // onlyTimeTells reports whether nothing speaks against the instance that is reported: it runs, its kubelet has seen the spec,
 // it is not known to be of another image, and neither is its digest.
-func onlyTimeTells(pod *corev1.Pod, known []KnownImage, asked string, status *corev1.ContainerStatus) bool {
+func onlyTimeTells(pod *corev1.Pod, known []knownImage, asked string, status *corev1.ContainerStatus) bool {
 	seen := pod.Status.ObservedGeneration
 	if status.State.Running == nil || status.ContainerID == "" || seen == 0 || seen < pod.Generation {
 		return false
@@ -104,32 +104,32 @@ func onlyTimeTells(pod *corev1.Pod, known []KnownImage, asked string, status *co
 }
 
 // note has the clock run for the instances about which only time can tell.
-func (c *Config) note(pod *corev1.Pod, progress *Progress, now metav1.Time) (podpatch.Change, error) {
-	state, err := c.State(pod)
+func (u *Updater) note(pod *corev1.Pod, progress *progress, now time.Time) (podpatch.Change, error) {
+	state, err := u.saved(pod)
 	if err != nil {
 		return podpatch.Change{}, err
 	}
 	for name := range progress.LastContainerStatuses {
-		if c.imageRuns(pod, progress, name) == nil {
+		if u.imageRuns(pod, progress, name) == nil {
 			continue
 		}
-		if _, fresh, _ := c.provenByTime(pod, progress, name, now.Time); fresh {
+		if _, fresh, _ := u.provenByTime(pod, progress, name, now); fresh {
 			if state.Seen == nil {
-				state.Seen = make(map[string]Sighting)
+				state.Seen = make(map[string]sighting)
 			}
-			state.Seen[name] = Sighting{ContainerID: podstate.ContainerStatus(pod, name).ContainerID, At: now}
+			state.Seen[name] = sighting{ContainerID: podstate.ContainerStatus(pod, name).ContainerID, At: metav1.NewTime(now)}
 		}
 	}
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	return change, c.putState(pod, &change, state)
+	return change, u.putState(pod, &change, state)
 }
 
 // remember turns what time has proven into what is known, so that a crash later on does not raise the question again.
-func (s *Progress) remember(pod *corev1.Pod) {
+func (s *progress) remember(pod *corev1.Pod) {
 	for name, seen := range s.Seen {
 		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 		if spec != nil && status != nil && status.ContainerID == seen.ContainerID {
-			s.know(name, KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID), ContainerID: status.ContainerID})
+			s.know(name, knownImage{Image: spec.Image, ImageID: digestOf(status.ImageID), ContainerID: status.ContainerID})
 		}
 	}
 	s.Seen = nil
@@ -143,13 +143,13 @@ func named(asked string, status *corev1.ContainerStatus) bool {
 
 // undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
 // the image that it ran before, or of one that was overtaken, looks the same on a node that reports that one.
-func (s *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
+func (s *progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
 	known := s.KnownImages[name]
 	return askedDigest(asked) == "" && len(known) > 0 && status.ImageID != "" && status.ContainerID != "" && instanceOf(known, status) == nil
 }
 
 // instanceOf returns what is known about the instance that is reported, nil for one that was not seen before.
-func instanceOf(known []KnownImage, status *corev1.ContainerStatus) *KnownImage {
+func instanceOf(known []knownImage, status *corev1.ContainerStatus) *knownImage {
 	for i := range known {
 		if known[i].ContainerID != "" && known[i].ContainerID == status.ContainerID {
 			return &known[i]
@@ -161,7 +161,7 @@ func instanceOf(known []KnownImage, status *corev1.ContainerStatus) *KnownImage 
 // sure reports whether the instance that is reported cannot be one of another image than the given one, which it seems to
 // run. It may be one where an overtaken image is of unknown digest: sameImage is false then. And it may be where two names
 // are of one image, and the instance a crash that came before the restart.
-func (s *Progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
+func (s *progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
 	if s == nil {
 		return true, true
 	}
@@ -189,7 +189,7 @@ func (s *Progress) sure(name, image string, status *corev1.ContainerStatus) (sam
 }
 
 // surely reports whether the instance that is reported was started from the image that it seems to run.
-func (s *Progress) surely(name, image string, status *corev1.ContainerStatus) bool {
+func (s *progress) surely(name, image string, status *corev1.ContainerStatus) bool {
 	sameInstance, _ := s.sure(name, image, status)
 	return sameInstance
 }
@@ -201,8 +201,8 @@ func neverStarted(status *corev1.ContainerStatus) bool {
 }
 
 // learn notes the image of the container's spec as known where the container is known to run it.
-func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Progress, now time.Time) {
-	if !c.settled(pod, under, name, now) {
+func (u *Updater) learn(pod *corev1.Pod, under *progress, name string, into *progress, now time.Time) {
+	if !u.settled(pod, under, name, now) {
 		return
 	}
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
@@ -210,7 +210,7 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 	if !sameImage {
 		return
 	}
-	fact := KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
+	fact := knownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
 	if sameInstance {
 		fact.ContainerID = status.ContainerID
 	}
@@ -218,28 +218,28 @@ func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Prog
 }
 
 // know adds a fact about an image in place of an older one.
-func (s *Progress) know(container string, fact KnownImage) {
+func (s *progress) know(container string, fact knownImage) {
 	if s.KnownImages == nil {
-		s.KnownImages = make(map[string][]KnownImage)
+		s.KnownImages = make(map[string][]knownImage)
 	}
 	// A new slice: the old one belongs to another state.
-	known := slices.DeleteFunc(slices.Clone(s.KnownImages[container]), func(k KnownImage) bool { return k.Image == fact.Image })
+	known := slices.DeleteFunc(slices.Clone(s.KnownImages[container]), func(k knownImage) bool { return k.Image == fact.Image })
 	known = append(known, fact)
 	s.KnownImages[container] = known[max(0, len(known)-maxKnownImages):]
 }
 
 // relearn notes what containers run when a change that was held back goes out: they may have been restarted meanwhile.
-func (c *Config) relearn(pod *corev1.Pod, state *State, images map[string]string, now time.Time) {
+func (u *Updater) relearn(pod *corev1.Pod, state *savedState, images map[string]string, now time.Time) {
 	for name, image := range images {
 		if spec := podstate.Container(pod, name); spec != nil && spec.Image != image {
-			c.learn(pod, &state.Progress, name, &state.Progress, now)
+			u.learn(pod, &state.progress, name, &state.progress, now)
 		}
 	}
 }
 
 // settled reports whether a container is known to run the image of its spec under the state, which may be nil and is the Pod's
 // otherwise.
-func (c *Config) settled(pod *corev1.Pod, state *Progress, name string, now time.Time) bool {
+func (u *Updater) settled(pod *corev1.Pod, state *progress, name string, now time.Time) bool {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	if spec == nil || status == nil || status.ImageID == "" {
 		return false
@@ -251,10 +251,10 @@ func (c *Config) settled(pod *corev1.Pod, state *Progress, name string, now time
 		return true
 	}
 	if _, changed := state.LastContainerStatuses[name]; changed {
-		if c.imageRuns(pod, state, name) == nil {
+		if u.imageRuns(pod, state, name) == nil {
 			return true
 		}
-		proven, _, _ := c.provenByTime(pod, state, name, now)
+		proven, _, _ := u.provenByTime(pod, state, name, now)
 		return proven
 	}
 	// An update that is still held back says here that the one before it was not complete.
@@ -280,7 +280,7 @@ func askedDigest(image string) string {
 }
 
 // knownDigest returns the digest of an image that is known, nothing for others.
-func knownDigest(known []KnownImage, image string) string {
+func knownDigest(known []knownImage, image string) string {
 	for i := range known {
 		if withTag(known[i].Image) == withTag(image) {
 			return digestOf(known[i].ImageID)

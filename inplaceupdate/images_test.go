@@ -23,7 +23,7 @@ import (
 //	runs, waits             the update is complete, or is not
 type story struct {
 	t        *testing.T
-	config   *inplaceupdate.Config
+	updater  *inplaceupdate.Updater
 	pod      *corev1.Pod
 	from     *template
 	revision int
@@ -32,8 +32,8 @@ type story struct {
 func (s *story) ask(image string, grace int32) {
 	to := newTemplate(appImage(image))
 	s.revision++
-	target := inplaceupdate.Target{Revision: fmt.Sprint(s.revision), GraceSeconds: grace}
-	s.pod = write(s.t, s.pod, mustStart(s.t, s.config, s.pod, s.from, to, target, now))
+	target := toward(fmt.Sprint(s.revision), grace)
+	s.pod = write(s.t, s.pod, mustStart(s.t, s.updater, s.pod, s.from, to, target, now))
 	s.from = to
 }
 
@@ -64,7 +64,7 @@ func (s *story) waiting(fresh bool) {
 }
 
 func (s *story) expect(at int, word string) {
-	step := mustNext(s.t, s.config, s.pod, now)
+	step := mustNext(s.t, s.updater, s.pod, now)
 	if got := map[bool]string{true: "runs", false: "waits"}[step.Complete]; got != word {
 		s.t.Errorf("word %d: %s, want %s: asked for %s, reported %s %s %s, state %s", at, got, word, s.pod.Spec.Containers[0].Image,
 			s.pod.Status.ContainerStatuses[0].Image, s.pod.Status.ContainerStatuses[0].ImageID, s.pod.Status.ContainerStatuses[0].ContainerID, s.pod.Annotations[stateKey])
@@ -74,7 +74,7 @@ func (s *story) expect(at int, word string) {
 
 func tell(t *testing.T, first, text string) *story {
 	t.Helper()
-	s := &story{t: t, config: newConfig(), from: newTemplate(appImage(first))}
+	s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage(first))}
 	s.pod = newPod(s.from)
 	words := strings.Fields(text)
 	for i := 0; i < len(words); i++ {
@@ -86,7 +86,7 @@ func tell(t *testing.T, first, text string) *story {
 			s.ask(words[i+1], 30)
 			i++
 		case "over":
-			s.pod = write(t, s.pod, mustNext(t, s.config, s.pod, after(time.Hour)).Change)
+			s.pod = write(t, s.pod, mustNext(t, s.updater, s.pod, after(time.Hour)).Change)
 		case "node":
 			s.node(words[i+1], words[i+2], words[i+3])
 			i += 3
@@ -159,7 +159,7 @@ func TestImageIDs(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := tell(t, "app@sha256:aaaa", "node - aaaa 1 ask app@sha256:bbbb node - cccc 2")
 			s.pod.Status.ContainerStatuses[0].ImageID = tc.id
-			if step := mustNext(t, s.config, s.pod, now); step.Complete != tc.want {
+			if step := mustNext(t, s.updater, s.pod, now); step.Complete != tc.want {
 				t.Errorf("%s: complete %v, waiting %v", tc.id, step.Complete, step.Waiting)
 			}
 		})
@@ -169,7 +169,7 @@ func TestImageIDs(t *testing.T) {
 // TestKnownImages: what is remembered is enough for the next rollback, and little.
 func TestKnownImages(t *testing.T) {
 	known := func(s *story) string {
-		state, err := s.config.State(s.pod)
+		state, err := s.updater.Saved(s.pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestKnownImages(t *testing.T) {
 			// A change of something else keeps it.
 			to := s.from.DeepCopy()
 			to.Labels["x"] = "1"
-			s.pod = write(t, s.pod, mustStart(t, s.config, s.pod, s.from, to, inplaceupdate.Target{Revision: "x"}, now))
+			s.pod = write(t, s.pod, mustStart(t, s.updater, s.pod, s.from, to, toward("x", 0), now))
 			if diff := cmp.Diff(tc.want, known(s)); diff != "" {
 				t.Errorf("after a change of labels (-want +got):\n%s", diff)
 			}
@@ -221,7 +221,7 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := tell(t, "app:v1", tc.story)
-			step := mustNext(t, s.config, s.pod, now)
+			step := mustNext(t, s.updater, s.pod, now)
 			if len(step.Waiting) != 1 || strings.Contains(step.Waiting[0].Remedy, "by digest") != tc.want {
 				t.Fatalf("waiting %v", step.Waiting)
 			}
@@ -263,16 +263,16 @@ func TestProvenByTime(t *testing.T) {
 			pod.Status.ObservedGeneration = pod.Generation
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 			tc.change(pod)
-			step := mustNext(t, s.config, pod, after(time.Hour)) // however long ago the update was sent
+			step := mustNext(t, s.updater, pod, after(time.Hour)) // however long ago the update was sent
 			if step.Complete || (step.RequeueAfter == 40*time.Second) != tc.clock || step.Change.IsEmpty() == tc.clock {
 				t.Fatalf("complete %v, again in %v, writes %+v", step.Complete, step.RequeueAfter, step.Change)
 			}
 			pod = write(t, pod, step.Change)
-			if step = mustNext(t, s.config, pod, after(time.Hour+39*time.Second)); step.Complete || !step.Change.IsEmpty() {
+			if step = mustNext(t, s.updater, pod, after(time.Hour+39*time.Second)); step.Complete || !step.Change.IsEmpty() {
 				t.Fatalf("before the time is over: complete %v, writes %+v", step.Complete, step.Change)
 			}
 			tc.later(pod)
-			if step = mustNext(t, s.config, pod, after(time.Hour+40*time.Second)); step.Complete != tc.want {
+			if step = mustNext(t, s.updater, pod, after(time.Hour+40*time.Second)); step.Complete != tc.want {
 				t.Fatalf("complete %v, want %v, waiting %v", step.Complete, tc.want, step.Waiting)
 			}
 			if !step.Complete {
@@ -280,7 +280,7 @@ func TestProvenByTime(t *testing.T) {
 			}
 			pod = write(t, pod, step.Change)
 			pod.Status.ContainerStatuses[0].ContainerID = "containerd://9" // a crash later on raises no question again
-			if step = mustNext(t, s.config, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
+			if step = mustNext(t, s.updater, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
 				t.Errorf("after a crash: complete %v, state %s", step.Complete, pod.Annotations[stateKey])
 			}
 		})
@@ -313,7 +313,7 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 		{"U-7 the image does not change", "v1/1 v1/2", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			config := newConfig()
+			updater := newUpdater()
 			var pod *corev1.Pod
 			var from *template
 			grace := int32(0)
@@ -331,12 +331,12 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 				if from == nil {
 					pod = newPod(to)
 				} else {
-					target := inplaceupdate.Target{Revision: fmt.Sprint(i), GraceSeconds: grace}
-					pod = write(t, pod, mustStart(t, config, pod, from, to, target, now))
+					target := toward(fmt.Sprint(i), grace)
+					pod = write(t, pod, mustStart(t, updater, pod, from, to, target, now))
 				}
 				from, grace = to, 0
 			}
-			state, err := config.State(pod)
+			state, err := updater.Saved(pod)
 			if err != nil || state.UpdateEnvFromMetadata != tc.want {
 				t.Fatalf("needs a report = %v, want %v (%v)", state.UpdateEnvFromMetadata, tc.want, err)
 			}
@@ -347,7 +347,7 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 // TestTakenBackBeforeTheNodeLooked follows one such Pod to its end: the node has nothing to do for the image, and the agent
 // restarts the container for its env.
 func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
-	config := newConfig()
+	updater := newUpdater()
 	asks := func(name, cfg string) *template {
 		return newTemplate(image("app", name), annotation("cfg", cfg), env(0, fromAnnotation("CFG", "cfg")))
 	}
@@ -355,17 +355,17 @@ func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	pod := newPod(first)
 	report(t, pod)
 	started := pod.Annotations[metaKey]
-	pod = write(t, pod, mustStart(t, config, pod, first, second, inplaceupdate.Target{Revision: "2"}, now))
-	pod = write(t, pod, mustStart(t, config, pod, second, third, inplaceupdate.Target{Revision: "3"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, first, second, toward("2", 0), now))
+	pod = write(t, pod, mustStart(t, updater, pod, second, third, toward("3", 0), now))
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Annotations[metaKey] = started
-	step := mustNext(t, config, pod, now)
+	step := mustNext(t, updater, pod, now)
 	if diff := cmp.Diff([]string{"EnvNotReported status.containerStatuses[app]"}, codesAndPaths(step.Waiting)); diff != "" || step.Complete {
 		t.Errorf("the container runs with the first value; complete %v, waiting (-want +got):\n%s", step.Complete, diff)
 	}
 	pod.Status.ContainerStatuses[0].ContainerID = "containerd://restarted"
 	report(t, pod)
-	if step := mustNext(t, config, pod, now); !step.Complete {
+	if step := mustNext(t, updater, pod, now); !step.Complete {
 		t.Errorf("reported, and waits: %v", step.Waiting)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -31,50 +30,53 @@ type Step struct {
 // updated is complete, and its gate, which has no condition yet, is opened the same way, once its node has
 // reported its containers: nobody misses the gate before, and the write would collide with those of scheduler and kubelet.
 // The error is a reason.Reason with code UnreadableState; such a Pod is to be left alone.
-func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
-	grace, err := c.grace(pod)
+func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
+	if err := u.callable(pod, now); err != nil {
+		return Step{}, err
+	}
+	grace, err := u.grace(pod)
 	if err != nil {
 		return Step{}, err
 	}
 	if grace != nil {
-		return c.nextAfterGrace(pod, grace, now)
+		return u.nextAfterGrace(pod, grace, now)
 	}
-	state, err := c.progress(pod)
+	state, err := u.lean(pod)
 	if err != nil {
 		return Step{}, err
 	}
 	step := Step{Complete: true}
 	if state != nil {
 		if resources := unsent(pod, state); len(resources) > 0 {
-			return Step{Waiting: c.unresized(pod), Change: podpatch.Change{
+			return Step{Waiting: u.unresized(pod), Change: podpatch.Change{
 				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources,
 			}}, nil
 		}
-		if waiting, fresh, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {
+		if waiting, fresh, wait := u.unfinished(pod, state, now); len(waiting) > 0 {
 			step := Step{Waiting: waiting, RequeueAfter: wait}
 			if fresh {
-				step.Change, err = c.note(pod, state, now)
+				step.Change, err = u.note(pod, state, now)
 			}
 			return step, err
 		}
 		if state.next() {
-			return c.nextBatch(pod, now)
+			return u.nextBatch(pod, now)
 		}
-		if step.Change, err = c.conclude(pod, state); err != nil {
+		if step.Change, err = u.conclude(pod, state); err != nil {
 			return Step{}, err
 		}
 	}
-	gate := podstate.Condition(pod, c.Keys.Gate)
-	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(gate) && (gate != nil || podstate.IsReported(pod)) {
+	gate := podstate.Condition(pod, u.config.Keys.Gate)
+	if podstate.HasGate(pod, u.config.Keys.Gate) && !isOpen(gate) && (gate != nil || podstate.IsReported(pod)) {
 		step.Change.UID, step.Change.ResourceVersion = pod.UID, pod.ResourceVersion
-		step.Change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}}
+		step.Change.Conditions = []corev1.PodCondition{{Type: u.config.Keys.Gate, Status: corev1.ConditionTrue}}
 	}
 	return step, nil
 }
 
 // unsent returns the resources that the current batch gives and that the Pod's spec does not have: pods/resize comes after
 // the write that begins the batch, and whoever sent that may have died in between.
-func unsent(pod *corev1.Pod, state *Progress) map[string]corev1.ResourceRequirements {
+func unsent(pod *corev1.Pod, state *progress) map[string]corev1.ResourceRequirements {
 	var out map[string]corev1.ResourceRequirements
 	for name, want := range state.BatchResources {
 		spec := podstate.Container(pod, name)
@@ -100,49 +102,49 @@ func hasQuantities(have, want corev1.ResourceList) bool {
 
 // conclude ends the claim on the Pod's resources, which others may change once the update is complete, and keeps what time has
 // proven.
-func (c *Config) conclude(pod *corev1.Pod, progress *Progress) (podpatch.Change, error) {
+func (u *Updater) conclude(pod *corev1.Pod, progress *progress) (podpatch.Change, error) {
 	if len(progress.BatchResources)+len(progress.Seen) == 0 {
 		return podpatch.Change{}, nil
 	}
-	state, err := c.State(pod)
+	state, err := u.saved(pod)
 	if err != nil {
 		return podpatch.Change{}, err
 	}
 	state.BatchResources = nil
 	state.remember(pod)
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	return change, c.putState(pod, &change, state)
+	return change, u.putState(pod, &change, state)
 }
 
 func isOpen(c *corev1.PodCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == "" && c.Message == ""
 }
 
-func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) (Step, error) {
-	state, err := c.State(pod)
+func (u *Updater) nextAfterGrace(pod *corev1.Pod, grace *savedGrace, now time.Time) (Step, error) {
+	state, err := u.saved(pod)
 	if err != nil {
 		return Step{}, err
 	}
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
+	u.drop(pod, &change, u.config.Keys.GraceAnnotation, u.config.Keys.LegacyGraceAnnotation)
 	if state == nil {
 		return Step{}, reason.Reason{
-			Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + c.Keys.StateAnnotation + "]",
-			Detail: "missing beside " + c.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
+			Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + u.config.Keys.StateAnnotation + "]",
+			Detail: "missing beside " + u.config.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
 		}
 	}
 	if state.Revision != grace.Revision {
 		return Step{Change: change}, nil // of an update that another one has replaced
 	}
 	ends := state.UpdateTimestamp.Add(time.Duration(grace.GraceSeconds) * time.Second)
-	if left := ends.Sub(now.Time); left > 0 {
+	if left := ends.Sub(now); left > 0 {
 		return Step{
 			Waiting: reason.List{{Code: GracePeriodRunning, Object: podObject(pod), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
 			// Whole seconds, rounded up.
 			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
 		}, nil
 	}
-	meta, err := grace.metadata(pod, c.Keys.GraceAnnotation)
+	meta, err := grace.metadata(pod, u.config.Keys.GraceAnnotation)
 	if err != nil {
 		return Step{}, err
 	}
@@ -150,28 +152,28 @@ func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) 
 	maps.Copy(change.Annotations, meta.Metadata.Annotations)
 	change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
 	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || grace.UpdateEnvFromMetadata
-	c.relearn(pod, state, grace.ContainerImages, now.Time)
+	u.relearn(pod, state, grace.ContainerImages, now)
 	w := work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources}
-	c.batch(pod, state, w, now, &change)
-	return Step{Change: change}, c.putState(pod, &change, state)
+	u.batch(pod, state, w, now, &change)
+	return Step{Change: change}, u.putState(pod, &change, state)
 }
 
-func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
-	state, err := c.State(pod)
+func (u *Updater) nextBatch(pod *corev1.Pod, now time.Time) (Step, error) {
+	state, err := u.saved(pod)
 	if err != nil {
 		return Step{}, err
 	}
 	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
 	state.remember(pod)
-	c.relearn(pod, state, state.NextContainerImages, now.Time)
+	u.relearn(pod, state, state.NextContainerImages, now)
 	w := work{images: state.NextContainerImages, refs: state.NextContainerRefMetadata, resources: state.NextContainerResources}
-	c.batch(pod, state, w, now, &change)
-	return Step{Change: change}, c.putState(pod, &change, state)
+	u.batch(pod, state, w, now, &change)
+	return Step{Change: change}, u.putState(pod, &change, state)
 }
 
 // unfinished says what the current batch still waits for. wait is when time alone may end that, zero if it will not, and fresh
 // whether the state has to be written for that.
-func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
+func (u *Updater) unfinished(pod *corev1.Pod, state *progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
 	// Reported since Kubernetes 1.34. State and spec were written together, so the Pod's own generation is the one to reach.
 	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation && touchesContainers(state) {
 		waiting = append(waiting, reason.Reason{
@@ -180,14 +182,14 @@ func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (wa
 		})
 	}
 	if state.UpdateEnvFromMetadata {
-		waiting = append(waiting, c.envUnreported(pod)...)
+		waiting = append(waiting, u.envUnreported(pod)...)
 	}
 	if state.UpdateResources {
-		waiting = append(waiting, c.unresized(pod)...)
+		waiting = append(waiting, u.unresized(pod)...)
 	}
 	if len(state.LastContainerStatuses) > 0 {
 		var images reason.List
-		images, fresh, wait = c.imagesUnfinished(pod, state, now)
+		images, fresh, wait = u.imagesUnfinished(pod, state, now)
 		waiting = append(waiting, images...)
 	}
 	if state.next() && state.PreCheckBeforeNext != nil {
@@ -196,7 +198,7 @@ func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (wa
 	return waiting, fresh, wait
 }
 
-func touchesContainers(state *Progress) bool {
+func touchesContainers(state *progress) bool {
 	return len(state.LastContainerStatuses) > 0 || state.UpdateResources
 }
 

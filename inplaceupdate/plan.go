@@ -56,18 +56,25 @@ func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
 
-// Plan compares two templates. Neither is modified. What was found is complete: a plan that is not possible names every
-// blocking field, up to a number that still fits a message.
-func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
+// Plan compares two templates. Neither is modified. A nil template is one of an unknown revision, which blocks. A plan that is
+// not possible names every blocking field; of those that nobody can change on a live Pod it names the first 20, and says how
+// many there are more.
+func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
+	if err := u.ready(); err != nil {
+		return &Plan{Blocking: reason.From(err)}
+	}
+	if from == nil || to == nil {
+		return &Plan{Blocking: unknownRevision()}
+	}
 	p := &Plan{}
 	// Shallow copies: only the parts that are neutralised get memory of their own.
 	rest := *to
-	c.planMetadata(p, from, &rest)
+	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
-	rest.Spec.Containers = c.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
-	rest.Spec.InitContainers = c.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	rest.Spec.Containers = u.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
+	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
 	if len(p.Resources) > 0 {
-		c.checkQOS(p, from, to)
+		u.checkQOS(p, from, to)
 	}
 	if !same(from, &rest) {
 		p.Blocking = append(p.Blocking, differences(from, &rest)...)
@@ -83,10 +90,10 @@ func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
 // planMetadata takes labels, annotations and finalizers over and neutralises them in rest.
-func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
+func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
-	c.Keys.withoutReserved(p)
+	u.config.Keys.withoutReserved(p)
 	p.blockAnnotations(from, rest)
 	for _, f := range rest.Finalizers {
 		if !slices.Contains(from.Finalizers, f) {
@@ -99,8 +106,8 @@ func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 		}
 	}
 	rest.Labels, rest.Annotations, rest.Finalizers = from.Labels, from.Annotations, from.Finalizers
-	if c.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
-		c.planRefMetadata(p, rest.Spec.Containers)
+	if u.config.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
+		u.planRefMetadata(p, rest.Spec.Containers)
 	}
 }
 
@@ -141,7 +148,7 @@ func changedKeys(from, to map[string]string) map[string]*string {
 
 // planContainers takes images and resources over and returns containers in which they are neutralised. They have the names
 // and order of the old ones: what differs there has been reported, and the rest is compared by name.
-func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
+func (u *Updater) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
 	if len(from) == 0 {
 		return from
 	}
@@ -159,7 +166,7 @@ func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Containe
 			now.Image = old.Image
 		}
 		if live {
-			c.planResources(p, path, old, now)
+			u.planResources(p, path, old, now)
 		}
 	}
 	return rest

@@ -44,6 +44,16 @@ const (
 	// UnreadableState means that a state or grace annotation is not what this package wrote. The Pod is left alone until
 	// the annotation is mended or removed.
 	UnreadableState reason.Code = "UnreadableState"
-	// UpdateBlocked means that Start was asked to carry out a plan that is not possible. It wraps the plan's reasons.
+	// UpdateBlocked means that Start was asked to carry out a plan that is not possible. The error wraps the plan's reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"
+)
+
+// Why a call makes no sense. Both are errors of the program.
+const (
+	// InvalidConfig means that an Updater has a required key missing, a key that is no valid name or a key with two uses, or
+	// that it was not made by New.
+	InvalidConfig reason.Code = "InvalidConfig"
+	// InvalidArgument means that an Updater was called without a plan, at the zero time, or with a target without revision or
+	// labels, with labels that are not reserved, or with an impossible grace period.
+	InvalidArgument reason.Code = "InvalidArgument"
 )

@@ -11,7 +11,7 @@ import (
 
 // planResources takes changed cpu and memory values over and neutralises the container's requests and limits. Claims are
 // left to the comparison of the rest.
-func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container) {
+func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 		return
@@ -19,8 +19,8 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 	path += "[" + now.Name + "].resources."
 	before := len(p.Blocking)
 	changed := corev1.ResourceRequirements{
-		Limits:   c.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
-		Requests: c.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
+		Limits:   u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
+		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
 	}
 	followLimits(&changed, &old.Resources, &now.Resources)
 	if len(p.Blocking) == before && len(changed.Limits)+len(changed.Requests) > 0 {
@@ -69,7 +69,7 @@ func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	}
 }
 
-func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
+func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
 	var changed corev1.ResourceList
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, ok := old[name]
@@ -79,7 +79,7 @@ func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceLi
 		case ok && was.Cmp(is) == 0:
 		case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
 			p.block(ResourceNotResizable, at, text(&was, ok), is.String(), "only cpu and memory of a live Pod can change", "recreate the Pod")
-		case !c.Resources:
+		case !u.config.AllowResize:
 			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled", "enable it or recreate the Pod")
 		case !ok:
 			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none", "recreate the Pod")
@@ -133,7 +133,7 @@ func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirem
 	return false
 }
 
-func (c *Config) checkQOS(p *Plan, from, to *corev1.PodTemplateSpec) {
+func (u *Updater) checkQOS(p *Plan, from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
 			Code: QOSClassWouldChange, Path: "spec.containers[*].resources", Old: string(was), New: string(is),

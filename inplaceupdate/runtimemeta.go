@@ -30,9 +30,9 @@ type runtimeMeta struct {
 
 // runtimeMeta returns the agent's report; ok is false when there is none. A report that cannot be read is none: the agent
 // will write it again.
-func (c *Config) runtimeMeta(pod *corev1.Pod) (meta *runtimeMeta, ok bool) {
-	raw, found := pod.Annotations[c.Keys.RuntimeMetaAnnotation]
-	if c.Keys.RuntimeMetaAnnotation == "" || !found {
+func (u *Updater) runtimeMeta(pod *corev1.Pod) (meta *runtimeMeta, ok bool) {
+	raw, found := pod.Annotations[u.config.Keys.RuntimeMetaAnnotation]
+	if u.config.Keys.RuntimeMetaAnnotation == "" || !found {
 		return nil, false
 	}
 	meta = &runtimeMeta{}
@@ -40,11 +40,11 @@ func (c *Config) runtimeMeta(pod *corev1.Pod) (meta *runtimeMeta, ok bool) {
 }
 
 // envUnreported says which containers are not known to run with today's labels and annotations.
-func (c *Config) envUnreported(pod *corev1.Pod) reason.List {
-	meta, ok := c.runtimeMeta(pod)
+func (u *Updater) envUnreported(pod *corev1.Pod) reason.List {
+	meta, ok := u.runtimeMeta(pod)
 	if !ok {
 		return reason.List{{
-			Code: EnvNotReported, Object: podObject(pod), Path: "metadata.annotations[" + c.Keys.RuntimeMetaAnnotation + "]",
+			Code: EnvNotReported, Object: podObject(pod), Path: "metadata.annotations[" + u.config.Keys.RuntimeMetaAnnotation + "]",
 			Detail: "no node agent has reported what containers run with", Remedy: "run the node agent on node " + pod.Spec.NodeName,
 		}}
 	}
@@ -63,8 +63,8 @@ func (c *Config) envUnreported(pod *corev1.Pod) reason.List {
 }
 
 // plainHashesMatch reports whether the agent confirms that every container runs exactly today's spec.
-func (c *Config) plainHashesMatch(pod *corev1.Pod) bool {
-	meta, ok := c.runtimeMeta(pod)
+func (u *Updater) plainHashesMatch(pod *corev1.Pod) bool {
+	meta, ok := u.runtimeMeta(pod)
 	if !ok {
 		return false
 	}

@@ -16,16 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ReasonStart is the reason of the gate's condition while an update runs. It is wire format.
-const ReasonStart = "StartInPlaceUpdate"
-
-// Target says which revision a Pod is taken to, and how.
-type Target struct {
-	// Revision is written to the state annotation. The caller changes its revision label in the same patch.
-	Revision string
-	// GraceSeconds, when positive, keeps the Pod out of service that long before its spec changes.
-	GraceSeconds int32
-}
+// startReason is the reason of the gate's condition while an update runs. It is wire format of OpenKruise.
+const startReason = "StartInPlaceUpdate"
 
 // Start returns the change that begins an update: the readiness gate closed where the plan needs that, and either the
 // first batch or, with a grace period, the annotation that holds it. Merge it with the caller's own labels and send it.
@@ -34,62 +26,63 @@ type Target struct {
 // starts from the revision that the Pod's label says; and its images do not count as done.
 //
 // The error is a reason.Reason: UpdateBlocked for a plan that is not possible, UnreadableState.
-func (c *Config) Start(pod *corev1.Pod, plan *Plan, target Target, now metav1.Time) (podpatch.Change, error) {
-	if !plan.Possible() {
-		return podpatch.Change{}, reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: plan.Blocking.String(), Remedy: "recreate the Pod"}
+func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Time) (podpatch.Change, error) {
+	if err := u.startable(pod, plan, &target, now); err != nil {
+		return podpatch.Change{}, err
 	}
-	old, err := c.State(pod)
+	old, err := u.saved(pod)
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	plan, err = c.withUndelivered(pod, old, plan)
+	plan, err = u.withUndelivered(pod, old, plan)
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	state := &State{
+	state := &savedState{
 		Revision:        target.Revision,
-		UpdateTimestamp: now,
-		Progress: Progress{
+		UpdateTimestamp: metav1.NewTime(now),
+		progress: progress{
 			UpdateResources:  len(plan.Resources) > 0,
 			UpdateImages:     len(plan.Images) > 0,
-			SupersededImages: c.superseded(pod, old.progress(), plan, now.Time),
+			SupersededImages: u.superseded(pod, old.part(), plan, now),
 		},
 	}
-	report := c.needsReport(pod, old.progress(), plan, now.Time)
+	report := u.needsReport(pod, old.part(), plan, now)
 	state.UpdateEnvFromMetadata = report
-	c.inherit(pod, old, plan, state, now.Time)
+	u.inherit(pod, old, plan, state, now)
 	change := podpatch.Change{UID: pod.UID, Annotations: map[string]*string{}}
-	if plan.TrafficOff() && podstate.HasGate(pod, c.Keys.Gate) {
-		change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionFalse, Reason: ReasonStart}}
+	if plan.TrafficOff() && podstate.HasGate(pod, u.config.Keys.Gate) {
+		change.Conditions = []corev1.PodCondition{{Type: u.config.Keys.Gate, Status: corev1.ConditionFalse, Reason: startReason}}
 		change.ForceConditions = true
 	}
-	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
-	if target.GraceSeconds > 0 && plan.TrafficOff() {
-		err = c.startGrace(&change, plan, target, report)
+	u.drop(pod, &change, u.config.Keys.GraceAnnotation, u.config.Keys.LegacyGraceAnnotation)
+	if target.GracePeriod > 0 && plan.TrafficOff() {
+		err = u.startGrace(&change, plan, target, report)
 	} else {
 		change.Labels = maps.Clone(plan.Labels)
 		maps.Copy(change.Annotations, plan.Annotations)
 		change.AddFinalizers, change.RemoveFinalizers = plan.AddFinalizers, plan.RemoveFinalizers
 		work := work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources}
-		c.batch(pod, state, work, now, &change)
+		u.batch(pod, state, work, now, &change)
 	}
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	return change, c.putState(pod, &change, state)
+	target.relabel(&change)
+	return change, u.putState(pod, &change, state)
 }
 
 // withUndelivered adds to the plan what an earlier update has not delivered: later batches, a resize that was not sent, or
 // everything while its grace period runs. The given plan, which others share, is not modified.
-func (c *Config) withUndelivered(pod *corev1.Pod, old *State, plan *Plan) (*Plan, error) {
+func (u *Updater) withUndelivered(pod *corev1.Pod, old *savedState, plan *Plan) (*Plan, error) {
 	if old == nil {
 		return plan, nil
 	}
-	grace, err := c.grace(pod)
+	grace, err := u.grace(pod)
 	if err != nil {
 		return nil, err
 	}
-	unsent := unsent(pod, &old.Progress)
+	unsent := unsent(pod, &old.progress)
 	held := grace != nil && grace.Revision == old.Revision
 	if len(unsent) == 0 && !old.next() && !held {
 		return plan, nil
@@ -98,7 +91,7 @@ func (c *Config) withUndelivered(pod *corev1.Pod, old *State, plan *Plan) (*Plan
 	out.undelivered(plan, work{images: old.NextContainerImages, refs: old.NextContainerRefMetadata, resources: old.NextContainerResources})
 	out.undelivered(plan, work{resources: unsent})
 	if held {
-		meta, err := grace.metadata(pod, c.Keys.GraceAnnotation)
+		meta, err := grace.metadata(pod, u.config.Keys.GraceAnnotation)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +171,7 @@ func united[M ~map[K]V, K comparable, V any](a, b M) M {
 	return out
 }
 
-func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target, report bool) error {
+func (u *Updater) startGrace(change *podpatch.Change, plan *Plan, target Target, report bool) error {
 	var meta metadataPatch
 	meta.Metadata.Labels, meta.Metadata.Annotations = plan.Labels, plan.Annotations
 	meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers = plan.AddFinalizers, plan.RemoveFinalizers
@@ -186,29 +179,29 @@ func (c *Config) startGrace(change *podpatch.Change, plan *Plan, target Target, 
 	if err != nil {
 		return fmt.Errorf("encoding the metadata of an update: %w", err)
 	}
-	encoded, err := encode(&Grace{
+	encoded, err := encode(&savedGrace{
 		Revision: target.Revision, ContainerImages: plan.Images, ContainerRefMetadata: plan.RefMetadata,
 		ContainerResources: plan.Resources, MetaDataPatch: raw, UpdateEnvFromMetadata: report,
-		GraceSeconds: target.GraceSeconds,
+		GraceSeconds: target.graceSeconds(),
 	})
-	change.Annotations[c.Keys.GraceAnnotation] = encoded
+	change.Annotations[u.config.Keys.GraceAnnotation] = encoded
 	return err
 }
 
 // inherit takes over what an earlier update still waits for in containers that the plan leaves alone, so that this one is
 // not complete before they are.
-func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State, now time.Time) {
-	c.inheritImages(pod, old.progress(), plan, &state.Progress, now)
+func (u *Updater) inherit(pod *corev1.Pod, old *savedState, plan *Plan, state *savedState, now time.Time) {
+	u.inheritImages(pod, old.part(), plan, &state.progress, now)
 	if old == nil {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(old.LastContainerStatuses)) {
 		record := old.LastContainerStatuses[name]
-		if _, changed := plan.Images[name]; changed || c.settled(pod, &old.Progress, name, now) {
+		if _, changed := plan.Images[name]; changed || u.settled(pod, &old.progress, name, now) {
 			continue
 		}
 		if state.LastContainerStatuses == nil {
-			state.LastContainerStatuses = make(map[string]ContainerRecord)
+			state.LastContainerStatuses = make(map[string]containerRecord)
 		}
 		state.LastContainerStatuses[name] = record
 		state.UpdateImages = true
@@ -219,20 +212,20 @@ func (c *Config) inherit(pod *corev1.Pod, old *State, plan *Plan, state *State, 
 			state.SupersededImages[name] = images
 		}
 	}
-	state.UpdateResources = state.UpdateResources || (old.UpdateResources && len(c.unresized(pod)) > 0)
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (old.UpdateEnvFromMetadata && len(c.envUnreported(pod)) > 0)
+	state.UpdateResources = state.UpdateResources || (old.UpdateResources && len(u.unresized(pod)) > 0)
+	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (old.UpdateEnvFromMetadata && len(u.envUnreported(pod)) > 0)
 }
 
 // inheritImages takes over which images are known, and learns what the containers run whose image changes now. It also
 // notes which containers get new env by the restart for an image, this update's or an earlier one's.
-func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state *Progress, now time.Time) {
+func (u *Updater) inheritImages(pod *corev1.Pod, old *progress, plan *Plan, state *progress, now time.Time) {
 	var env []string
 	if old != nil {
 		state.KnownImages = maps.Clone(old.KnownImages)
-		env = slices.DeleteFunc(slices.Clone(old.EnvByImage), func(name string) bool { return c.settled(pod, old, name, now) })
+		env = slices.DeleteFunc(slices.Clone(old.EnvByImage), func(name string) bool { return u.settled(pod, old, name, now) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(plan.Images)) {
-		c.learn(pod, old, name, state, now)
+		u.learn(pod, old, name, state, now)
 		if _, ok := plan.RefMetadata[name]; ok && !slices.Contains(env, name) {
 			env = append(env, name)
 		}
@@ -242,9 +235,9 @@ func (c *Config) inheritImages(pod *corev1.Pod, old *Progress, plan *Plan, state
 
 // needsReport reports whether somebody must tell that a container was restarted for its env. A container that its kubelet
 // restarts for another image in the same patch reads the new metadata then, so its image says enough.
-func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan, now time.Time) bool {
+func (u *Updater) needsReport(pod *corev1.Pod, old *progress, plan *Plan, now time.Time) bool {
 	for name := range plan.RefMetadata {
-		if image, changes := plan.Images[name]; !changes || c.mayStay(pod, old, name, image, now) {
+		if image, changes := plan.Images[name]; !changes || u.mayStay(pod, old, name, image, now) {
 			return true
 		}
 	}
@@ -252,7 +245,7 @@ func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan, now tim
 		return false
 	}
 	for _, name := range old.EnvByImage {
-		if image, changes := plan.Images[name]; changes && !c.settled(pod, old, name, now) && c.mayStay(pod, old, name, image, now) {
+		if image, changes := plan.Images[name]; changes && !u.settled(pod, old, name, now) && u.mayStay(pod, old, name, image, now) {
 			return true
 		}
 	}
@@ -261,12 +254,12 @@ func (c *Config) needsReport(pod *corev1.Pod, old *Progress, plan *Plan, now tim
 
 // mayStay reports whether the instance of a container that runs now may be one of the asked image already, so that its
 // kubelet would leave it alone: an image that is taken back before the kubelet has looked.
-func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string, now time.Time) bool {
+func (u *Updater) mayStay(pod *corev1.Pod, old *progress, name, asked string, now time.Time) bool {
 	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
 	switch {
 	case spec == nil || spec.Image == asked:
 		return true
-	case c.settled(pod, old, name, now) && old.surely(name, spec.Image, status):
+	case u.settled(pod, old, name, now) && old.surely(name, spec.Image, status):
 		return false
 	case old != nil && (slices.Contains(old.SupersededImages[name], asked) || knownDigest(old.KnownImages[name], asked) != ""):
 		return true
@@ -277,14 +270,14 @@ func (c *Config) mayStay(pod *corev1.Pod, old *Progress, name, asked string, now
 // superseded collects, for the containers whose image the plan changes, the images of updates that are not complete yet,
 // and the present image of a container that is not reported: its node may be about to start that one, and the record of
 // what it runs is empty. The image that is asked for now may be among them: it could be overtaken again before it is sent.
-func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan, now time.Time) map[string][]string {
+func (u *Updater) superseded(pod *corev1.Pod, old *progress, plan *Plan, now time.Time) map[string][]string {
 	var out map[string][]string
 	for name := range plan.Images {
 		spec := podstate.Container(pod, name)
 		if spec == nil {
 			continue
 		}
-		if c.settled(pod, old, name, now) {
+		if u.settled(pod, old, name, now) {
 			if _, sure := old.sure(name, spec.Image, podstate.ContainerStatus(pod, name)); sure {
 				continue
 			}
@@ -302,13 +295,13 @@ func (c *Config) superseded(pod *corev1.Pod, old *Progress, plan *Plan, now time
 	return out
 }
 
-func (c *Config) putState(pod *corev1.Pod, change *podpatch.Change, state *State) error {
+func (u *Updater) putState(pod *corev1.Pod, change *podpatch.Change, state *savedState) error {
 	encoded, err := encodeState(state)
 	if err != nil {
 		return err
 	}
-	change.Annotations[c.Keys.StateAnnotation] = encoded
-	if legacy := c.Keys.LegacyStateAnnotation; legacy != "" {
+	change.Annotations[u.config.Keys.StateAnnotation] = encoded
+	if legacy := u.config.Keys.LegacyStateAnnotation; legacy != "" {
 		if _, ok := pod.Annotations[legacy]; ok {
 			change.Annotations[legacy] = nil
 		}
@@ -317,7 +310,7 @@ func (c *Config) putState(pod *corev1.Pod, change *podpatch.Change, state *State
 }
 
 // drop removes annotations that the Pod has.
-func (c *Config) drop(pod *corev1.Pod, change *podpatch.Change, keys ...string) {
+func (u *Updater) drop(pod *corev1.Pod, change *podpatch.Change, keys ...string) {
 	for _, key := range keys {
 		if _, ok := pod.Annotations[key]; ok {
 			change.Annotations[key] = nil
@@ -337,14 +330,14 @@ func (w *work) containers() []string {
 }
 
 // batch moves the first batch of the work into the change and the rest into the state.
-func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, change *podpatch.Change) {
+func (u *Updater) batch(pod *corev1.Pod, state *savedState, w work, now time.Time, change *podpatch.Change) {
 	state.NextContainerImages, state.NextContainerRefMetadata, state.NextContainerResources = nil, nil, nil
 	state.PreCheckBeforeNext, state.BatchResources = nil, nil
 	all := w.containers()
 	if len(all) == 0 {
 		return
 	}
-	first := c.firstBatch(pod, all, w.refs)
+	first := u.firstBatch(pod, all, w.refs)
 	for _, name := range all {
 		if slices.Contains(first, name) {
 			w.deliver(pod, state, name, change)
@@ -353,21 +346,21 @@ func (c *Config) batch(pod *corev1.Pod, state *State, w work, now metav1.Time, c
 		}
 	}
 	if state.next() {
-		state.PreCheckBeforeNext = &PreCheck{ContainersRequiredReady: first}
+		state.PreCheckBeforeNext = &preCheck{ContainersRequiredReady: first}
 	}
-	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, Batch{Timestamp: now, Containers: first})
+	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, savedBatch{Timestamp: metav1.NewTime(now), Containers: first})
 }
 
-func (w *work) deliver(pod *corev1.Pod, state *State, name string, change *podpatch.Change) {
+func (w *work) deliver(pod *corev1.Pod, state *savedState, name string, change *podpatch.Change) {
 	if image, ok := w.images[name]; ok {
 		if change.Images == nil {
 			change.Images = make(map[string]string)
 		}
 		change.Images[name] = image
 		if state.LastContainerStatuses == nil {
-			state.LastContainerStatuses = make(map[string]ContainerRecord)
+			state.LastContainerStatuses = make(map[string]containerRecord)
 		}
-		var record ContainerRecord
+		var record containerRecord
 		if status := podstate.ContainerStatus(pod, name); status != nil {
 			record.ImageID = status.ImageID
 		}
@@ -394,7 +387,7 @@ func (w *work) deliver(pod *corev1.Pod, state *State, name string, change *podpa
 	}
 }
 
-func (w *work) postpone(state *State, name string) {
+func (w *work) postpone(state *savedState, name string) {
 	if image, ok := w.images[name]; ok {
 		if state.NextContainerImages == nil {
 			state.NextContainerImages = make(map[string]string)
@@ -417,16 +410,16 @@ func (w *work) postpone(state *State, name string) {
 
 // firstBatch returns, sorted, the containers without a launch priority and those of the highest one, and whoever reads a
 // metadata key that goes out with them.
-func (c *Config) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMetadata) []string {
+func (u *Updater) firstBatch(pod *corev1.Pod, all []string, refs map[string]RefMetadata) []string {
 	priorities := make(map[string]int, len(all))
 	highest, found := 0, false
-	if c.Priority != nil {
+	if u.config.Priority != nil {
 		for _, name := range all {
 			container := podstate.Container(pod, name)
 			if container == nil {
 				continue
 			}
-			if p, ok := c.Priority(container); ok {
+			if p, ok := u.config.Priority(container); ok {
 				priorities[name] = p
 				if !found || p > highest {
 					highest, found = p, true

@@ -68,7 +68,7 @@ func mutants() []mutant {
 		},
 		{
 			"an object of the cache is changed", controllers + "update.go",
-			"relabel.Labels[key] = &value", "relabel.Labels[key], pod.Labels[key] = &value, value", cloneSet(),
+			"changes := []podpatch.Change{change}\n", "pod.Labels[apps.LabelRevision] = target.Name\n\tchanges := []podpatch.Change{change}\n", cloneSet(),
 		},
 		{
 			"the status is written although it is right", controllers + "report.go",

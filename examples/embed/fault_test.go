@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +102,11 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	if v.wrote = v.wrote || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); v.wrote {
 		return
 	}
-	inPlace := inplaceupdate.Config{Keys: keys()}
+	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: keys()})
+	if err != nil {
+		s.Failf("story", "%v", err)
+		return
+	}
 	v.ready, v.taken = map[types.UID]bool{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
@@ -110,7 +115,7 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		// A Pod in the middle of an update is about to restart, whatever it shows.
-		next, err := inPlace.Next(pod, metav1.Now())
+		next, err := inPlace.Next(pod, time.Now())
 		if podstate.IsActive(pod) && podstate.IsReady(pod) && err == nil && next.Complete {
 			v.ready[pod.UID] = true
 		}

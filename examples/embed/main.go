@@ -29,7 +29,6 @@ import (
 	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownerindex"
-	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
@@ -50,7 +49,7 @@ type reconciler struct {
 	pods                      *ownerindex.Index[*corev1.Pod]
 	revisions                 *ownerindex.Index[*appsv1.ControllerRevision]
 	decoder                   *revision.Decoder
-	inPlace                   inplaceupdate.Config
+	inPlace                   *inplaceupdate.Updater
 	planner                   *inplaceupdate.Planner
 }
 
@@ -112,7 +111,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // finish opens the gate of a new Pod, and of one whose containers run the new images.
 func (r *reconciler) finish(ctx context.Context, pod *corev1.Pod) (inplaceupdate.Step, error) {
-	next, err := r.inPlace.Next(pod, metav1.Now())
+	next, err := r.inPlace.Next(pod, time.Now())
 	if err == nil {
 		_, err = podwrite.Send(ctx, r, pod, time.Now(), next.Change)
 	}
@@ -128,11 +127,12 @@ func (r *reconciler) update(ctx context.Context, pod *corev1.Pod, target *appsv1
 	if !plan.Possible() {
 		return r.recreate(ctx, pod, plan.Blocking)
 	}
-	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{Revision: target.Name}, metav1.Now())
+	to := inplaceupdate.Target{Revision: target.Name, Labels: map[string]string{revisionLabel: target.Name}}
+	change, err := r.inPlace.Start(pod, plan, to, time.Now())
 	if err != nil {
 		return err
 	}
-	_, err = podwrite.Send(ctx, r, pod, time.Now(), change, podpatch.Change{Labels: map[string]*string{revisionLabel: &target.Name}})
+	_, err = podwrite.Send(ctx, r, pod, time.Now(), change)
 	if errors.Is(err, podwrite.Refused) {
 		return r.recreate(ctx, pod, err)
 	}
@@ -173,12 +173,12 @@ func run(ctx context.Context, config *rest.Config) error {
 func setup(ctx context.Context, mgr ctrl.Manager) error {
 	pods, err := ownerindex.New(ctx, mgr.GetCache(), &corev1.Pod{})
 	revisions, revisionsErr := ownerindex.New(ctx, mgr.GetCache(), &appsv1.ControllerRevision{})
-	if err := errors.Join(err, revisionsErr); err != nil {
+	inPlace, configErr := inplaceupdate.New(inplaceupdate.Config{Keys: keys()})
+	if err := errors.Join(err, revisionsErr, configErr); err != nil {
 		return err
 	}
 	writes := expectationsapply.NewClient(mgr.GetClient(), mgr.GetAPIReader(), expectations.Options{Barrier: true},
 		expectationsapply.Pods(pods), expectationsapply.Revisions(revisions))
-	inPlace := inplaceupdate.Config{Keys: keys()}
 	decoder := revision.NewDecoder(1000, nil)
 	r := &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
 	return errors.Join(mgr.Add(writes), ctrl.NewControllerManagedBy(mgr).For(&Fleet{}).

@@ -52,12 +52,12 @@ func newHarbour(t *testing.T) *harbour {
 	h := &harbour{t: t, server: server, cache: server.Cache(nil), fleet: &Fleet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ships"}}}
 	pods, podsErr := ownerindex.New(t.Context(), h.cache, &corev1.Pod{})
 	revisions, revisionsErr := ownerindex.New(t.Context(), h.cache, &appsv1.ControllerRevision{})
-	if err := errors.Join(podsErr, revisionsErr); err != nil {
+	inPlace, configErr := inplaceupdate.New(inplaceupdate.Config{AllowResize: true, Keys: keys()})
+	if err := errors.Join(podsErr, revisionsErr, configErr); err != nil {
 		t.Fatal(err)
 	}
 	writes := expectationsapply.NewClient(server.Client(&h.refuses, h.cache), server.Client(nil, nil), expectations.Options{},
 		expectationsapply.Pods(pods), expectationsapply.Revisions(revisions))
-	inPlace := inplaceupdate.Config{Resources: true, Keys: keys()}
 	decoder := revision.NewDecoder(10, nil)
 	h.reconciler = &reconciler{writes, pods, revisions, decoder, inPlace, inplaceupdate.NewPlanner(inPlace, decoder, nil)}
 	h.fleet.Spec.Replicas = 3

@@ -70,14 +70,18 @@ func BenchmarkDecision10000(b *testing.B) {
 		b.Fatal(err)
 	}
 	decoder := revision.NewDecoder(10, nil)
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, decoder, nil)
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		b.Fatal(err)
+	}
+	planner := inplaceupdate.NewPlanner(updater, decoder, nil)
 	before := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-old", UID: "1"}}
 	after := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-new", UID: "2"}}
 	var memo ownerindex.Memo[*corev1.Pod, facts]
 	b.ReportAllocs()
 	for b.Loop() {
 		v := &view{cs: cs, now: time.Unix(100, 0), settings: settings}
-		v.setPods(pods, memo.Of("cs", "app=web", pods, factsOf(settings.selector, &inplaceupdate.Config{})))
+		v.setPods(pods, memo.Of("cs", "app=web", pods, factsOf(settings.selector, updater)))
 		v.setRevisions(before, after)
 		if step := v.step(planner, false); step.Update != 0 || step.Create+step.Delete != 0 {
 			b.Fatalf("%+v", step)

@@ -83,7 +83,7 @@ type Reconciler struct {
 	// facts are what is known of each Pod, by CloneSet.
 	facts ownerindex.Memo[*corev1.Pod, facts]
 
-	inPlace inplaceupdate.Config
+	inPlace *inplaceupdate.Updater
 	planner *inplaceupdate.Planner
 	decoder *revision.Decoder
 	// busy holds the UIDs of the Pods that one of the two loops is working on: finishing must not open the gate that
@@ -172,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cs *v1beta1.CloneSet) (ctrl.
 
 // factsOf returns the facts of each Pod.
 func (r *Reconciler) factsOf(v *view, pods []*corev1.Pod) []facts {
-	return r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector, &r.inPlace))
+	return r.facts.Of(v.cs.UID, v.selector.String(), pods, factsOf(v.selector, r.inPlace))
 }
 
 // outcome is what a pass has done, for the report.

@@ -113,7 +113,7 @@ func (f *Finisher) send(ctx context.Context, cs *v1beta1.CloneSet, pod *corev1.P
 
 // decide is the pure half: what to write for a Pod now, and when to look again.
 func (f *Finisher) decide(pod *corev1.Pod, cs *v1beta1.CloneSet, now metav1.Time) (changes []podpatch.Change, again time.Duration, err error) {
-	step, err := f.inPlace.Next(pod, now)
+	step, err := f.inPlace.Next(pod, now.Time)
 	if err != nil {
 		return nil, 0, err
 	}

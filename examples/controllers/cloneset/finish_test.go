@@ -25,6 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/expectations"
 	expectationsapply "github.com/workloadkit/workloadkit/expectations/apply"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
@@ -89,7 +90,7 @@ func TestNewPod(t *testing.T) {
 		{"its containers are ready", newPod(scheduled, reported, containersReady), time.Second, []string{once}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &Finisher{&Reconciler{inPlace: kruise.InPlace(apps.DefaultGates())}}
+			f := &Finisher{&Reconciler{inPlace: inPlace(t, apps.DefaultGates())}}
 			now := metav1.NewTime(scheduledAt.Add(tc.after))
 			changes, again, err := f.decide(tc.pod, &v1beta1.CloneSet{}, now)
 			if err != nil {
@@ -113,11 +114,20 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
+func inPlace(t *testing.T, gates map[apps.Gate]bool) *inplaceupdate.Updater {
+	t.Helper()
+	updater, err := kruise.InPlace(gates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return updater
+}
+
 // TestFinisherNeverConflictsWithItself draws Pods in any state, under any hooks and with any gates, and merges what is decided
 // for them. A conflict would come back with every event, for ever.
 func TestFinisherNeverConflictsWithItself(t *testing.T) {
 	options := withDefaults(Options{})
-	f := &Finisher{&Reconciler{options: options, inPlace: kruise.InPlace(options.Gates)}}
+	f := &Finisher{&Reconciler{options: options, inPlace: inPlace(t, options.Gates)}}
 	now := metav1.NewTime(scheduledAt.Add(time.Minute))
 	for seed := range uint64(2_000) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -203,7 +213,7 @@ func TestConflictsBackOff(t *testing.T) {
 		},
 	})
 	r := eachOf()
-	r.inPlace = kruise.InPlace(apps.DefaultGates())
+	r.inPlace = inPlace(t, apps.DefaultGates())
 	r.client = expectationsapply.NewClient(c, c, expectations.Options{})
 	now := testingclock.NewFakePassiveClock(scheduledAt.Add(time.Minute))
 	r.options.Clock = now

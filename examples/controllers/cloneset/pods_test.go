@@ -122,7 +122,7 @@ func TestInstanceIDs(t *testing.T) {
 			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
 			v := &view{cs: owner, claims: r.claims.Of("default", "cs"), inactive: lost}
 			for _, p := range r.pods.Of("default", "cs") {
-				if f := factsOf(labels.Everything(), &r.inPlace)(p); f.active {
+				if f := factsOf(labels.Everything(), r.inPlace)(p); f.active {
 					v.members = append(v.members, member{pod: p, facts: f})
 				} else {
 					v.inactive = append(v.inactive, p)

@@ -200,14 +200,14 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		options: options, live: mgr.GetAPIReader(),
 		//nolint:staticcheck // The newer recorder cannot name the source component, which is part of the wire format.
 		events:  mgr.GetEventRecorderFor(apps.EventSource),
-		inPlace: kruise.InPlace(options.Gates),
 		decoder: revision.NewDecoder(decodedRevisions, nil),
 
 		refusals: podwrite.NewRefusals(refusalRetry, refusalRetry),
 		kept:     podwrite.NewRefusals(firstPodBackOff, lastPodBackOff),
 		backOff:  podwrite.NewRefusals(firstBackOff, lastBackOff),
 	}
-	if err := r.inPlace.Validate(); err != nil {
+	var err error
+	if r.inPlace, err = kruise.InPlace(options.Gates); err != nil {
 		return nil, err
 	}
 	extra := claimTemplatesBlock
@@ -215,7 +215,6 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, op
 		extra = nil
 	}
 	r.planner = inplaceupdate.NewPlanner(r.inPlace, r.decoder, extra)
-	var err error
 	if r.owners, err = ownerindex.New(ctx, mgr.GetCache(), &v1beta1.CloneSet{}); err != nil {
 		return nil, err
 	}

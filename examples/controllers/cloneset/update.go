@@ -223,16 +223,13 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 		return r.transit(ctx, v, pod, t)
 	}
 	now := metav1.NewTime(v.now)
-	name := r.revisionLabels(target.Name)
-	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{Revision: target.Name, GraceSeconds: v.graceSeconds}, now)
+	change, err := r.inPlace.Start(pod, plan, inplaceupdate.Target{
+		Revision: target.Name, Labels: r.revisionLabels(target.Name), GracePeriod: time.Duration(v.graceSeconds) * time.Second,
+	}, v.now)
 	if err != nil {
 		return false, verdict{err}
 	}
-	relabel := podpatch.Change{Labels: map[string]*string{}}
-	for key, value := range name {
-		relabel.Labels[key] = &value
-	}
-	changes := []podpatch.Change{change, relabel}
+	changes := []podpatch.Change{change}
 	if !plan.Immediate() || v.machine.Hooks.InPlaceUpdate != nil {
 		changes = append(changes, v.machine.Change(pod, t, now))
 	}

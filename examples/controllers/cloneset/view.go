@@ -35,7 +35,7 @@ type facts struct {
 }
 
 // factsOf returns the function that finds them. It depends on Pod and selector alone.
-func factsOf(selector labels.Selector, inPlace *inplaceupdate.Config) func(*corev1.Pod) facts {
+func factsOf(selector labels.Selector, inPlace *inplaceupdate.Updater) func(*corev1.Pod) facts {
 	return func(pod *corev1.Pod) facts {
 		_, condemned := pod.Labels[apps.LabelSpecifiedDelete]
 		_, stateErr := inPlace.State(pod)

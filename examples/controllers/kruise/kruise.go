@@ -26,9 +26,9 @@ func RevisionKeys() revision.Keys {
 	return revision.Keys{HashLabel: apps.LabelRevisionHash, HashVersionAnnotation: AnnotationHashVersion}
 }
 
-// InPlace returns the configuration of in-place updates under the given feature gates.
-func InPlace(gates map[apps.Gate]bool) inplaceupdate.Config {
-	return inplaceupdate.Config{
+// InPlace returns what updates Pods in place under the given feature gates.
+func InPlace(gates map[apps.Gate]bool) (*inplaceupdate.Updater, error) {
+	return inplaceupdate.New(inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation:       apps.AnnotationInPlaceUpdateState,
 			GraceAnnotation:       apps.AnnotationInPlaceUpdateGrace,
@@ -38,11 +38,11 @@ func InPlace(gates map[apps.Gate]bool) inplaceupdate.Config {
 			Gate:                  apps.ConditionInPlaceUpdateReady,
 			Reserved:              slices.Concat(apps.ReservedPodLabels(), apps.ReservedPodAnnotations()),
 		},
-		Resources:       gates[apps.GateInPlaceWorkloadVerticalScaling],
+		AllowResize:     gates[apps.GateInPlaceWorkloadVerticalScaling],
 		EnvFromMetadata: gates[apps.GateInPlaceUpdateEnvFromMetadata],
 		IgnoredEnv:      []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		Priority:        LaunchPriority,
-	}
+	})
 }
 
 // LaunchPriority reads a container's launch priority from the barrier that the Pod webhook gave it: an env variable that
