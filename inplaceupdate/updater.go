@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -24,6 +25,9 @@ func New(config Config) (*Updater, error) {
 	config.IgnoredEnv = slices.Clone(config.IgnoredEnv)
 	return &Updater{config: config}, nil
 }
+
+// Gate returns the readiness gate that is closed while a Pod is updated, empty for none.
+func (u *Updater) Gate() corev1.PodConditionType { return u.config.Keys.Gate }
 
 // ready returns an error for an Updater that New has not made: it would write annotations without a name.
 func (u *Updater) ready() error {

@@ -166,6 +166,9 @@ func (c *Cache[O]) UsersOf(claim *corev1.PersistentVolumeClaim) []*corev1.Pod {
 // Kind returns the owners' kind, in the version that the scheme was asked about.
 func (c *Cache[O]) Kind() schema.GroupVersionKind { return c.kind }
 
+// Clients returns what makes the clients of the views, for what is written in other ways, and to see what is awaited.
+func (c *Cache[O]) Clients() *trackedclient.Clients { return c.clients }
+
 // APIReader returns a reader that does not read from a cache.
 func (c *Cache[O]) APIReader() client.Reader { return c.apiReader }
 

@@ -19,10 +19,8 @@ import (
 
 // Config says under which names a controller keeps what it knows on its Pods. Only InPlace and RevisionLabel are required.
 type Config struct {
-	// InPlace updates Pods in place.
+	// InPlace updates Pods in place. New Pods get its readiness gate.
 	InPlace *inplaceupdate.Updater
-	// Gate is the readiness gate of InPlace, which new Pods get. Empty for none.
-	Gate corev1.PodConditionType
 	// RevisionLabel holds the name of a Pod's revision.
 	RevisionLabel string
 	// HashLabel holds the revision's name without that of its owner; empty for none.
@@ -55,8 +53,8 @@ func New(config Config) (*Control, error) {
 		return nil, fmt.Errorf("podcontrol: Config.Lifecycle needs both a label (%q) and an annotation (%q)", config.Lifecycle.State, config.Lifecycle.Timestamp)
 	case (config.HookGate == "") != (config.Holder == nil):
 		return nil, errors.New("podcontrol: Config.HookGate and Config.Holder need each other")
-	case config.HookGate != "" && config.HookGate == config.Gate:
-		return nil, fmt.Errorf("podcontrol: Config.HookGate must be another gate than %q, which has one writer", config.Gate)
+	case config.HookGate != "" && config.HookGate == config.InPlace.Gate():
+		return nil, fmt.Errorf("podcontrol: Config.HookGate must be another gate than %q, which has one writer", config.HookGate)
 	}
 	return &Control{config: config}, nil
 }
@@ -99,14 +97,14 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 // the caller. The template is not modified.
 func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, revisionName string, now time.Time) *corev1.Pod {
 	var gates []corev1.PodConditionType
-	if c.config.Gate != "" {
-		gates = append(gates, c.config.Gate)
+	if gate := c.config.InPlace.Gate(); gate != "" {
+		gates = append(gates, gate)
 	}
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
 	if c.hasStates() {
-		c.machine(Rules{}).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
+		c.machine(Rules{}).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(now))
 	}
 	return pod
 }

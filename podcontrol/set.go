@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -34,7 +35,7 @@ type Facts struct {
 func (c *Control) Read(pod *corev1.Pod) Facts {
 	return Facts{
 		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod),
-		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.Gate),
+		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
 		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: c.unreadable(pod),
 	}
 }
@@ -65,6 +66,8 @@ type Want struct {
 	MinReady time.Duration
 	// Delete names Pods that are to be deleted.
 	Delete []string
+	// Selector is the owner's; nil selects all of its Pods.
+	Selector labels.Selector
 }
 
 // Set is the Pods of an owner at an instant. It is not modified after it was made.
@@ -73,6 +76,8 @@ type Set struct {
 	Active []Pod
 	// Inactive Pods have ended or have a deletionTimestamp.
 	Inactive []*corev1.Pod
+	// NotSelected Pods are controlled by the owner, but its selector does not match them. They are in none of the others.
+	NotSelected []*corev1.Pod
 	// NextAvailable is when another Pod may become available that no event will tell of; zero for never.
 	NextAvailable time.Duration
 }
@@ -136,8 +141,15 @@ type Reader struct {
 
 // known is what is remembered for one owner.
 type known struct {
-	mu    sync.Mutex
-	facts map[*corev1.Pod]Facts
+	mu       sync.Mutex
+	selector string
+	facts    map[*corev1.Pod]selectedFacts
+}
+
+type selectedFacts struct {
+	Facts
+
+	selected bool
 }
 
 // NewReader returns a Reader that has read nothing.
@@ -151,28 +163,48 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 	k := r.known(owner, len(pods))
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.selectBy(want.Selector, len(pods))
 	for _, pod := range pods {
 		facts, ok := k.facts[pod]
 		if !ok {
-			facts = r.control.Read(pod)
+			facts.Facts, facts.selected = r.control.Read(pod), want.Selector == nil || want.Selector.Matches(labels.Set(pod.Labels))
 			k.facts[pod] = facts
 		}
-		if !facts.Active {
+		switch {
+		case !facts.selected:
+			s.NotSelected = append(s.NotSelected, pod)
+		case !facts.Active:
 			s.Inactive = append(s.Inactive, pod)
-			continue
+		default:
+			s.Active = append(s.Active, s.read(pod, facts.Facts, &want, now))
 		}
-		p := Pod{Pod: pod, Facts: facts, Updated: revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
-		p.Specified = !p.Leaving && (facts.Marked || len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name))
-		if p.Serves() {
-			var wait time.Duration
-			if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {
-				s.NextAvailable = wait
-			}
-		}
-		s.Active = append(s.Active, p)
 	}
 	k.shrink(pods)
 	return s
+}
+
+// read adds what depends on the owner and on the time.
+func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
+	p := Pod{Pod: pod, Facts: facts, Updated: revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
+	p.Specified = !p.Leaving && (facts.Marked || len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name))
+	if p.Serves() {
+		var wait time.Duration
+		if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {
+			s.NextAvailable = wait
+		}
+	}
+	return p
+}
+
+// selectBy forgets what was read under another selector.
+func (k *known) selectBy(selector labels.Selector, pods int) {
+	basis := ""
+	if selector != nil {
+		basis = selector.String()
+	}
+	if k.facts == nil || k.selector != basis {
+		k.selector, k.facts = basis, make(map[*corev1.Pod]selectedFacts, pods)
+	}
 }
 
 // available looks at the Pod only where time matters.
@@ -188,7 +220,7 @@ func (r *Reader) known(owner types.UID, pods int) *known {
 	defer r.mu.Unlock()
 	k := r.owners[owner]
 	if k == nil || pods == 0 {
-		k = &known{facts: make(map[*corev1.Pod]Facts, pods)}
+		k = &known{}
 		r.owners[owner] = k
 	}
 	if pods == 0 {
@@ -202,7 +234,7 @@ func (k *known) shrink(pods []*corev1.Pod) {
 	if len(k.facts) <= len(pods)+len(pods)/16 {
 		return
 	}
-	kept := make(map[*corev1.Pod]Facts, len(pods))
+	kept := make(map[*corev1.Pod]selectedFacts, len(pods))
 	for _, pod := range pods {
 		kept[pod] = k.facts[pod]
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -14,10 +15,6 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
-
-// UpdateImpossible means that a Pod cannot be updated in place and its owner does not want it recreated. Reasons beside it
-// name each field that stands in the way.
-const UpdateImpossible reason.Code = "UpdateImpossible"
 
 // Act is what a step does.
 type Act string
@@ -57,8 +54,7 @@ func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan,
 	case plan.Possible():
 		return c.start(pod, rules, plan, revisionName, now)
 	case rules.Policy == InPlaceOnly:
-		why := reason.Reason{Code: UpdateImpossible, Object: reason.ObjectOf("Pod", pod), Remedy: "change the template, or let Pods be recreated"}
-		return Step{Act: Blocked, Why: append(reason.List{why}, plan.Blocking...)}, nil
+		return Step{Act: Blocked, Why: plan.Blocking}, nil
 	}
 	return c.Recreate(pod, rules, plan.Blocking, now)
 }
@@ -82,7 +78,7 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	}
 	step := Step{Act: Start, Changes: []podpatch.Change{change}}
 	if c.hasStates() && (!plan.Immediate() || rules.Hooks.InPlaceUpdate != nil) {
-		step.Changes = append(step.Changes, c.machine(rules).Change(pod, t, now))
+		step.Changes = append(step.Changes, c.machine(rules).Change(pod, t, metav1.NewTime(now)))
 	}
 	return step, nil
 }
@@ -177,7 +173,8 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 
 // isNew reports whether the Pod waits for its first conditions.
 func (c *Control) isNew(pod *corev1.Pod) bool {
-	return c.config.Gate != "" && podstate.HasGate(pod, c.config.Gate) && podstate.Condition(pod, c.config.Gate) == nil
+	gate := c.config.InPlace.Gate()
+	return gate != "" && podstate.HasGate(pod, gate) && podstate.Condition(pod, gate) == nil
 }
 
 // settling returns how long to wait before a new Pod's gates are opened; event is set while only an event can tell.
@@ -196,7 +193,7 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 // move writes a transition of the lifecycle, with the holders of the gate that it demands.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
 	machine := c.machine(rules)
-	step := Step{Act: Patch, Changes: []podpatch.Change{machine.Change(pod, t, now)}, Why: machine.Why(pod, t)}
+	step := Step{Act: Patch, Changes: []podpatch.Change{machine.Change(pod, t, metav1.NewTime(now))}, Why: machine.Why(pod, t)}
 	if c.config.HookGate == "" {
 		return step, nil
 	}

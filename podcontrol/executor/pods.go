@@ -8,6 +8,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/fanout"
@@ -35,6 +37,25 @@ type Pods[O client.Object] struct {
 // For returns what works on the Pods of a view.
 func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] {
 	return &Pods[O]{executor: x, view: view, pass: pass, rules: x.options.Rules(view.Owner)}
+}
+
+// Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference or a label
+// that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass.
+func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
+	if err := p.view.Client.Create(ctx, pod); err != nil {
+		return err
+	}
+	what := ""
+	switch {
+	case !metav1.IsControlledBy(pod, p.view.Owner):
+		what = "owner reference"
+	case !selector.Matches(labels.Set(pod.Labels)):
+		what = "labels that the selector asks for"
+	default:
+		return nil
+	}
+	err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
 }
 
 // Delete deletes a Pod, or has it wait for its hook. It reports whether it has changed anything.

@@ -25,6 +25,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -187,7 +188,7 @@ func oddInput(c *cluster) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5"))
 		cs.Spec.MinReadySeconds = -1
 	})
-	c.until("odd", hasCondition(cloneset.ConditionOdd, corev1.ConditionTrue, string(cloneset.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
+	c.until("odd", hasCondition(cloneset.ConditionOdd, corev1.ConditionTrue, string(kruise.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
 	if err := c.Delete(c.t.Context(), &lost); err != nil {
 		c.t.Fatal(err)
 	}

@@ -9,13 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/pvc"
 )
 
 // TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
@@ -62,7 +65,7 @@ func TestInstanceIDs(t *testing.T) {
 		out[0].SetLabels(map[string]string{apps.LabelInstanceID: label})
 		return out
 	}
-	huge := make([]string, maxCreations)
+	huge := make([]string, fanout.PerPass)
 	for i := range huge {
 		huge[i] = fmt.Sprint("new", i)
 	}
@@ -104,36 +107,65 @@ func TestInstanceIDs(t *testing.T) {
 				}
 				return isGone
 			})
-			stores := filled(t, have...)
-			r, err := newReconciler(t.Context(), loans{informers: stores}, unused{}, Options{NewID: func() string {
-				next++
-				return fmt.Sprint("new", next-1)
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, informer := range stores.byType {
-				go informer.Run(t.Context().Done())
-				if !toolscache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
-					t.Fatal("an informer does not sync")
-				}
-			}
 			owner := cs.DeepCopy()
 			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
-			v := &view{cs: owner, claims: r.claims.Of("default", "cs"), inactive: lost}
-			for _, p := range r.pods.Of("default", "cs") {
-				if f := factsOf(labels.Everything(), r.inPlace)(p); f.active {
-					v.members = append(v.members, member{pod: p, facts: f})
-				} else {
-					v.inactive = append(v.inactive, p)
+			o := &observation{cs: owner, pods: &podcontrol.Set{Inactive: lost}, unborn: sets.New[string](), world: worldOf(have)}
+			o.world.newID = func() string {
+				next++
+				return fmt.Sprint("new", next-1)
+			}
+			for _, object := range have {
+				switch object := object.(type) {
+				case *corev1.PersistentVolumeClaim:
+					if isOwned(object, owner) {
+						o.claims = append(o.claims, object)
+					}
+				case *corev1.Pod:
+					switch {
+					case !isOwned(object, owner):
+					case podstate.IsActive(object):
+						o.pods.Active = append(o.pods.Active, podcontrol.Pod{Pod: object})
+					default:
+						o.pods.Inactive = append(o.pods.Inactive, object)
+					}
 				}
 			}
 			for _, id := range tc.unborn {
-				r.unborn.add("cs", id)
+				o.unborn.Insert(podName(owner, id))
 			}
-			if diff := cmp.Diff(tc.want, r.instanceIDs(v, tc.n)); diff != "" {
+			if diff := cmp.Diff(tc.want, o.instanceIDs(tc.n)); diff != "" {
 				t.Errorf("ids (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// worldOf shows a decision the objects.
+func worldOf(have []client.Object) world {
+	return world{
+		pod: func(name string) (*corev1.Pod, bool) {
+			for _, object := range have {
+				if pod, ok := object.(*corev1.Pod); ok && pod.Name == name {
+					return pod, true
+				}
+			}
+			return nil, false
+		},
+		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) {
+			for _, object := range have {
+				if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Name == name {
+					return claim, true
+				}
+			}
+			return nil, false
+		},
+		users: func(claim *corev1.PersistentVolumeClaim) (out []*corev1.Pod) {
+			for _, object := range have {
+				if pod, ok := object.(*corev1.Pod); ok && slices.Contains(pvc.UsedBy(pod), claim.Name) {
+					out = append(out, pod)
+				}
+			}
+			return out
+		},
 	}
 }

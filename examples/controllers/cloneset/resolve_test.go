@@ -19,7 +19,7 @@ func TestOddValues(t *testing.T) {
 		ScaleLimit *int
 		History    int
 		MinReady   time.Duration
-		Grace      int32
+		Grace      time.Duration
 		Warnings   []string // paths
 	}
 	usual := numbers{History: 10}
@@ -63,7 +63,7 @@ func TestOddValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := numbers{ScaleLimit: s.rollout.ScaleMaxUnavailable, History: s.historyLimit, MinReady: s.minReady, Grace: s.graceSeconds}
+			got := numbers{ScaleLimit: s.rollout.ScaleMaxUnavailable, History: s.historyLimit, MinReady: s.minReady, Grace: rules(cs).GracePeriod}
 			for _, w := range s.warnings {
 				got.Warnings = append(got.Warnings, w.Path)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -63,13 +64,21 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// Lifecycle returns the state machine for an owner's hooks; nil stands for none.
-func Lifecycle(spec *pub.Lifecycle) lifecycle.Machine {
-	m := lifecycle.Machine{Keys: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp}}
-	if spec != nil {
-		m.Hooks = lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
+// PodControl returns what decides about single Pods under the given feature gates.
+func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (*podcontrol.Control, error) {
+	return podcontrol.New(podcontrol.Config{
+		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, ShortRevisions: gates[apps.GateCloneSetShortHash],
+		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp},
+		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
+	})
+}
+
+// Hooks returns an owner's hooks; nil stands for none.
+func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
+	if spec == nil {
+		return lifecycle.Hooks{}
 	}
-	return m
+	return lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
 }
 
 func hook(h *pub.LifecycleHook) *lifecycle.Hook {

@@ -76,21 +76,20 @@ func TestHasResizeSubresource(t *testing.T) {
 	}
 }
 
-func TestLifecycle(t *testing.T) {
-	none := kruise.Lifecycle(nil)
-	if none.Hooks != (lifecycle.Hooks{}) || none.Keys.State != "lifecycle.apps.kruise.io/state" {
-		t.Errorf("machine without hooks: %+v", none)
+func TestHooks(t *testing.T) {
+	if none := kruise.Hooks(nil); none != (lifecycle.Hooks{}) {
+		t.Errorf("hooks of nobody: %+v", none)
 	}
-	m := kruise.Lifecycle(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
+	hooks := kruise.Hooks(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
 		LabelsHandler: map[string]string{"a": "b"}, FinalizersHandler: []string{"f"}, MarkPodNotReady: true,
 	}})
 	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true}
-	if diff := cmp.Diff(want, m.Hooks.PreDelete); diff != "" || m.Hooks.InPlaceUpdate != nil {
+	if diff := cmp.Diff(want, hooks.PreDelete); diff != "" || hooks.InPlaceUpdate != nil {
 		t.Errorf("preDelete (-want +got):\n%s", diff)
 	}
 }
 
-func TestWriter(t *testing.T) {
+func TestHolder(t *testing.T) {
 	if got := kruise.Holder(lifecycle.PreDelete).Key; got != "preDeleteHook" {
 		t.Errorf("L-11: key %q", got)
 	}

@@ -13,25 +13,27 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // TestProgress: the reason of Progressing for Pods as they are. Only a partition is a reason to stop with Pods left over.
 func TestProgress(t *testing.T) {
-	available := member{facts: facts{ready: true, state: lifecycle.Normal}, updated: true, available: true}
-	old := member{facts: facts{ready: true, state: lifecycle.Normal}, available: true}
-	leaving := member{facts: facts{ready: true, state: lifecycle.PreparingDelete}, updated: true, dying: true}
+	available := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Updated: true, Available: true}
+	old := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.Normal}, Available: true}
+	leaving := podcontrol.Pod{Facts: podcontrol.Facts{Ready: true, State: lifecycle.PreparingDelete}, Updated: true, Leaving: true}
 	for _, tc := range []struct {
-		name    string
-		spec    rollout.Spec
-		members []member
-		want    string
+		name string
+		spec rollout.Spec
+		pods []podcontrol.Pod
+		want string
 	}{
-		{"C-50 all there", rollout.Spec{Replicas: 2}, []member{available, available}, apps.ReasonProgressAvailable},
-		{"C-50 the partition is reached", rollout.Spec{Replicas: 3, Partition: 1}, []member{available, available, old}, apps.ReasonProgressPartitionAvailable},
-		{"C-50 the partition is not reached", rollout.Spec{Replicas: 3, Partition: 1}, []member{available, old, old}, apps.ReasonProgressUpdated},
-		{"C-50 a surplus waits for its hook", rollout.Spec{Replicas: 2}, []member{available, available, leaving}, apps.ReasonProgressUpdated},
-		{"C-50 a surplus waits for its hook, with a partition", rollout.Spec{Replicas: 2, Partition: 1}, []member{available, old, leaving}, apps.ReasonProgressPartitionAvailable},
+		{"C-50 all there", rollout.Spec{Replicas: 2}, []podcontrol.Pod{available, available}, apps.ReasonProgressAvailable},
+		{"C-50 the partition is reached", rollout.Spec{Replicas: 3, Partition: 1}, []podcontrol.Pod{available, available, old}, apps.ReasonProgressPartitionAvailable},
+		{"C-50 the partition is not reached", rollout.Spec{Replicas: 3, Partition: 1}, []podcontrol.Pod{available, old, old}, apps.ReasonProgressUpdated},
+		{"C-50 a surplus waits for its hook", rollout.Spec{Replicas: 2}, []podcontrol.Pod{available, available, leaving}, apps.ReasonProgressUpdated},
+		{"C-50 a surplus waits for its hook, with a partition", rollout.Spec{Replicas: 2, Partition: 1}, []podcontrol.Pod{available, old, leaving}, apps.ReasonProgressPartitionAvailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
@@ -40,8 +42,11 @@ func TestProgress(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := &view{cs: cs, now: time.Unix(1, 0), settings: &settings{rollout: tc.spec, selector: selector}, members: tc.members, current: rev, update: rev}
-			status := nextStatus(v, outcome{})
+			o := &observation{
+				cs: cs, settings: &settings{rollout: tc.spec, selector: selector}, pods: &podcontrol.Set{Active: tc.pods},
+				history: &revision.History{}, current: rev, update: rev,
+			}
+			status, _ := nextStatus(o, time.Unix(1, 0), nil, nil)
 			got := condition(&status, apps.ConditionProgressing)
 			if got == nil || got.Status != corev1.ConditionTrue {
 				t.Fatalf("condition is %+v", got)
@@ -55,7 +60,7 @@ func TestProgress(t *testing.T) {
 
 // TestCreatedText: an event names the revisions that Pods were made of, and no other.
 func TestCreatedText(t *testing.T) {
-	v := &view{
+	o := &observation{
 		current: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}},
 		update:  &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}},
 	}
@@ -67,7 +72,7 @@ func TestCreatedText(t *testing.T) {
 		{3, 3, "created 3 Pods at revision web-1"},
 		{3, 2, "created 3 Pods, 2 at revision web-1 and 1 at revision web-2"},
 	} {
-		if diff := cmp.Diff(tc.want, createdText(v, tc.made, tc.old)); diff != "" {
+		if diff := cmp.Diff(tc.want, createdText(o, tc.made, tc.old)); diff != "" {
 			t.Errorf("text (-want +got):\n%s", diff)
 		}
 	}
