@@ -80,6 +80,20 @@ type Set struct {
 	NotSelected []*corev1.Pod
 	// NextAvailable is when another Pod may become available that no event will tell of; zero for never.
 	NextAvailable time.Duration
+
+	index  sync.Once
+	byName map[string]*Pod
+}
+
+// Of returns what is known of an active Pod, nil for any other. Safe for concurrent use.
+func (s *Set) Of(pod *corev1.Pod) *Pod {
+	s.index.Do(func() { // most passes choose no Pod, and never ask
+		s.byName = make(map[string]*Pod, len(s.Active))
+		for i := range s.Active {
+			s.byName[s.Active[i].Name] = &s.Active[i]
+		}
+	})
+	return s.byName[pod.Name]
 }
 
 // Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods that wait for their hook before an update as
@@ -109,23 +123,14 @@ func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 }
 
 // Select returns the active Pods that pass the test, by name, so that equal sets give equal decisions.
-func (s *Set) Select(test func(*Pod) bool) []*Pod {
-	var out []*Pod
+func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
+	var out []*corev1.Pod
 	for i := range s.Active {
 		if test(&s.Active[i]) {
-			out = append(out, &s.Active[i])
+			out = append(out, s.Active[i].Pod)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// Objects returns the Pods themselves.
-func Objects(pods []*Pod) []*corev1.Pod {
-	out := make([]*corev1.Pod, len(pods))
-	for i, p := range pods {
-		out[i] = p.Pod
-	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -127,23 +127,22 @@ func (o *observation) cancel() []*corev1.Pod {
 		return pod.Leaving && !pod.Marked && !slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod.Name)
 	})
 	n := lifecycle.CancelDeletions(o.settings.rollout.Replicas, len(o.pods.Active), condemned, len(cancellable), rules(o.cs).Hooks)
-	return podcontrol.Objects(cancellable[:n])
+	return cancellable[:n]
 }
 
 // decideDeletions finishes deletions that waited for a hook, then deletes what was asked for, then what is too many.
 func (o *observation) decideDeletions(t *todo, step rollout.Step) {
-	t.leaving = podcontrol.Objects(o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Leaving }))
-	chosen := podcontrol.Objects(o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Specified }))
-	facts := o.facts()
+	t.leaving = o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Leaving })
+	chosen := o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Specified })
 	order := podorder.Deletion{
-		Available:   func(pod *corev1.Pod) bool { return facts(pod).Available },
+		Available:   func(pod *corev1.Pod) bool { return o.pods.Of(pod).Available },
 		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
 	}
 	if len(chosen) > 0 {
 		order.Sort(chosen)
 	} else if len(t.leaving) == 0 && step.Delete > 0 {
 		first := func(updated bool, n int) []*corev1.Pod {
-			pods := podcontrol.Objects(o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Updated == updated }))
+			pods := o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.Updated == updated })
 			if n = min(max(n, 0), len(pods)); n < len(pods) {
 				order.Sort(pods)
 			}
@@ -151,7 +150,7 @@ func (o *observation) decideDeletions(t *todo, step rollout.Step) {
 		}
 		chosen = slices.Concat(first(false, step.DeleteOld), first(true, step.Delete-step.DeleteOld))
 	}
-	t.remove = rollout.Affordable(step, chosen, func(pod *corev1.Pod) bool { return facts(pod).Serves() })
+	t.remove = rollout.Affordable(step, chosen, func(pod *corev1.Pod) bool { return o.pods.Of(pod).Serves() })
 }
 
 // decideUpdates takes Pods to the revision they should have, within the budget, and those out of PreparingUpdate that are not to be
@@ -162,54 +161,35 @@ func (o *observation) decideUpdates(t *todo, step rollout.Step) {
 	if back {
 		t.target = o.current
 	}
-	preparing := o.pods.Select(func(pod *podcontrol.Pod) bool { return pod.State == lifecycle.PreparingUpdate })
-	for _, pod := range preparing {
-		if pod.Updated != back || o.settings.onDelete {
-			t.settle = append(t.settle, pod.Pod)
-		}
-	}
-	if !o.settings.updates || step.Update == 0 && len(preparing) == 0 {
+	preparing := func(pod *podcontrol.Pod) bool { return pod.State == lifecycle.PreparingUpdate }
+	t.settle = o.pods.Select(func(pod *podcontrol.Pod) bool { return preparing(pod) && (pod.Updated != back || o.settings.onDelete) })
+	if !o.settings.updates || step.Update == 0 && !slices.ContainsFunc(o.pods.Active, func(pod podcontrol.Pod) bool { return preparing(&pod) }) {
 		return
 	}
-	waiting, facts := o.updateOrder(back), o.facts()
+	waiting := o.updateOrder(back)
 	for _, pod := range rollout.Kept(step, waiting) {
-		if facts(pod).State == lifecycle.PreparingUpdate {
+		if preparing(o.pods.Of(pod)) {
 			t.settle = append(t.settle, pod)
 		}
 	}
 	if step.Update != 0 {
 		budget := rollout.NewUpdateBudget(step, o.pods.Counts(false))
-		t.update = rollout.Admitted(budget, waiting, func(pod *corev1.Pod) bool { return facts(pod).Available })
+		t.update = rollout.Admitted(budget, waiting, func(pod *corev1.Pod) bool { return o.pods.Of(pod).Available })
 	}
 }
 
 // updateOrder returns the Pods that may be updated, or taken back, in order.
 func (o *observation) updateOrder(back bool) []*corev1.Pod {
-	waiting := podcontrol.Objects(o.pods.Select(func(pod *podcontrol.Pod) bool {
+	waiting := o.pods.Select(func(pod *podcontrol.Pod) bool {
 		return pod.Updated == back && !pod.Leaving && !pod.Specified && !o.world.busy(pod.Pod)
-	}))
-	facts := o.facts()
+	})
 	podorder.SortForUpdate(waiting)
 	o.settings.priority.Sort(waiting)
-	o.settings.scatter.Apply(waiting, podcontrol.Objects(o.pods.Select(func(*podcontrol.Pod) bool { return true })))
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return facts(pod).State == lifecycle.PreparingUpdate })
+	o.settings.scatter.Apply(waiting, o.pods.Select(func(*podcontrol.Pod) bool { return true }))
+	podorder.Front(waiting, func(pod *corev1.Pod) bool { return o.pods.Of(pod).State == lifecycle.PreparingUpdate })
 	// What cannot be done now must not use up the budget of what can.
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return !o.world.hopeless(facts(pod)) })
+	podorder.Front(waiting, func(pod *corev1.Pod) bool { return !o.world.hopeless(o.pods.Of(pod)) })
 	return waiting
-}
-
-// facts returns what finds out what is known of an active Pod. Most passes choose no Pod and never ask.
-func (o *observation) facts() func(*corev1.Pod) *podcontrol.Pod {
-	var known map[*corev1.Pod]*podcontrol.Pod
-	return func(pod *corev1.Pod) *podcontrol.Pod {
-		if known == nil {
-			known = make(map[*corev1.Pod]*podcontrol.Pod, len(o.pods.Active))
-			for i := range o.pods.Active {
-				known[o.pods.Active[i].Pod] = &o.pods.Active[i]
-			}
-		}
-		return known[pod]
-	}
 }
 
 // claimsOf is what is known about the Pods of the CloneSet's claims.
