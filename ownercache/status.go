@@ -45,6 +45,24 @@ func (v *View[O]) WriteStatus(ctx context.Context, old, status any) (version str
 	return changed.GetResourceVersion(), nil
 }
 
+// PatchSpec merges fields into the owner's spec, for the few that a controller writes itself. version is what WriteStatus has
+// returned: then only a change of somebody else's is a conflict, which apierrors.IsConflict recognises. An owner that is gone is
+// no error.
+func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[string]any) error {
+	name := fmt.Sprintf("%s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": v.Owner.GetUID(), "resourceVersion": version}, "spec": fields})
+	if err != nil {
+		return fmt.Errorf("encoding the spec of %s: %w", name, err)
+	}
+	changed := newOwner[O]()
+	changed.SetNamespace(v.Owner.GetNamespace())
+	changed.SetName(v.Owner.GetName())
+	if err := v.Client.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the spec of %s: %w", name, err)
+	}
+	return nil
+}
+
 // isReplaced recognises the answer to a JSON patch whose test of the UID failed. The API server names no field then, as it
 // does where a value is wrong.
 func isReplaced(err error) bool {

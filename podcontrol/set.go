@@ -51,7 +51,9 @@ type Pod struct {
 	Available bool
 	// Leaving Pods wait for their hook before they are deleted.
 	Leaving bool
-	// Specified Pods are to be deleted because somebody has asked for it, and are not Leaving.
+	// Named Pods are among Want.Delete.
+	Named bool
+	// Specified Pods are to be deleted because somebody has asked for it, by label or name, and are not Leaving.
 	Specified bool
 }
 
@@ -120,6 +122,28 @@ func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 		}
 	}
 	return c
+}
+
+// Totals are numbers of active Pods, as statuses report them.
+type Totals struct{ Pods, Ready, Available, Updated, UpdatedReady, UpdatedAvailable int32 }
+
+// Totals counts the active Pods.
+func (s *Set) Totals() Totals {
+	t := Totals{Pods: int32(len(s.Active))}
+	count := func(n *int32, yes bool) {
+		if yes {
+			*n++
+		}
+	}
+	for i := range s.Active {
+		p := &s.Active[i]
+		count(&t.Ready, p.Ready)
+		count(&t.Available, p.Available)
+		count(&t.Updated, p.Updated)
+		count(&t.UpdatedReady, p.Updated && p.Ready)
+		count(&t.UpdatedAvailable, p.Updated && p.Available)
+	}
+	return t
 }
 
 // Select returns the active Pods that pass the test, by name, so that equal sets give equal decisions.
@@ -191,7 +215,8 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 // read adds what depends on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
-	p.Specified = !p.Leaving && (facts.Marked || len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name))
+	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
+	p.Specified = !p.Leaving && (facts.Marked || p.Named)
 	if p.Serves() {
 		var wait time.Duration
 		if p.Available, wait = available(pod, want.MinReady, now); wait > 0 && (s.NextAvailable == 0 || wait < s.NextAvailable) {

@@ -13,9 +13,12 @@ package pvc
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Name returns the name of the claim that a template gives a Pod, as StatefulSets name theirs.
@@ -77,24 +80,40 @@ type Transfer struct {
 	Pod   *corev1.Pod
 }
 
-// Known is what is known about the Pods of claims. All fields are required.
+// Known is what is known about the Pods of an owner's claims. All fields are required.
 type Known struct {
+	// Owner is the UID of the owner of claims and Pods.
+	Owner types.UID
 	// PodOf returns the name of the Pod that a claim was made for, empty where the claim is none of the owner's making.
 	PodOf func(*corev1.PersistentVolumeClaim) string
+	// Pod returns the Pod of a name, whoever owns it.
+	Pod func(name string) (*corev1.Pod, bool)
 	// Users returns the Pods that use a claim, whoever owns them.
 	Users func(*corev1.PersistentVolumeClaim) []*corev1.Pod
 }
 
 // Release returns which of the claims follow a Pod that their owner has let go of: those that were made for it and that it uses.
 // Whoever has relabelled the Pod, to look into what is wrong with it, needs them.
-func (k Known) Release(claims []*corev1.PersistentVolumeClaim, pods []*corev1.Pod) (out []Transfer) {
-	for _, pod := range pods {
-		used := UsedBy(pod)
-		for _, claim := range claims {
-			if claim.DeletionTimestamp == nil && k.PodOf(claim) == pod.Name && slices.Contains(used, claim.Name) && !k.isUsed(claim, pod) {
-				out = append(out, Transfer{claim, pod})
-			}
+func (k Known) Release(claims []*corev1.PersistentVolumeClaim) (out []Transfer) {
+	for _, claim := range claims {
+		pod, ok := k.Pod(k.PodOf(claim))
+		if ok && !k.isOwned(pod) && claim.DeletionTimestamp == nil && slices.Contains(UsedBy(pod), claim.Name) && !k.isUsed(claim, pod) {
+			out = append(out, Transfer{claim, pod})
 		}
+	}
+	return out
+}
+
+func (k Known) isOwned(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	return ref != nil && ref.UID == k.Owner
+}
+
+// SetOf returns the names of claims.
+func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
+	out := make(sets.Set[string], len(claims))
+	for _, claim := range claims {
+		out.Insert(claim.Name)
 	}
 	return out
 }
@@ -132,6 +151,22 @@ func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out 
 		}
 	}
 	return out
+}
+
+// Reusable returns, sorted, the names of lost Pods whose claims another Pod of the name may have: all of them are there, and none is
+// on its way out. wanted reports the Pods that may be made again. A claim whose label somebody has changed is none.
+func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod string) bool) []string {
+	usable := map[string]bool{}
+	for _, claim := range claims {
+		pod := k.PodOf(claim)
+		if pod == "" || !strings.HasSuffix(claim.Name, "-"+pod) || !wanted(pod) {
+			continue
+		}
+		known, ok := usable[pod]
+		usable[pod] = claim.DeletionTimestamp == nil && (known || !ok)
+	}
+	maps.DeleteFunc(usable, func(_ string, ok bool) bool { return !ok })
+	return slices.Sorted(maps.Keys(usable))
 }
 
 // isUsed reports whether a Pod other than the given one uses the claim.

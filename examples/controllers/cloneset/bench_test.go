@@ -67,7 +67,7 @@ func BenchmarkDecision10000(b *testing.B) {
 		}},
 	}}
 	pods := benchPods(n)
-	settings, problems := resolve(cs, withDefaults(Options{}))
+	settings, problems := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 	if problems != nil {
 		b.Fatal(problems)
 	}
@@ -95,7 +95,7 @@ func BenchmarkDecision10000(b *testing.B) {
 			cs: cs, settings: settings, history: h, current: before, update: after,
 			pods: reader.Read("cs", pods, want, time.Unix(100, 0)), world: world{plan: planner.Plan},
 		}
-		if todo := decide(o); len(todo.update)+len(todo.create)+len(todo.remove) != 0 {
+		if todo := decide(o); len(todo.Update)+len(todo.create)+len(todo.Delete) != 0 {
 			b.Fatalf("%+v", todo)
 		}
 	}
@@ -164,7 +164,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 	for _, pod := range benchPods(n) {
 		pod.Namespace, pod.UID = "default", types.UID(pod.Name)
 		pod.Labels["app"], pod.Labels[apps.LabelRevision] = "web", rev.Name
-		pod.OwnerReferences = []metav1.OwnerReference{ownerReference(cs)}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cs, v1beta1.GroupVersion.WithKind("CloneSet"))}
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
 		objects = append(objects, pod)
 	}
@@ -179,7 +179,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			b.Fatal("an informer does not sync")
 		}
 	}
-	tracker := r.cache.Clients().Tracker()
+	tracker := r.Cache.Clients().Tracker()
 	for _, store := range tracker.Stores() {
 		if err := tracker.Require(store, "1"); err != nil {
 			b.Fatal(err)

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -25,65 +23,31 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
-	"github.com/workloadkit/workloadkit/podcontrol/executor"
-	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
-	"github.com/workloadkit/workloadkit/revision/history"
 )
 
 // Options of the controller. The zero value is usable.
 type Options struct {
-	// Gates are the feature gates; nil stands for the defaults.
-	Gates map[apps.Gate]bool
+	kruise.Options
+
 	// ExcludePreparingDelete is the global form of the field of that name.
 	ExcludePreparingDelete bool
-	// ResizeInSpec is set for API servers without pods/resize.
-	ResizeInSpec bool
-	// Namespace that the manager's cache is restricted to; empty for all.
-	Namespace string
-	// RateLimiter makes a limiter for each of the two queues; nil stands for one for each namespace.
-	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
-	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
-	ExpectationTimeout time.Duration
-	// Workers is how many CloneSets of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
-	Workers int
-	// PodWorkers is the same for the Pods whose updates are finished; 0 means 16.
-	PodWorkers int
-	// Calls is how many requests for the CloneSets of one namespace are under way at a time; 0 means 5. One more is there for
-	// others. More would not start more Pods a second, as long as the API server is what they wait for, but keep each out of
-	// service for longer: 8 add half to that time.
-	Calls int
-	// Clock defaults to the real clock.
-	Clock clock.PassiveClock
 	// NewID returns a random instance id; nil means five characters of the alphabet that forms no words.
 	NewID func() string
-	// Metrics may be nil.
-	Metrics *Metrics
+}
+
+// Reconciler reconciles CloneSets.
+type Reconciler struct {
+	*kruise.Parts[*v1beta1.CloneSet]
+
+	options Options
+	unborn  pvc.Unborn
 }
 
 // view is a CloneSet and what it owns, as the cache shows it.
 type view = ownercache.View[*v1beta1.CloneSet]
-
-// Reconciler reconciles CloneSets.
-type Reconciler struct {
-	options   Options
-	cache     *ownercache.Cache[*v1beta1.CloneSet]
-	client    client.Client // for reading Nodes
-	events    record.EventRecorder
-	inPlace   *inplaceupdate.Updater
-	planner   *inplaceupdate.Planner
-	control   *podcontrol.Control
-	histories *revision.Histories
-	reader    *podcontrol.Reader
-	fanout    *fanout.Fanout
-	pods      *executor.Executor[*v1beta1.CloneSet]
-	unborn    pvc.Unborn
-}
-
-// decodedRevisions bounds how many revisions are kept decoded.
-const decodedRevisions = 4096
 
 // Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
 // scheme must know the CloneSet types.
@@ -92,187 +56,145 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 	if err != nil {
 		return err
 	}
-	return r.addTo(mgr)
+	return r.AddTo(mgr, r)
 }
 
-func (r *Reconciler) addTo(mgr manager.Manager) error {
-	queue := func(workers int) (o ownercache.ControllerOptions) {
-		if o.Workers = workers; r.options.RateLimiter != nil {
-			o.RateLimiter = r.options.RateLimiter()
-		}
-		return o
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options.Options = options.Complete()
+	if options.NewID == nil {
+		options.NewID = func() string { return rand.String(5) }
 	}
-	return errors.Join(
-		r.cache.AddController(mgr, "cloneset", r, queue(r.options.Workers)),
-		r.pods.AddTo(mgr, "cloneset-pods", queue(r.options.PodWorkers)),
-	)
-}
-
-func newReconciler(ctx context.Context, mgr ownercache.Manager, c client.Client, options Options) (*Reconciler, error) {
-	r := &Reconciler{options: withDefaults(options), client: c, fanout: fanout.New(options.Calls)}
-	if m, ok := mgr.(interface {
-		GetEventRecorderFor(name string) record.EventRecorder
-	}); ok { // The newer recorder cannot name the source component, which is part of the wire format.
-		r.events = m.GetEventRecorderFor(apps.EventSource)
+	r := &Reconciler{options: options}
+	kind := kruise.Kind[*v1beta1.CloneSet]{
+		Name: "cloneset", EventSource: apps.EventSource, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf,
+	}
+	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {
+		kind.Blocks = kruise.ClaimTemplatesBlock
 	}
 	var err error
-	r.cache, err = ownercache.New(ctx, mgr, &v1beta1.CloneSet{}, ownercache.Options{
-		Client: c, Claims: true, Namespace: options.Namespace, Clock: r.options.Clock, Alarm: options.ExpectationTimeout,
-		DropLate: r.options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, r.nameOf},
-	})
-	if err != nil {
+	if r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.CloneSet{}, options.Options, kind); err != nil {
 		return nil, err
 	}
-	if r.inPlace, err = kruise.InPlace(r.options.Gates); err != nil {
-		return nil, err
-	}
-	if r.control, err = kruise.PodControl(r.inPlace, r.options.Gates); err != nil {
-		return nil, err
-	}
-	decoder := revision.NewDecoder(decodedRevisions, nil)
-	if r.histories, err = revision.NewHistories(kruise.RevisionKeys(), decoder); err != nil {
-		return nil, err
-	}
-	extra := claimTemplatesBlock
-	if !r.options.Gates[apps.GateRecreatePodWhenChangeVCT] {
-		extra = nil
-	}
-	r.planner, r.reader = inplaceupdate.NewPlanner(r.inPlace, decoder, extra), podcontrol.NewReader(r.control)
-	r.cache.OnReplaced(r.reader.Drop)
-	r.cache.OnGone(r.reader.Forget)
-	r.cache.OnGone(r.unborn.Forget)
-	r.pods, err = executor.New(r.control, r.cache, r.fanout, executor.Options[*v1beta1.CloneSet]{
-		Rules: rules, Observe: r.observe, AfterDelete: r.deleteClaimsOf, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec}, Clock: r.options.Clock,
-	})
-	return r, err
-}
-
-func withDefaults(o Options) Options {
-	if o.Gates == nil {
-		o.Gates = apps.DefaultGates()
-	}
-	if o.Workers == 0 {
-		o.Workers = 3
-	}
-	if o.PodWorkers == 0 {
-		o.PodWorkers = 16
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	if o.NewID == nil {
-		o.NewID = func() string { return rand.String(5) }
-	}
-	return o
+	r.Cache.OnGone(r.unborn.Forget)
+	return r, nil
 }
 
 // Reconcile brings one CloneSet a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.cache.Observe(ctx, req)
+	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil {
 		return result, err
 	}
-	cs, pass := v.Owner, r.fanout.Begin(v)
-	s, problems := resolve(cs, r.options)
+	pass := r.Fanout.Begin(v)
+	s, problems := resolve(v.Owner, r.options)
 	if problems != nil {
-		return r.refuse(ctx, v, problems)
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
-	h := r.historyOf(cs, v.Revisions, s.selector)
-	err = pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) { return false, r.sync(ctx, v, h) })
+	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{
+		Pod: &v.Owner.Spec.Template, Claims: v.Owner.Spec.VolumeClaimTemplates, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
+	})
 	if err != nil || h.Update == nil {
-		return r.stop(ctx, v, pass, err)
+		return r.stop(ctx, v, pass, apps.ConditionFailedUpdate, err)
 	}
-	now := r.observed(v, s, h)
-	todo := decide(now)
+	o := r.observed(v, s, h)
 	var scaleErr, updateErr error
-	if cs.DeletionTimestamp == nil {
-		scaleErr, updateErr = r.act(ctx, v, pass, now, todo)
+	if v.Owner.DeletionTimestamp == nil {
+		scaleErr, updateErr = r.act(ctx, v, pass, o, decide(o))
 	}
-	return r.report(ctx, v, pass, now, scaleErr, updateErr)
+	return r.report(ctx, v, pass, o, scaleErr, updateErr)
 }
 
 // act carries the decision out, until something has changed.
-func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, now *observation, todo *todo) (scaleErr, updateErr error) {
-	pods := r.pods.For(v, pass)
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, todo *todo) (scaleErr, updateErr error) {
+	pods := r.Pods.For(v, pass)
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
-		return r.planner.Plan(now.history.Find(pod.Labels[apps.LabelRevision]), todo.target)
+		return r.Planner.Plan(o.history.Find(pod.Labels[apps.LabelRevision]), todo.target)
 	}
+	cancel, remove, settle := fanout.Task{Name: "cancel deletions"}, fanout.Task{Name: "delete Pods"}, fanout.Task{Name: "settle Pods"}
+	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	scaleErr = pass.UntilChanged(
-		func() error { return ownerrefs.Release(ctx, pass, v.Client, now.pods.NotSelected) },
-		func() error { return r.tendClaims(ctx, v, pass, todo) },
-		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "cancel deletions"}, todo.cancel, pods.Cancel)
-		},
-		func() error { return r.create(ctx, v, pass, now, todo) },
-		func() error { return fanout.Each(ctx, pass, deletePods(), todo.leaving, pods.Delete) },
-		func() error { return fanout.Each(ctx, pass, deletePods(), todo.remove, pods.Delete) },
+		func() error { return ownerrefs.Release(ctx, pass, v.Client, o.pods.NotSelected) },
+		func() error { return r.TendClaims(ctx, v, pass, todo.handOver, todo.deleteClaims) },
+		func() error { return fanout.Each(ctx, pass, cancel, todo.cancel, pods.Cancel) },
+		func() error { return r.create(ctx, v, pass, o, todo) },
+		func() error { return fanout.Each(ctx, pass, remove, todo.Leaving, pods.Delete) },
+		func() error { return fanout.Each(ctx, pass, remove, todo.Delete, pods.Delete) },
 	)
 	updateErr = pass.UntilChanged(
-		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "settle Pods"}, todo.settle, pods.Settle)
-		},
-		func() error {
-			return fanout.Each(ctx, pass, updatePods(), todo.update, pods.UpdateTo(todo.target, plan))
-		},
+		func() error { return fanout.Each(ctx, pass, settle, todo.Settle, pods.Settle) },
+		func() error { return fanout.Each(ctx, pass, update, todo.Update, pods.UpdateTo(todo.target, plan)) },
 	)
 	if updateErr == nil {
-		updateErr = pods.Unfinished(now.pods)
+		updateErr = pods.Unfinished(o.pods)
 	}
 	return scaleErr, updateErr
 }
 
-func deletePods() fanout.Task { return fanout.Task{Name: "delete Pods"} }
-
-// updatePods rests for longer after a refusal: an update that is refused has taken a Pod out of service.
-func updatePods() fanout.Task {
-	return fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
+// observed reads what the pass is decided on.
+func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observation {
+	cs := v.Owner
+	want := podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Selector: s.selector}
+	o := &observation{
+		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: v.Claims,
+		pods:  r.Reader.Read(cs.UID, v.Pods, want, v.Now),
+		world: r.worldOf(cs),
+	}
+	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
+	if o.isOver() {
+		o.current = o.update // whether the status says so yet or not: nothing goes back from here
+	}
+	return o
 }
 
-// historyOf is the CloneSet's history, with the revisions that a CloneSet of its name has left behind: they are used, not adopted.
-func (r *Reconciler) historyOf(cs *v1beta1.CloneSet, revisions []*appsv1.ControllerRevision, selector matcher) *revision.History {
-	for _, orphan := range r.cache.Revisions.Orphans(cs.Namespace) {
-		if selector.Matches(labelSet(orphan.Labels)) && isLeftBy(orphan, cs) {
-			revisions = append(revisions, orphan)
-		}
+func (r *Reconciler) worldOf(cs *v1beta1.CloneSet) world {
+	return world{
+		pod:      func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
+		claim:    func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
+		busy:     func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
+		hopeless: r.Pods.IsHopeless, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels,
 	}
-	collisions := cs.Status.CollisionCount
-	if collisions == nil {
-		collisions = new(int32) // OpenKruise hashes with a count of zero from the start
-	}
-	return r.histories.Of(revision.OwnerOf(cs, r.cache.Kind()), collisions, revisions)
 }
 
-// isLeftBy reports whether a revision without an owner can be of a CloneSet of this name that was deleted without it: it is named
-// as CloneSets name theirs.
-func isLeftBy(rev *appsv1.ControllerRevision, cs *v1beta1.CloneSet) bool {
-	hash := rev.Labels[apps.LabelRevisionHash]
-	return hash != "" && rev.Name == revision.Name(cs.Name, hash)
+// deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not, but for those that
+// somebody else's Pod uses as well.
+func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
+	world := r.worldOf(v.Owner)
+	return r.DeleteClaims(ctx, v, world.claimsOf(v.Owner).Of(v.Claims, pod))
 }
 
-// sync finds or writes the revision of today's template.
-func (r *Reconciler) sync(ctx context.Context, v *view, h *revision.History) error {
-	decision, err := h.Decide(&v.Owner.Spec.Template)
-	if err != nil {
-		return reason.Final(err)
+// create makes the missing Pods, old ones first, each after its claims. Pods of one revision that are refused do not keep those of
+// the other from being made.
+func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
+	for _, limit := range t.limits {
+		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
 	}
-	stampClaimTemplates(&decision, v.Owner)
-	_, err = history.Write(ctx, v.Client, r.cache.APIReader(), h, decision)
-	return err
-}
-
-// truncate deletes revisions that nobody needs. It does not depend on the rest of the pass having succeeded.
-func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, now *observation, current string) error {
-	if len(now.history.Revisions) <= now.settings.historyLimit+1 {
-		return nil
+	if t.enough && len(o.unborn) > 0 {
+		r.unborn.Forget(v.Owner.UID)
+		pass.Wake(lookAgain) // what was kept for Pods that are not wanted any more is lost
 	}
-	excess := now.history.Excess(now.settings.historyLimit, revision.CountUnused, func(rev *appsv1.ControllerRevision) bool {
-		return slices.ContainsFunc(now.pods.Active, func(pod podcontrol.Pod) bool { return revision.Same(pod.Revision, rev.Name) })
-	}, current)
-	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
-		changed, err := history.Delete(ctx, v.Client, excess)
+	oldErr := error(nil)
+	if len(t.createOld) > 0 {
+		template, err := o.history.Template(o.current)
 		if err != nil {
-			err = fmt.Errorf("truncating the history of CloneSet %s/%s: %w", v.Owner.Namespace, v.Owner.Name, err)
+			pass.Wake(time.Minute) // nobody tells when somebody has mended it
+			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
-		return changed, err
+		oldErr = r.createPods(ctx, v, pass, o, template, o.current.Name, t.createOld)
+	}
+	return errors.Join(oldErr, r.createPods(ctx, v, pass, o, &v.Owner.Spec.Template, o.update.Name, t.create))
+}
+
+// createPods makes the Pods of the given names at a revision.
+func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass, o *observation, template *corev1.PodTemplateSpec, rev string, names []string) error {
+	existing := pvc.SetOf(v.Claims)
+	cs, owner, prefix := v.Owner, *metav1.NewControllerRef(v.Owner, r.Cache.Kind()), podName(v.Owner, "")
+	return r.Create(ctx, v, pass, len(names), rev, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
+		pod := r.Control.NewPod(template, cs.Namespace, owner, rev, v.Now)
+		pod.Name, pod.GenerateName = names[i], prefix
+		id := map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)}
+		pod.Labels = labels.Merge(pod.Labels, id)
+		pvc.Mount(pod, cs.Spec.VolumeClaimTemplates)
+		return pod, pvc.Missing(cs.Spec.VolumeClaimTemplates, cs.Namespace, pod.Name, labels.Merge(cs.Spec.Selector.MatchLabels, id), &owner, existing.Has)
 	})
 }

@@ -227,7 +227,7 @@ func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod 
 func maxUnavailable(cs *v1beta1.CloneSet) int {
 	v := cs.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
 	if v == nil {
-		v = ptr.To(intstr.FromString(defaultMaxUnavailable))
+		v = ptr.To(intstr.FromString("20%"))
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(*cs.Spec.Replicas), true)
 	if err != nil {

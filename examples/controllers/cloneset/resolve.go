@@ -21,6 +21,7 @@ import (
 type settings struct {
 	selector labels.Selector
 	rollout  rollout.Spec
+	rules    podcontrol.Rules
 	priority podorder.Priority
 	scatter  podorder.Scatter
 
@@ -35,44 +36,15 @@ type settings struct {
 	warnings reason.List
 }
 
-type matcher interface{ Matches(labels.Labels) bool }
-
-const defaultMaxUnavailable = "20%"
-
-// Undecodable means that a template in the spec does not make sense to this version of the Kubernetes libraries. No schema checks
-// templates; without webhooks anything is stored.
-const Undecodable reason.Code = "Undecodable"
-
-// undecodable returns what of the spec could not be decoded.
-func undecodable(cs *v1beta1.CloneSet) (out reason.List) {
-	for _, problem := range cs.Spec.Undecodable {
-		out = append(out, reason.Reason{Code: Undecodable, Path: problem.Path, Detail: problem.Detail, Remedy: "correct the value"})
-	}
-	return out
-}
-
 // rules are what a CloneSet wants for its Pods.
 func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
-	out := podcontrol.Rules{Hooks: kruise.Hooks(cs.Spec.Lifecycle), Policy: podcontrol.Recreate}
-	ru := cs.Spec.UpdateStrategy.RollingUpdate
-	if ru == nil {
-		return out
-	}
-	switch ru.PodUpdatePolicy {
-	case v1beta1.InPlaceIfPossible:
-		out.Policy = podcontrol.InPlaceIfPossible
-	case v1beta1.InPlaceOnly:
-		out.Policy = podcontrol.InPlaceOnly
-	}
-	if in := ru.InPlaceUpdateStrategy; in != nil {
-		out.GracePeriod = time.Duration(max(in.GracePeriodSeconds, 0)) * time.Second
-	}
-	return out
+	ru := ptr.Deref(cs.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
+	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
 // resolve reads the spec. It returns every value that cannot be used.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
-	if problems := undecodable(cs); problems != nil {
+	if problems := kruise.Decoded(cs.Spec.Undecodable); problems != nil {
 		return nil, problems // the rest would only complain of what is missing therefore
 	}
 	const path = "spec.updateStrategy.rollingUpdate"
@@ -84,6 +56,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
 	}
 	s := &settings{
 		selector:           read.Selector(spec.Selector, spec.Template.Labels),
+		rules:              rules(cs),
 		paused:             ru.Paused,
 		onDelete:           spec.UpdateStrategy.Type == v1beta1.OnDelete,
 		preparingIsUpdated: options.Gates[apps.GatePreparingUpdateAsUpdate],
@@ -136,7 +109,7 @@ func (s *settings) readBudget(read *kruise.Reading, path string, ru *v1beta1.Rol
 	}
 	unavailable := ru.MaxUnavailable
 	if unavailable == nil {
-		unavailable = ptr.To(intstr.FromString(defaultMaxUnavailable))
+		unavailable = ptr.To(intstr.FromString("20%"))
 	}
 	s.rollout.MaxUnavailable = read.Count(path+".maxUnavailable", unavailable, s.rollout.Replicas, round|partition.Over100)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
 // TestOddValues: what OpenKruise does not validate is read as it reads it, with a warning that names path and value.
@@ -59,7 +60,7 @@ func TestOddValues(t *testing.T) {
 			cs.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 			cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 			tc.odd(cs)
-			s, err := resolve(cs, withDefaults(Options{}))
+			s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +91,7 @@ func TestSurgeOnlyForUpdates(t *testing.T) {
 		cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 		cs.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{MaxSurge: ptr.To(intstr.FromInt32(2))}
 		tc.change(&cs.Spec.UpdateStrategy)
-		s, err := resolve(cs, withDefaults(Options{}))
+		s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func TestProgress(t *testing.T) {
 				history: &revision.History{}, current: rev, update: rev,
 			}
 			status, _ := nextStatus(o, time.Unix(1, 0), nil, nil)
-			got := condition(&status, apps.ConditionProgressing)
+			got := status.Condition(apps.ConditionProgressing)
 			if got == nil || got.Status != corev1.ConditionTrue {
 				t.Fatalf("condition is %+v", got)
 			}
@@ -55,25 +55,5 @@ func TestProgress(t *testing.T) {
 				t.Errorf("reason (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestCreatedText: an event names the revisions that Pods were made of, and no other.
-func TestCreatedText(t *testing.T) {
-	o := &observation{
-		current: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}},
-		update:  &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}},
-	}
-	for _, tc := range []struct {
-		made, old int
-		want      string
-	}{
-		{3, 0, "created 3 Pods at revision web-2"},
-		{3, 3, "created 3 Pods at revision web-1"},
-		{3, 2, "created 3 Pods, 2 at revision web-1 and 1 at revision web-2"},
-	} {
-		if diff := cmp.Diff(tc.want, createdText(o, tc.made, tc.old)); diff != "" {
-			t.Errorf("text (-want +got):\n%s", diff)
-		}
 	}
 }

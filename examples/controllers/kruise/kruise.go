@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -71,6 +72,21 @@ func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (*podc
 		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp},
 		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
 	})
+}
+
+// Rules returns what an owner wants for its Pods. The policy is one of the three of OpenKruise; any other recreates.
+func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
+	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
+	switch policy {
+	case "InPlaceIfPossible":
+		out.Policy = podcontrol.InPlaceIfPossible
+	case "InPlaceOnly":
+		out.Policy = podcontrol.InPlaceOnly
+	}
+	if strategy != nil {
+		out.GracePeriod = time.Duration(max(strategy.GracePeriodSeconds, 0)) * time.Second
+	}
+	return out
 }
 
 // Hooks returns an owner's hooks; nil stands for none.

@@ -1,4 +1,4 @@
-package cloneset
+package kruise
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,18 +14,18 @@ type Metrics struct {
 	leakage   *prometheus.CounterVec
 }
 
-// NewMetrics registers the controller's metrics.
-func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
+// NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case.
+func NewMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	m := &Metrics{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "cloneset_pods_updated_in_place_total", Help: "Pods whose in-place update was started.",
+			Name: kind + "_pods_updated_in_place_total", Help: "Pods whose in-place update was started.",
 		}),
 		recreates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cloneset_pods_recreated_total",
+			Name: kind + "_pods_recreated_total",
 			Help: "Pods deleted to be made anew for an update, by why they were not updated in place; policy means that none was asked for.",
 		}, []string{"reason"}),
 		leakage: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cloneset_scale_expectation_leakage", Help: "CloneSets whose own writes did not become visible in time.",
+			Name: kind + "_scale_expectation_leakage", Help: "Owners whose own writes did not become visible in time.",
 		}, []string{"namespace", "name"}),
 	}
 	for _, c := range []prometheus.Collector{m.inPlace, m.recreates, m.leakage} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,7 @@ import (
 
 // TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
 // survived are for a Pod of their own id, and for nobody if one of them is on its way out.
-func TestInstanceIDs(t *testing.T) {
+func TestNewNames(t *testing.T) {
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
 	cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
 	cs.Spec.ScaleStrategy.PodsToDelete = []string{"web-named"}
@@ -31,7 +32,7 @@ func TestInstanceIDs(t *testing.T) {
 	meta := func(name, id string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{
 			Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{apps.LabelInstanceID: id},
-			OwnerReferences: []metav1.OwnerReference{ownerReference(cs)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cs, v1beta1.GroupVersion.WithKind("CloneSet"))},
 		}
 	}
 	pod := func(id string, change func(*corev1.Pod)) client.Object {
@@ -117,12 +118,12 @@ func TestInstanceIDs(t *testing.T) {
 			for _, object := range have {
 				switch object := object.(type) {
 				case *corev1.PersistentVolumeClaim:
-					if isOwned(object, owner) {
+					if metav1.IsControlledBy(object, owner) {
 						o.claims = append(o.claims, object)
 					}
 				case *corev1.Pod:
 					switch {
-					case !isOwned(object, owner):
+					case !metav1.IsControlledBy(object, owner):
 					case podstate.IsActive(object):
 						o.pods.Active = append(o.pods.Active, podcontrol.Pod{Pod: object})
 					default:
@@ -133,7 +134,11 @@ func TestInstanceIDs(t *testing.T) {
 			for _, id := range tc.unborn {
 				o.unborn.Insert(podName(owner, id))
 			}
-			if diff := cmp.Diff(tc.want, o.instanceIDs(tc.n)); diff != "" {
+			var ids []string
+			for _, name := range o.newNames(tc.n) {
+				ids = append(ids, strings.TrimPrefix(name, "web-"))
+			}
+			if diff := cmp.Diff(tc.want, ids); diff != "" {
 				t.Errorf("ids (-want +got):\n%s", diff)
 			}
 		})

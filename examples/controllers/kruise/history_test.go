@@ -1,4 +1,4 @@
-package cloneset
+package kruise
 
 import (
 	"testing"
@@ -7,13 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
 // TestIsLeftBy: only a revision that is named as the CloneSet names its own is taken for one that an earlier CloneSet of its name
-// has left behind. Anybody may create revisions with its labels.
+// has left behind. Anybody may create revisions with its labels.
 func TestIsLeftBy(t *testing.T) {
-	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	for _, tc := range []struct {
 		name, revision string
 		labels         map[string]string
@@ -29,7 +27,7 @@ func TestIsLeftBy(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: tc.revision, Labels: tc.labels}}
-			if got := isLeftBy(rev, cs); got != tc.want {
+			if got := isLeftBy(rev, "web"); got != tc.want {
 				t.Errorf("isLeftBy is %v, want %v", got, tc.want)
 			}
 		})
