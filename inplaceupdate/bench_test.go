@@ -92,3 +92,18 @@ func benchmarkCompletion(b *testing.B, known string) {
 		}
 	}
 }
+
+// BenchmarkStart begins an update of a Pod that was updated before.
+func BenchmarkStart(b *testing.B) {
+	updater := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Gate: "gate"}})
+	from, to := benchTemplate("v2"), benchTemplate("v3")
+	pod := newPod(from)
+	pod.Annotations = map[string]string{"s": `{"revision":"web-1","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"app":{"imageID":"sha256:1"}},"updateImages":true}`}
+	plan := updater.Plan(from, to)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := updater.Start(pod, plan, toward("2", 0), now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

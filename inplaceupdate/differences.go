@@ -17,8 +17,8 @@ import (
 // maxReasons bounds how many fields are named; the others are counted.
 const maxReasons = 20
 
-// differences names the fields in which two templates differ. It runs only when they are known to differ, so its cost does
-// not matter, and it never returns nothing.
+// differences names the fields in which two templates differ. It runs only if they are known to differ, so its cost does not
+// matter. It returns at least one reason.
 func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	d := differ{}
 	d.compare("", reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem())
@@ -27,7 +27,7 @@ func differences(from, to *corev1.PodTemplateSpec) reason.List {
 		d.add("spec", reflect.ValueOf(from.Spec), reflect.ValueOf(to.Spec))
 	case d.count > maxReasons:
 		d.named = append(d.named, reason.Reason{
-			Code: ImmutableField, Detail: fmt.Sprintf("and %d more fields cannot change on a live Pod", d.count-maxReasons), Remedy: "recreate the Pod",
+			Code: ImmutableField, Detail: fmt.Sprintf("and %d more that cannot change on a live Pod", d.count-maxReasons), Remedy: "recreate the Pod",
 		})
 	}
 	return d.named

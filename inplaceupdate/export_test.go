@@ -27,4 +27,4 @@ func NewSavedState(revision string, started time.Time, p Progress) *SavedState {
 func (s *savedState) Part() Progress { return s.progress }
 
 // Saved returns the Pod's whole state.
-func (u *Updater) Saved(pod *corev1.Pod) (*SavedState, error) { return u.saved(pod) }
+func (u *Updater) Saved(pod *corev1.Pod) (*SavedState, error) { return u.config.Keys.readState(pod) }

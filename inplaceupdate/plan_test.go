@@ -393,8 +393,8 @@ func TestReasonsAreBounded(t *testing.T) {
 		last            string
 	}{
 		{20, 20, "ImmutableField: spec.volumes[v19]: {\"name\":\"v19\"}: cannot change on a live Pod; recreate the Pod"},
-		{21, 21, "ImmutableField: and 1 more fields cannot change on a live Pod; recreate the Pod"},
-		{30, 21, "ImmutableField: and 10 more fields cannot change on a live Pod; recreate the Pod"},
+		{21, 21, "ImmutableField: and 1 more that cannot change on a live Pod; recreate the Pod"},
+		{30, 21, "ImmutableField: and 10 more that cannot change on a live Pod; recreate the Pod"},
 	} {
 		list := mustNew(inplaceupdate.Config{}).Plan(newTemplate(), volumes(tc.fields)).Blocking
 		if last := list[len(list)-1].String(); len(list) != tc.reasons || last != tc.last {
@@ -405,7 +405,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	both := volumes(30)
 	both.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}}
 	both.Spec.Containers[0].Env = nil
-	if text := newUpdater().Plan(newTemplate(), both).Blocking.String(); !strings.Contains(text, "and 13 more fields") {
+	if text := newUpdater().Plan(newTemplate(), both).Blocking.String(); !strings.Contains(text, "and 13 more that") {
 		t.Errorf("33 fields: %s", text)
 	}
 }

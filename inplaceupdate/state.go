@@ -32,7 +32,7 @@ func (u *Updater) State(pod *corev1.Pod) (*State, error) {
 	if err := u.ready(); err != nil {
 		return nil, err
 	}
-	saved, err := u.saved(pod)
+	saved, err := u.config.Keys.readState(pod)
 	if saved == nil || err != nil {
 		return nil, err
 	}
@@ -40,7 +40,9 @@ func (u *Updater) State(pod *corev1.Pod) (*State, error) {
 	for _, batch := range saved.ContainerBatchesRecord {
 		state.Batches = append(state.Batches, Batch{At: batch.Timestamp.Time, Containers: batch.Containers})
 	}
-	state.Postponed = saved.postponed()
+	if next := saved.next(); !next.isEmpty() {
+		state.Postponed = next.containers()
+	}
 	return state, nil
 }
 
@@ -49,6 +51,6 @@ func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 	if u.ready() != nil {
 		return false
 	}
-	_, _, ok := annotation(pod, u.config.Keys.GraceAnnotation, u.config.Keys.LegacyGraceAnnotation)
+	_, _, ok := u.config.Keys.graceOf(pod)
 	return ok
 }

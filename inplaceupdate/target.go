@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -66,36 +64,4 @@ func (u *Updater) problems(t *Target) reason.List {
 		add("gracePeriod", t.GracePeriod.String(), "must not be negative or above "+maxGracePeriod.String(), "")
 	}
 	return list
-}
-
-// callable returns an error where a decision cannot be made with what the Updater was made of and called with.
-func (u *Updater) callable(pod *corev1.Pod, now time.Time) error {
-	if err := u.ready(); err != nil {
-		return err
-	}
-	if now.IsZero() {
-		return reason.Reason{Code: InvalidArgument, Object: podObject(pod), Path: "now", Detail: "must not be the zero time"}
-	}
-	return nil
-}
-
-// startable returns an error for an update that cannot be started.
-func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now time.Time) error {
-	if err := u.callable(pod, now); err != nil {
-		return err
-	}
-	if plan == nil {
-		return reason.Reason{Code: InvalidArgument, Object: podObject(pod), Path: "plan", Detail: "must not be nil"}
-	}
-	if problems := u.problems(target); len(problems) > 0 {
-		for i := range problems {
-			problems[i].Object = podObject(pod)
-		}
-		return problems
-	}
-	if !plan.Possible() {
-		blocked := reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: plan.Blocking.String(), Remedy: "recreate the Pod"}
-		return blocked.With(plan.Blocking)
-	}
-	return nil
 }

@@ -1,16 +1,8 @@
 package inplaceupdate
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/workloadkit/workloadkit/decode"
-	"github.com/workloadkit/workloadkit/podstate"
-	"github.com/workloadkit/workloadkit/reason"
 )
 
 // savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
@@ -59,9 +51,6 @@ type progress struct {
 	// update, because the next one may go back to them.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
 }
-
-// knownImagesKey begins the last value of a state that this package has written.
-const knownImagesKey = `,"knownImages":`
 
 // knownImage is an image that a container was seen to run.
 type knownImage struct {
@@ -117,165 +106,12 @@ type metadataPatch struct {
 	} `json:"metadata"`
 }
 
-// metadata returns the metadata to write when the grace period ends.
-func (g *savedGrace) metadata(pod *corev1.Pod, key string) (metadataPatch, error) {
-	var meta metadataPatch
-	if len(g.MetaDataPatch) == 0 {
-		return meta, nil
-	}
-	if err := decode.Object(g.MetaDataPatch, &meta); err != nil {
-		return meta, unreadable(pod, key, string(g.MetaDataPatch), err)
-	}
-	return meta, nil
+// next returns what the batches that are still to come deliver.
+func (p *progress) next() work {
+	return work{images: p.NextContainerImages, refs: p.NextContainerRefMetadata, resources: p.NextContainerResources}
 }
 
-// part returns the part of a state that completion depends on; nil where there is no state.
-func (s *savedState) part() *progress {
-	if s == nil {
-		return nil
-	}
-	return &s.progress
-}
-
-// next reports whether batches are still to come.
-func (s *progress) next() bool {
-	return len(s.NextContainerImages)+len(s.NextContainerRefMetadata)+len(s.NextContainerResources) > 0
-}
-
-// postponed returns, sorted, the containers of the batches that are still to come.
-func (s *progress) postponed() []string {
-	later := work{images: s.NextContainerImages, refs: s.NextContainerRefMetadata, resources: s.NextContainerResources}
-	return later.containers()
-}
-
-// saved returns the Pod's whole state, nil when it has none.
-func (u *Updater) saved(pod *corev1.Pod) (*savedState, error) {
-	raw, key, ok := annotation(pod, u.config.Keys.StateAnnotation, u.config.Keys.LegacyStateAnnotation)
-	if !ok {
-		return nil, nil
-	}
-	state := &savedState{}
-	if err := decode.Object([]byte(raw), state); err != nil {
-		return nil, unreadable(pod, key, raw, err)
-	}
-	return state, nil
-}
-
-// lean returns the part of the Pod's state that completion depends on, nil when it has none. The memory of images is
-// most of a state and seldom decides, so it is read only where it does.
-func (u *Updater) lean(pod *corev1.Pod) (*progress, error) {
-	raw, key, ok := annotation(pod, u.config.Keys.StateAnnotation, u.config.Keys.LegacyStateAnnotation)
-	if !ok {
-		return nil, nil
-	}
-	if rest, ok := withoutKnownImages(raw); ok {
-		lean := &progress{}
-		if decode.Object(rest, lean) == nil && !lean.needsMemory(pod, raw) {
-			return lean, nil
-		}
-	}
-	progress := &progress{}
-	if err := decode.Object([]byte(raw), progress); err != nil {
-		return nil, unreadable(pod, key, raw, err)
-	}
-	return progress, nil
-}
-
-// encodeState writes the memory of images last, so that it can be left out without being read.
-func encodeState(state *savedState) (*string, error) {
-	known := state.KnownImages
-	lean := *state
-	lean.KnownImages = nil
-	text, err := encode(&lean)
-	if err != nil || len(known) == 0 {
-		return text, err
-	}
-	memory, err := encode(known)
-	if err != nil {
-		return nil, err
-	}
-	whole := strings.TrimSuffix(*text, "}") + knownImagesKey + *memory + "}"
-	return &whole, nil
-}
-
-// withoutKnownImages returns the JSON of a state without its last value, the memory of images. ok is false where that is not
-// the last value.
-func withoutKnownImages(raw string) (rest []byte, ok bool) {
-	at := strings.Index(raw, knownImagesKey)
-	if at < 0 {
-		return nil, false
-	}
-	depth, quoted := 0, false
-	for i := at + len(knownImagesKey); i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{', c == '[':
-			depth++
-		case c == '}', c == ']':
-			if depth--; depth == 0 {
-				return append(append(make([]byte, 0, at+1), raw[:at]...), '}'), raw[i+1:] == "}"
-			}
-		}
-	}
-	return nil, false
-}
-
-// needsMemory reports whether what is known about images may say something else about a container than its image does. raw
-// is the state as it is written.
-func (s *progress) needsMemory(pod *corev1.Pod, raw string) bool {
-	for name := range s.LastContainerStatuses {
-		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-		if spec == nil || status == nil {
-			continue
-		}
-		if !named(spec.Image, status) || (status.ContainerID != "" && strings.Contains(raw, status.ContainerID)) {
-			return true
-		}
-	}
-	return false
-}
-
-// grace returns the Pod's pending change, nil when it has none.
-func (u *Updater) grace(pod *corev1.Pod) (*savedGrace, error) {
-	raw, key, ok := annotation(pod, u.config.Keys.GraceAnnotation, u.config.Keys.LegacyGraceAnnotation)
-	if !ok {
-		return nil, nil
-	}
-	grace := &savedGrace{}
-	if err := decode.Object([]byte(raw), grace); err != nil {
-		return nil, unreadable(pod, key, raw, err)
-	}
-	return grace, nil
-}
-
-func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
-	if raw, ok = pod.Annotations[key]; ok {
-		return raw, key, true
-	}
-	if legacy != "" {
-		if raw, ok = pod.Annotations[legacy]; ok {
-			return raw, legacy, true
-		}
-	}
-	return "", "", false
-}
-
-func unreadable(pod *corev1.Pod, key, raw string, err error) error {
-	return reason.Reason{
-		Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + key + "]",
-		New: shorten(raw), Detail: err.Error(), Remedy: "correct or remove the annotation",
-	}.With(err)
-}
-
-func encode(v any) (*string, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encoding an update's progress: %w", err)
-	}
-	text := string(raw)
-	return &text, nil
+// work returns what the end of the grace period delivers to containers.
+func (g *savedGrace) work() work {
+	return work{images: g.ContainerImages, refs: g.ContainerRefMetadata, resources: g.ContainerResources}
 }

@@ -59,7 +59,7 @@ func mutants() []mutant {
 		},
 		{
 			"the gate opens while the old image runs", "inplaceupdate/images.go",
-			"if state.runs(name, spec.Image, status) {", "if status.Ready || state.runs(name, spec.Image, status) {", cloneSet("images"),
+			"if c.spec == nil || c.status == nil {\n\t\treturn false\n\t}\n\tif is", "if c.spec == nil || c.status == nil || c.status.Ready {\n\t\treturn c.spec != nil && c.status != nil\n\t}\n\tif is", cloneSet("images"),
 		},
 		{
 			"claims of living Pods are cleaned up", controllers + "claims.go",
@@ -83,7 +83,7 @@ func mutants() []mutant {
 			"firstBackOff, lastBackOff = 2 * time.Second, time.Minute", "firstBackOff, lastBackOff = 200 * time.Millisecond, 200 * time.Millisecond", cloneSet("quota"),
 		},
 		{
-			"a new name of the image that runs is waited for without end", "inplaceupdate/images.go",
+			"a new name of the image that runs is waited for without end", "inplaceupdate/prooftime.go",
 			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet("images"),
 		},
 		{
@@ -128,7 +128,7 @@ func mutants() []mutant {
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
-			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(plan.Images) == 0", cloneSet("agent"),
+			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(t.images) == 0", cloneSet("agent"),
 		},
 		{
 			"Pods go on waiting for an update that is left to their deletion", controllers + "update.go",
