@@ -2,7 +2,7 @@
 // itself; import the package that answers your question.
 //
 //	partition      how many is "25%", and how many Pods does a partition keep?
-//	rollout        what next: how many Pods of which revision to create, delete and update now, and what limits it?
+//	rollout        what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what limits it?
 //	ordinals       which numbers do Pods have, with a start and reserved ranges?
 //	podorder       which Pod first, to update and to delete?
 //	expectations   has my cache seen my own writes?

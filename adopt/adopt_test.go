@@ -70,7 +70,7 @@ func TestSplit(t *testing.T) {
 	deleting := owner
 	deleting.Deleting = true
 	numbered := adopt.Options{Adopt: true, Match: func(o metav1.Object) bool {
-		name, _, ok := ordinals.Parse(o.GetName())
+		name, _, ok := ordinals.ParseName(o.GetName())
 		return ok && name == "web"
 	}}
 	type answer struct {

@@ -182,9 +182,6 @@ func TestErrorsCarryCodes(t *testing.T) {
 			t.Errorf("%v is not %s", err, code)
 		}
 	}
-	if diff := cmp.Diff(codesAndPaths(blocked.Blocking), codesAndPaths(reason.From(err))); diff != "" {
-		t.Errorf("reasons of a blocked start (-plan +error):\n%s", diff)
-	}
 	if err := blocked.Blocking.Err(); !errors.Is(err, inplaceupdate.ImmutableField) || errors.Is(err, inplaceupdate.UpdateBlocked) {
 		t.Errorf("the plan's own error: %v", err)
 	}

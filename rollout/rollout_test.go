@@ -214,7 +214,7 @@ func TestSurge(t *testing.T) {
 	}
 }
 
-// TestWorkedSequence is the table at the end of section 2.4 of the reference, row by row.
+// TestWorkedSequence is a rollout in place with surge and partition, step by step.
 func TestWorkedSequence(t *testing.T) {
 	s := surge(1).of(spec(5, 3, 1))
 	for _, tc := range []struct {
