@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
 // build returns the path of a command of this module.
@@ -87,23 +88,6 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestManagerThatEnds says so, and not which request was cut off by that.
-func TestManagerThatEnds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs a control plane")
-	}
-	manager := filepath.Join(t.TempDir(), "manager")
-	if err := os.WriteFile(manager, []byte("#!/bin/sh\necho no flag --kubeconfig\nexit 3\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	err := command(t.Context(), []string{"--manager=" + manager, "--pods=1", "--nodes=1"}, io.Discard, os.Stderr)
-	for _, want := range []string{"ended by itself (exit status 3)", "no flag --kubeconfig"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want it to say %q", err, want)
-		}
-	}
-}
-
 // checkRun compares what a run wrote as JSON.
 func checkRun(t *testing.T, file string, want map[string]counts) {
 	t.Helper()
@@ -111,7 +95,7 @@ func checkRun(t *testing.T, file string, want map[string]counts) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r result
+	var r bench.Result
 	if err := json.Unmarshal(raw, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +103,7 @@ func checkRun(t *testing.T, file string, want map[string]counts) {
 	for _, f := range r.Phases {
 		c := counts{Writes: f.Writes, Reads: f.Reads, Kept: f.Kept, Created: f.Created, Deleted: f.Deleted}
 		if f.Phase == "no-change" || f.Phase == "passes" {
-			c.WritesOfAnything, c.Touched = f.writesInAll(), f.Touched
+			c.WritesOfAnything, c.Touched = f.AllWrites(), f.Touched
 		}
 		got[f.Phase] = c
 		if f.Seconds <= 0 || f.PeakMebibytes <= 0 || f.CPUSeconds < 0 {

@@ -8,14 +8,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+
+	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
 func main() {
@@ -36,14 +41,42 @@ func command(ctx context.Context, args []string, out io.Writer, log *os.File) er
 	if len(args) > 0 && args[0] == "results" {
 		return results(ctx, args[1:], log)
 	}
+	return runOnce(ctx, args, out, log)
+}
+
+// runOnce makes one run, prints its figures and stores what the command line asks for.
+func runOnce(ctx context.Context, args []string, out io.Writer, log *os.File) error {
 	o, err := parse(args, log)
 	if err != nil {
 		return err
 	}
-	r, pictures, err := runOnce(ctx, o, newProgress(log))
+	result, err := bench.Run(ctx, o.Options)
 	if err != nil {
 		return err
 	}
-	r.print(out)
-	return r.write(o, pictures)
+	result.Print(out)
+	if o.json != "" {
+		raw, err := json.MarshalIndent(result, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encoding the figures: %w", err)
+		}
+		if err := os.WriteFile(o.json, append(raw, '\n'), 0o644); err != nil {
+			return fmt.Errorf("writing the figures: %w", err)
+		}
+	}
+	if o.timeline == "" {
+		return nil
+	}
+	draw := result.WriteHTML
+	if filepath.Ext(o.timeline) == ".svg" {
+		draw = result.WriteSVG
+	}
+	var picture bytes.Buffer
+	if err := draw(&picture); err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.timeline, picture.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing the timeline: %w", err)
+	}
+	return nil
 }

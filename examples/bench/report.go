@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/workloadkit/workloadkit/examples/bench/picture"
+	"github.com/workloadkit/workloadkit/testing/bench"
+	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
 // writeReport writes the report and the picture of growth from the runs that are there.
@@ -35,26 +36,25 @@ func writeReport(p place) error {
 }
 
 // report renders the figures as Markdown. Sections without a run are left out.
-func report(runs map[string]result) string {
-	var out strings.Builder
-	write := func(format string, args ...any) { fmt.Fprintf(&out, format, args...) }
-	write("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
+func report(runs map[string]*bench.Result) string {
+	p := &page{}
+	p.writef("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
 		"simulated by kwok, the manager as a process of its own: all on one machine, so that the API server's work is part of every second.\n")
 	for _, machine := range machines(runs) {
-		write("\nMachine: %s.\n", machine)
+		p.writef("\nMachine: %s.\n", machine)
 	}
-	write("\nWrites, conflicts (409, not among the writes) and reads are the manager's requests for Pods and their subresources, for each Pod, " +
+	p.writef("\nWrites, conflicts (409, not among the writes) and reads are the manager's requests for Pods and their subresources, for each Pod, " +
 		"from the audit log. Gate closed is how long the manager kept the readiness gate of a Pod that stayed closed, unready how long such a Pod was out of service: until its kubelet, here kwok, has given Ready back. CPU and memory are the manager's, the peak within the phase. " +
 		"maxUnavailable is 100%% where nothing else is said.\n")
-	reportSizes(write, runs)
+	reportSizes(p, runs)
 	if r, ok := runs[sizeRun(500)]; ok {
-		write("\n## A whole batch starts at once\n\n500 Pods whose containers take 20 s to start:\n\n")
-		writeRemarks(write, r, "slow-start")
+		p.writef("\n## A whole batch starts at once\n\n500 Pods whose containers take 20 s to start:\n\n")
+		p.remarks(r, "slow-start")
 	}
 	if r, ok := runs[wavesRun]; ok {
-		write("\n## In waves: maxUnavailable 20%%\n\n")
-		writeTable(write, summaryHeader(), summaryRows(r))
-		write("\n![Two rollouts of 500 Pods, a row a Pod](timeline.svg)\n")
+		p.writef("\n## In waves: maxUnavailable 20%%\n\n")
+		p.table(r.Summary())
+		p.writef("\n![Two rollouts of 500 Pods, a row a Pod](timeline.svg)\n")
 	}
 	for _, section := range []struct{ title, run string }{
 		{"10,000 Pods in one CloneSet", sizeRun(10000)},
@@ -62,30 +62,42 @@ func report(runs map[string]result) string {
 		{"The operator of examples/embed, one Pod at a time, 100 Pods", embedRun},
 	} {
 		if r, ok := runs[section.run]; ok {
-			write("\n## %s\n\n", section.title)
-			writeTable(write, summaryHeader(), summaryRows(r))
-			write("\n")
-			writeRemarks(write, r)
+			p.writef("\n## %s\n\n", section.title)
+			p.table(r.Summary())
+			p.writef("\n")
+			p.remarks(r)
 		}
 	}
-	reportGrowth(write, growingRuns(runs))
-	reportRepeats(write, runs)
-	reportPace(write, runs)
-	return out.String()
+	reportGrowth(p, growingRuns(runs))
+	reportRepeats(p, runs)
+	reportPace(p, runs)
+	return p.String()
 }
 
-type writer func(format string, args ...any)
+// page is the report, piece by piece.
+type page struct{ strings.Builder }
+
+func (p *page) writef(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *page) table(t bench.Table) { t.WriteMarkdown(p) }
+
+// remarks lists the remarks of a run on the named phases, or on all.
+func (p *page) remarks(r *bench.Result, phases ...string) {
+	for _, remark := range r.Remarks(phases...) {
+		p.writef("- %s\n", remark)
+	}
+}
 
 // reportSizes shows the runs up to 1,000 Pods, and what the largest of them asked for.
-func reportSizes(write writer, runs map[string]result) {
+func reportSizes(p *page, runs map[string]*bench.Result) {
 	var rows [][]string
-	var largest result
+	var largest *bench.Result
 	for _, pods := range sizes() {
 		r, ok := runs[sizeRun(pods)]
 		if !ok || pods > 1000 {
 			continue
 		}
-		for _, row := range summaryRows(r) {
+		for _, row := range r.Summary().Rows {
 			rows = append(rows, append([]string{thousands(pods)}, row...))
 		}
 		largest = r
@@ -93,24 +105,23 @@ func reportSizes(write writer, runs map[string]result) {
 	if len(rows) == 0 {
 		return
 	}
-	write("\n## 100, 500 and 1,000 Pods in one CloneSet\n\n")
-	writeTable(write, append([]string{"Pods"}, summaryHeader()...), rows)
-	write("\n")
+	p.writef("\n## 100, 500 and 1,000 Pods in one CloneSet\n\n")
+	p.table(bench.Table{Header: append([]string{"Pods"}, largest.Summary().Header...), Rows: rows})
+	p.writef("\n")
 	for _, pods := range sizes() {
 		if r, ok := runs[sizeRun(pods)]; ok && pods <= 1000 {
-			write("%s Pods:\n\n", thousands(pods))
-			writeRemarks(write, r, "no-change", "passes")
-			write("\n")
+			p.writef("%s Pods:\n\n", thousands(pods))
+			p.remarks(r, "no-change", "passes")
+			p.writef("\n")
 		}
 	}
-	write("All requests of the manager but watches and leases, %s Pods:\n\n", thousands(largest.Setup.Pods))
-	header, kinds := requestTable(largest.Phases)
-	writeTable(write, header, kinds)
+	p.writef("All requests of the manager but watches and leases, %s Pods:\n\n", thousands(largest.Setup.Pods))
+	p.table(largest.Requests())
 }
 
 // growingRuns are those that show how figures grow, by size.
-func growingRuns(runs map[string]result) []result {
-	var out []result
+func growingRuns(runs map[string]*bench.Result) []*bench.Result {
+	var out []*bench.Result
 	for _, pods := range sizes() {
 		if r, ok := runs[sizeRun(pods)]; ok && pods >= 1000 {
 			out = append(out, r)
@@ -119,7 +130,7 @@ func growingRuns(runs map[string]result) []result {
 	return out
 }
 
-func growthCharts(growing []result) []picture.Chart {
+func growthCharts(growing []*bench.Result) []picture.Chart {
 	charts := []picture.Chart{
 		{Title: "A reconcile that finds nothing to do", Unit: "milliseconds by the clock"},
 		{Title: "All that such a pass costs", Unit: "milliseconds of the manager's CPU"},
@@ -127,37 +138,37 @@ func growthCharts(growing []result) []picture.Chart {
 		{Title: "In-place rollout", Unit: "seconds, maxUnavailable 100%"},
 	}
 	for _, r := range growing {
-		pods, inPlace := float64(r.Setup.Pods), r.phase("in-place")
-		for i, value := range []float64{r.phase("passes").ReconcileMilliseconds, r.phase("passes").PassMilliseconds, inPlace.PeakMebibytes, inPlace.Seconds} {
+		pods, inPlace := float64(r.Setup.Pods), r.Phase("in-place")
+		for i, value := range []float64{r.Phase("passes").ReconcileMilliseconds, r.Phase("passes").PassMilliseconds, inPlace.PeakMebibytes, inPlace.Seconds} {
 			charts[i].Points = append(charts[i].Points, picture.Point{Pods: pods, Value: value})
 		}
 	}
 	return charts
 }
 
-func reportGrowth(write writer, growing []result) {
+func reportGrowth(p *page, growing []*bench.Result) {
 	if len(growing) == 0 {
 		return
 	}
-	write("\n## Growth\n\nA pass is forced by an annotation on the CloneSet; its reconcile is timed by the manager's own metrics. What a pass costs is " +
+	p.writef("\n## Growth\n\nA pass is forced by an annotation on the CloneSet; its reconcile is timed by the manager's own metrics. What a pass costs is " +
 		"the manager's CPU time divided by the passes: receiving the event, answering the API server's conversion webhook and collecting garbage are in it.\n\n![Time of a reconcile, memory and time of a rollout over the number of Pods](scaling.svg)\n\n")
 	var rows [][]string
 	for _, r := range growing {
-		inPlace, reconcile, pass := r.phase("in-place"), r.phase("passes").ReconcileMilliseconds, r.phase("passes").PassMilliseconds
+		inPlace, reconcile, pass := r.Phase("in-place"), r.Phase("passes").ReconcileMilliseconds, r.Phase("passes").PassMilliseconds
 		k := float64(r.Setup.Pods) / 1000
 		rows = append(rows, []string{
 			thousands(r.Setup.Pods), fmt.Sprintf("%.2f", reconcile), fmt.Sprintf("%.2f", reconcile/k), fmt.Sprintf("%.2f", pass),
-			fmt.Sprintf("%.0f", inPlace.PeakMebibytes), fmt.Sprintf("%.0f", r.peak()), fmt.Sprintf("%.1f", inPlace.Seconds), fmt.Sprintf("%.1f", inPlace.Seconds/k),
+			fmt.Sprintf("%.0f", inPlace.PeakMebibytes), fmt.Sprintf("%.0f", peak(r)), fmt.Sprintf("%.1f", inPlace.Seconds), fmt.Sprintf("%.1f", inPlace.Seconds/k),
 			fmt.Sprintf("%.1f", inPlace.CPUSeconds), fmt.Sprintf("%.1f", inPlace.CPUSeconds/k),
 		})
 	}
-	writeTable(write, []string{
+	p.table(bench.Table{Header: []string{
 		"Pods", "reconcile ms", "for 1,000 Pods", "pass, CPU ms", "MiB in place", "MiB at most", "in place s", "for 1,000 Pods", "CPU s", "for 1,000 Pods",
-	}, rows)
+	}, Rows: rows})
 }
 
 // reportRepeats shows how far apart runs of the same are.
-func reportRepeats(write writer, runs map[string]result) {
+func reportRepeats(p *page, runs map[string]*bench.Result) {
 	names := []string{sizeRun(1000)}
 	for i := range repeats {
 		names = append(names, repeatRun(i))
@@ -165,11 +176,15 @@ func reportRepeats(write writer, runs map[string]result) {
 	var rows [][]string
 	var used, had float64
 	for _, name := range names {
-		f := runs[name].phase("in-place")
+		run, ok := runs[name]
+		if !ok {
+			continue
+		}
+		f := run.Phase("in-place")
 		if f.GateClosed == nil {
 			continue
 		}
-		used, had = used+f.CPUSeconds, had+f.Seconds*float64(runs[name].Machine.Cores)
+		used, had = used+f.CPUSeconds, had+f.Seconds*float64(run.Machine.Cores)
 		rows = append(rows, []string{
 			name, fmt.Sprintf("%.1f", f.Seconds), fmt.Sprintf("%.1f", f.CPUSeconds), fmt.Sprintf("%.0f", f.PeakMebibytes),
 			fmt.Sprintf("%.3f", f.GateClosed.Median), fmt.Sprintf("%.3f", f.GateClosed.P95),
@@ -178,35 +193,27 @@ func reportRepeats(write writer, runs map[string]result) {
 	if len(rows) < 2 {
 		return
 	}
-	write("\n## The same again: 1,000 Pods in place\n\n")
-	writeTable(write, []string{"run", "seconds", "CPU s", "peak MiB", "gate closed s: median", "p95"}, rows)
-	write("\nThe manager used %.0f%% of the CPU time that the machine had meanwhile. The API server, etcd, the simulated kubelets and the measuring have the "+
+	p.writef("\n## The same again: 1,000 Pods in place\n\n")
+	p.table(bench.Table{Header: []string{"run", "seconds", "CPU s", "peak MiB", "gate closed s: median", "p95"}, Rows: rows})
+	p.writef("\nThe manager used %.0f%% of the CPU time that the machine had meanwhile. The API server, etcd, the simulated kubelets and the measuring have the "+
 		"rest: a rollout takes as long as they take for the manager's three writes a Pod and what follows from them.\n", 100*used/had)
 }
 
 // reportPace tells a slow machine from a slow manager.
-func reportPace(write writer, runs map[string]result) {
-	write("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
-		"They are what it took to sort %s numbers on each core at once, with nothing else to do.\n\n", thousands(sorted))
+func reportPace(p *page, runs map[string]*bench.Result) {
+	p.writef("\n## The machine's pace\n\nA shared machine is not equally fast all the time: seconds and CPU seconds of two runs compare as far as these do. "+
+		"They are what it took to %s, with nothing else to do.\n\n", bench.Yardstick)
 	var rows [][]string
 	for _, e := range experiments() {
 		if r, ok := runs[e.name]; ok {
 			rows = append(rows, []string{e.name, fmt.Sprintf("%.2f", r.Pace.Before), fmt.Sprintf("%.2f", r.Pace.After)})
 		}
 	}
-	writeTable(write, []string{"run", "s before it", "s after it"}, rows)
-}
-
-// phase returns the figures of a phase, zero if it was not run.
-func (r result) phase(name string) figure {
-	if i := slices.IndexFunc(r.Phases, func(f figure) bool { return f.Phase == name }); i >= 0 {
-		return r.Phases[i]
-	}
-	return figure{}
+	p.table(bench.Table{Header: []string{"run", "s before it", "s after it"}, Rows: rows})
 }
 
 // peak is the largest of all phases.
-func (r result) peak() (mebibytes float64) {
+func peak(r *bench.Result) (mebibytes float64) {
 	for _, f := range r.Phases {
 		mebibytes = max(mebibytes, f.PeakMebibytes)
 	}
@@ -214,7 +221,7 @@ func (r result) peak() (mebibytes float64) {
 }
 
 // machines lists the machines of the runs without repetition.
-func machines(runs map[string]result) []string {
+func machines(runs map[string]*bench.Result) []string {
 	var out []string
 	for _, r := range runs {
 		if text := r.Machine.String(); !slices.Contains(out, text) {
@@ -223,40 +230,6 @@ func machines(runs map[string]result) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func summaryRows(r result) (rows [][]string) {
-	for _, f := range r.Phases {
-		rows = append(rows, summaryRow(f))
-	}
-	return rows
-}
-
-// writeRemarks lists the remarks of a run on the named phases, or on all.
-func writeRemarks(write writer, r result, names ...string) {
-	phases := slices.Clone(r.Phases)
-	if len(names) > 0 {
-		phases = slices.DeleteFunc(phases, func(f figure) bool { return !slices.Contains(names, f.Phase) })
-	}
-	for _, remark := range remarks(phases) {
-		write("- %s\n", remark)
-	}
-}
-
-// writeTable writes Markdown; all columns but the first and the phase are numbers.
-func writeTable(write writer, header []string, rows [][]string) {
-	write("| %s |\n|", strings.Join(header, " | "))
-	for i, title := range header {
-		if i == 0 || title == "phase" {
-			write("---|")
-		} else {
-			write("---:|")
-		}
-	}
-	write("\n")
-	for _, row := range rows {
-		write("| %s |\n", strings.Join(row, " | "))
-	}
 }
 
 // thousands writes 10000 as 10,000.

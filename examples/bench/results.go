@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/workloadkit/workloadkit/testing/bench"
 	"github.com/workloadkit/workloadkit/testing/child"
 )
 
@@ -67,6 +68,13 @@ func experiments() []experiment {
 	return out
 }
 
+func experimentChoices() (out []bench.Choice) {
+	for _, e := range experiments() {
+		out = append(out, bench.Choice{Name: e.name, About: strings.Join(e.args, " ")})
+	}
+	return out
+}
+
 // place says where runs are kept and what the report is called.
 type place struct{ runs, out string }
 
@@ -80,7 +88,7 @@ func results(ctx context.Context, args []string, log *os.File) error {
 	manager := flags.String("manager", "bin/kruise-manager", "manager to measure")
 	embed := flags.String("embed", "bin/embed", "built operator of examples/embed")
 	only := flags.String("only", "", "runs to make, separated by commas, instead of all: "+
-		describe(experiments(), func(e experiment) (string, string) { return e.name, strings.Join(e.args, " ") }))
+		describe(experimentChoices()))
 	again := flags.Bool("again", false, "make runs again whose figures are there already")
 	flags.StringVar(&p.runs, "runs", "bin/bench-runs", "directory of the runs' figures")
 	flags.StringVar(&p.out, "out", "examples/bench/RESULTS.md", "report; its pictures lie beside it")
@@ -89,8 +97,8 @@ func results(ctx context.Context, args []string, log *os.File) error {
 	}
 	wanted := list(*only)
 	for _, name := range wanted {
-		if _, err := pick("--only", name, experiments(), func(e experiment) string { return e.name }); err != nil {
-			return err
+		if !slices.ContainsFunc(experiments(), func(e experiment) bool { return e.name == name }) {
+			return fmt.Errorf("--only %q: no such run", name)
 		}
 	}
 	if err := os.MkdirAll(p.runs, 0o755); err != nil {
@@ -126,25 +134,15 @@ func (e experiment) run(ctx context.Context, p place, manager string, log *os.Fi
 		args = append(args, fmt.Sprintf("--metrics=http://127.0.0.1:%d/metrics", port),
 			fmt.Sprintf("--manager-args=--metrics-addr=127.0.0.1:%d --health-probe-addr=0 --enable-pprof=false", port))
 	}
-	o, err := parse(args, log)
-	if err != nil {
-		return err
-	}
-	progress := newProgress(log)
-	progress.line(fmt.Sprintf("== %s: %s", e.name, strings.Join(e.args, " ")))
-	r, pictures, err := runOnce(ctx, o, progress)
-	if err != nil {
-		return err
-	}
-	r.print(log)
-	return r.write(o, pictures)
+	fmt.Fprintf(log, "== %s: %s\n", e.name, strings.Join(e.args, " "))
+	return runOnce(ctx, args, log, log)
 }
 
 func (p place) picture(name string) string { return filepath.Join(filepath.Dir(p.out), name) }
 
 // load reads the runs that are there.
-func load(p place) (map[string]result, error) {
-	runs := map[string]result{}
+func load(p place) (map[string]*bench.Result, error) {
+	runs := map[string]*bench.Result{}
 	for _, e := range experiments() {
 		raw, err := os.ReadFile(p.json(e.name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +151,8 @@ func load(p place) (map[string]result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("figures of run %s: %w", e.name, err)
 		}
-		var r result
-		if err := json.Unmarshal(raw, &r); err != nil {
+		r := &bench.Result{}
+		if err := json.Unmarshal(raw, r); err != nil {
 			return nil, fmt.Errorf("figures of run %s: %w", e.name, err)
 		}
 		runs[e.name] = r

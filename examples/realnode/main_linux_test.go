@@ -37,9 +37,6 @@ type sharedNode struct {
 }
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(victimEnv); dir != "" {
-		os.Exit(victim(dir))
-	}
 	ctrllog.SetLogger(logr.Discard())
 	if os.Getenv(enableEnv) != "" {
 		if err := realnode.Prerequisites(context.Background()); err != nil {

@@ -1,4 +1,5 @@
-// Package child runs programs that do not outlive this one, whatever ends it.
+// Package child answers the question: how do I run my manager, or another program, so that it ends when my test does, whatever ends
+// that? A program that lives on holds ports and files, and disturbs whoever comes next.
 package child
 
 import (

@@ -3,7 +3,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ func CRD(ctx context.Context, c client.Client, manifest []byte) error {
 		return err
 	}
 	if crd.GetKind() != "CustomResourceDefinition" {
-		return fmt.Errorf("manifest of %s %q: want that of a CustomResourceDefinition", cmp.Or(crd.GetKind(), "no kind"), crd.GetName())
+		return fmt.Errorf("manifest of %s %q: want that of a CustomResourceDefinition", crd.GetKind(), crd.GetName())
 	}
 	if err := apply(ctx, c, crd); err != nil {
 		return err
@@ -72,6 +71,9 @@ func parse(manifest []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(manifest, &object.Object); err != nil {
 		return nil, fmt.Errorf("parsing a manifest: %w", err)
+	}
+	if object.GetKind() == "" {
+		return nil, errors.New("parsing a manifest: no kind in it, want that of a CustomResourceDefinition or another object")
 	}
 	return object, nil
 }

@@ -17,14 +17,19 @@ type Progress struct {
 // New returns a Progress that writes to w; nil stands for nowhere.
 func New(w io.Writer) Progress {
 	if w == nil {
-		return Progress{w: io.Discard}
+		w = io.Discard
 	}
+	return Progress{w: w, terminal: IsTerminal(w)}
+}
+
+// IsTerminal reports whether w shows what it is given to a person, who can see a line replaced.
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
-		return Progress{w: w}
+		return false
 	}
 	info, err := f.Stat()
-	return Progress{w: w, terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Line writes a line.

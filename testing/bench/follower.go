@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func follow(ctx context.Context, config *rest.Config) (*follower, error) {
 	}
 	f := &follower{records: map[types.UID]*record{}, began: time.Now(), template: &corev1.PodTemplateSpec{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0,
-		informers.WithNamespace(namespace), informers.WithTransform(stripManagedFields))
+		informers.WithNamespace(Namespace), informers.WithTransform(stripManagedFields))
 	informer := factory.Core().V1().Pods().Informer()
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { f.see(obj, time.Now()) },

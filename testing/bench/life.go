@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"math"
@@ -36,8 +36,8 @@ func (m moment) sameAs(other moment) bool {
 	return m == other
 }
 
-// window summarises durations, in seconds.
-type window struct {
+// Durations summarises how long something took Pods, in seconds.
+type Durations struct {
 	Pods   int     `json:"pods"`
 	Median float64 `json:"median"`
 	P95    float64 `json:"p95"`
@@ -126,7 +126,7 @@ func tally(lives []life) (kept, created, deleted, touched int) {
 }
 
 // summarise returns the percentiles by nearest rank: of 20 durations, p95 is the 19th.
-func summarise(durations []time.Duration) *window {
+func summarise(durations []time.Duration) *Durations {
 	if len(durations) == 0 {
 		return nil
 	}
@@ -135,5 +135,5 @@ func summarise(durations []time.Duration) *window {
 		rank := int(math.Ceil(q * float64(len(durations))))
 		return durations[max(rank, 1)-1].Seconds()
 	}
-	return &window{Pods: len(durations), Median: at(0.5), P95: at(0.95), Max: at(1)}
+	return &Durations{Pods: len(durations), Median: at(0.5), P95: at(0.95), Max: at(1)}
 }

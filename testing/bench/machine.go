@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// machine describes where a run was made, without its name, and stays the same from run to run.
-type machine struct {
+// Machine describes where a run was made, without its name, and stays the same from run to run.
+type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
 	Gibibytes float64 `json:"gibibytes"`
@@ -21,8 +21,8 @@ type machine struct {
 	Go        string  `json:"go"`
 }
 
-func thisMachine() machine {
-	m := machine{
+func thisMachine() Machine {
+	m := Machine{
 		CPU: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(),
 		System: valueOf("/etc/os-release", "PRETTY_NAME", "=") + ", Linux " + firstWords("/proc/sys/kernel/osrelease"),
 	}
@@ -36,11 +36,13 @@ func thisMachine() machine {
 	return m
 }
 
-func (m machine) String() string {
+func (m Machine) String() string {
 	return fmt.Sprintf("%d cores (%s), %.0f GiB, %s, %s", m.Cores, m.CPU, m.Gibibytes, m.System, m.Go)
 }
 
-// sorted is how many numbers each core sorts for the yardstick.
+// Yardstick says what [Pace] is the time of.
+const Yardstick = "sort 2,000,000 numbers on each core at once"
+
 const sorted = 2_000_000
 
 // yardstick returns the seconds that every core takes to sort the same numbers, all at once. A shared machine is not equally

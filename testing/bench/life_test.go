@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/workloadkit/workloadkit/examples/bench/picture"
+	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
 const ms = time.Millisecond
@@ -29,13 +29,13 @@ func livesOfARollout() []life {
 }
 
 func TestLivesAreCounted(t *testing.T) {
-	var f figure
+	var f Figure
 	f.setLives(livesOfARollout())
-	want := figure{
+	want := Figure{
 		Kept: 3, Created: 1, Deleted: 1, Touched: 4,
-		GateClosed: &window{Pods: 1, Median: 0.3, P95: 0.3, Max: 0.3},
-		Unready:    &window{Pods: 1, Median: 0.4, P95: 0.4, Max: 0.4},
-		Starting:   &window{Pods: 1, Median: 0.25, P95: 0.25, Max: 0.25},
+		GateClosed: &Durations{Pods: 1, Median: 0.3, P95: 0.3, Max: 0.3},
+		Unready:    &Durations{Pods: 1, Median: 0.4, P95: 0.4, Max: 0.4},
+		Starting:   &Durations{Pods: 1, Median: 0.25, P95: 0.25, Max: 0.25},
 	}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Errorf("figure (-want +got):\n%s", diff)
@@ -56,13 +56,13 @@ func TestPercentilesAreOfNearestRank(t *testing.T) {
 	}
 	tests := []struct {
 		durations []time.Duration
-		want      *window
+		want      *Durations
 	}{
 		{nil, nil},
-		{upTo(1), &window{Pods: 1, Median: 1, P95: 1, Max: 1}},
-		{upTo(2), &window{Pods: 2, Median: 1, P95: 2, Max: 2}},
-		{upTo(20), &window{Pods: 20, Median: 10, P95: 19, Max: 20}},
-		{upTo(500), &window{Pods: 500, Median: 250, P95: 475, Max: 500}},
+		{upTo(1), &Durations{Pods: 1, Median: 1, P95: 1, Max: 1}},
+		{upTo(2), &Durations{Pods: 2, Median: 1, P95: 2, Max: 2}},
+		{upTo(20), &Durations{Pods: 20, Median: 10, P95: 19, Max: 20}},
+		{upTo(500), &Durations{Pods: 500, Median: 250, P95: 475, Max: 500}},
 	}
 	for _, tt := range tests {
 		if diff := cmp.Diff(tt.want, summarise(tt.durations)); diff != "" {

@@ -1,23 +1,25 @@
-package main
+package bench
 
 import (
 	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
 // phase is one piece of work that is measured by itself.
 type phase struct {
 	name, about string
 	// skip leaves the phase out.
-	skip func(o options) bool
+	skip func(o Options) bool
 	// prepare is done before anything is measured.
 	prepare func(ctx context.Context, b *bench) error
 	// next returns the shape that the workload is taken to; nil leaves it as it is.
-	next func(s shape, o options, n int) shape
+	next func(s Shape, o Options, n int) Shape
 	// work is done instead of waiting for the shape.
-	work func(ctx context.Context, b *bench, f *figure) error
+	work func(ctx context.Context, b *bench, f *Figure) error
 	// picture is the title of phases that the timeline shows.
 	picture string
 }
@@ -27,31 +29,31 @@ func phases() []phase {
 	return []phase{
 		{
 			name: scaleUp, about: "from none to all Pods",
-			next: func(s shape, o options, _ int) shape { s.pods = o.pods; return s },
+			next: func(s Shape, o Options, _ int) Shape { s.Pods = o.Pods; return s },
 		},
 		{
-			name: "in-place", about: "a rollout of --change", picture: "Change of --change",
-			next: func(s shape, o options, n int) shape { return s.with(o.change, n) },
+			name: "in-place", about: "a rollout of the change that was asked for", picture: pictureOfChange,
+			next: func(s Shape, o Options, n int) Shape { return s.with(o.change(), n) },
 		},
 		{
 			name: "recreate", about: "a rollout of " + recreating().about, picture: "Change of " + recreating().name,
-			next: func(s shape, _ options, n int) shape { return s.with(recreating(), n) },
+			next: func(s Shape, _ Options, n int) Shape { return s.with(recreating(), n) },
 		},
 		{
-			name: "slow-start", about: "a rollout of an image whose containers take --slow-start, with maxUnavailable 100%", picture: "Slow containers",
-			skip:    func(o options) bool { return o.slowStart == 0 },
-			prepare: func(ctx context.Context, b *bench) error { return b.slowDown(ctx, b.o.slowStart) },
-			next: func(s shape, _ options, n int) shape {
+			name: slowStart, about: "a rollout of an image whose containers are slow to start, with maxUnavailable 100%", picture: "Slow containers",
+			skip:    func(o Options) bool { return o.SlowStart == 0 },
+			prepare: func(ctx context.Context, b *bench) error { return b.slowDown(ctx, b.o.SlowStart) },
+			next: func(s Shape, _ Options, n int) Shape {
 				s = s.with(changes()[0], n)
-				s.maxUnavailable = intstr.FromString("100%")
+				s.MaxUnavailable = intstr.FromString("100%")
 				return s
 			},
 		},
-		{name: "no-change", about: "nothing changes for the time of --no-change", work: idle},
+		{name: "no-change", about: "nothing changes for a while", work: idle},
 		{name: "passes", about: "passes over the workload that find nothing to do, forced by an annotation", work: forcePasses},
 		{
 			name: "scale-down", about: "from all Pods to none",
-			next: func(s shape, _ options, _ int) shape { s.pods = 0; return s },
+			next: func(s Shape, _ Options, _ int) Shape { s.Pods = 0; return s },
 		},
 	}
 }
@@ -59,16 +61,22 @@ func phases() []phase {
 // scaleUp is the phase that all others need.
 const scaleUp = "scale-up"
 
+// slowStart is the phase that needs to be told how slow.
+const slowStart = "slow-start"
+
+// pictureOfChange is the title of the phase whose change was asked for; the name of that follows.
+const pictureOfChange = "Change of "
+
 // with returns the shape after change number n.
-func (s shape) with(c change, n int) shape {
-	s.template = *s.template.DeepCopy()
-	c.apply(&s.template, n)
+func (s Shape) with(c change, n int) Shape {
+	s.Template = *s.Template.DeepCopy()
+	c.apply(&s.Template, n)
 	return s
 }
 
 // idle watches a manager that has nothing to do.
-func idle(ctx context.Context, b *bench, _ *figure) error {
-	return pause(ctx, b.o.noChange)
+func idle(ctx context.Context, b *bench, _ *Figure) error {
+	return sleep.For(ctx, b.o.NoChange)
 }
 
 // passInterval is longer than a pass takes, so that two are never made one.
@@ -77,21 +85,21 @@ const passInterval = 100 * time.Millisecond
 // forcePasses annotates workload objects in turn and divides the CPU time by the number of passes that this causes, whatever
 // the manager is made of. That covers all that an event causes, such as decoding it and answering the API server's webhook
 // calls. What the manager uses when nothing happens, as measured in phase no-change, is taken off.
-func forcePasses(ctx context.Context, b *bench, f *figure) error {
+func forcePasses(ctx context.Context, b *bench, f *Figure) error {
 	before, err := b.manager.cpu()
 	if err != nil {
 		return err
 	}
-	reconciled, err := scrape(ctx, b.o.metrics)
+	reconciled, err := scrape(ctx, b.o.Metrics)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	for i := range b.o.passes {
+	for i := range b.o.Passes {
 		if err := b.annotate(ctx, b.objects[i%len(b.objects)], i); err != nil {
 			return err
 		}
-		if err := pause(ctx, passInterval); err != nil {
+		if err := sleep.For(ctx, passInterval); err != nil {
 			return err
 		}
 	}
@@ -100,8 +108,8 @@ func forcePasses(ctx context.Context, b *bench, f *figure) error {
 		return err
 	}
 	used := after - before - b.idleCPU*time.Since(began).Seconds()
-	f.PassMilliseconds = max(0, used) / float64(b.o.passes) * 1000
-	now, err := scrape(ctx, b.o.metrics)
+	f.PassMilliseconds = max(0, used) / float64(b.o.Passes) * 1000
+	now, err := scrape(ctx, b.o.Metrics)
 	f.ReconcileMilliseconds = now.milliseconds(reconciled)
 	return err
 }

@@ -14,24 +14,53 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 	"github.com/workloadkit/workloadkit/testing/realnode"
 )
+
+// enableEnv asks for the tests that need root: "make test-node" sets it.
+const enableEnv = "WORKLOADKIT_NODE"
+
+const (
+	within = time.Minute
+	// The first start of all builds the binaries.
+	startTimeout = 20 * time.Minute
+)
+
+var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes})
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(victimEnv); dir != "" {
+		os.Exit(victim(dir))
+	}
+	os.Exit(env.Main(m))
+}
+
+// start returns a running Node, on the control plane of the tests.
+func start(t *testing.T) *realnode.Node {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	node, err := realnode.Start(ctx, realnode.Options{ControlPlane: env.Start(t), Progress: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
 
 // victimEnv makes the test binary a program that runs a Pod on a Node, with a control plane in the directory it names.
 const victimEnv = "REALNODE_TEST_DIR"
 
 // TestKill: a process that dies by SIGKILL takes its Node along, the next start works, and Stop removes what both made.
 func TestKill(t *testing.T) {
-	node.start(t) // skips, and builds outside of the process to kill
-	if err := node.stop(); err != nil {
+	if os.Getenv(enableEnv) == "" {
+		t.Skip("starts a real kubelet, as root: run make test-node")
+	}
+	if err := start(t).Stop(t.Context()); err != nil { // builds outside of the process to kill
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
@@ -64,9 +93,11 @@ func TestKill(t *testing.T) {
 	if bytes.Contains(mounts, []byte("workloadkit-node")) {
 		t.Errorf("mounts of the killed node are left:\n%s", mounts)
 	}
-	f := startManager(t, manager.Options{})
-	f.create(f.cloneSet("again", v1beta1.InPlaceIfPossible, 0), 1)
-	if err := node.stop(); err != nil {
+	again := start(t)
+	if err := runPod(t.Context(), env.Start(t), again); err != nil {
+		t.Error(err)
+	}
+	if err := again.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, pattern := range []string{
@@ -96,7 +127,7 @@ func nodeProcesses(t *testing.T) []string {
 }
 
 func victim(dir string) int {
-	if err := runPod(context.Background(), dir); err != nil {
+	if err := startAndRunPod(context.Background(), dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -104,7 +135,7 @@ func victim(dir string) int {
 	select {} // until killed
 }
 
-func runPod(ctx context.Context, dir string) error {
+func startAndRunPod(ctx context.Context, dir string) error {
 	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Nodes: controlplane.NoNodes})
 	if err != nil {
 		return err
@@ -113,6 +144,11 @@ func runPod(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	return runPod(ctx, cp, n)
+}
+
+// runPod creates a Pod and returns when it runs.
+func runPod(ctx context.Context, cp *controlplane.ControlPlane, n *realnode.Node) error {
 	image, err := n.Image("v1")
 	if err != nil {
 		return err
@@ -131,6 +167,6 @@ func runPod(ctx context.Context, dir string) error {
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
 		pod, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		return err == nil && pod.Status.Phase == corev1.PodRunning && pod.UID != types.UID(""), err
+		return err == nil && pod.Status.Phase == corev1.PodRunning, err
 	})
 }

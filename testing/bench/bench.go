@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/slowstart"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
+	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 
 // bench measures one manager on one control plane.
 type bench struct {
-	o        options
+	o        Options
 	client   client.Client
 	manager  *process
 	pods     *follower
@@ -41,7 +42,7 @@ type bench struct {
 	progress *progress
 	user     string
 
-	shape   shape
+	shape   Shape
 	objects []client.Object // as sent last
 	changed int
 	idleCPU float64 // seconds of CPU in a second without work
@@ -50,18 +51,18 @@ type bench struct {
 // drawn is a phase for the timeline.
 type drawn struct {
 	phase  phase
-	figure figure
+	figure Figure
 	lives  []life
 }
 
 // run takes the workload through all phases that are wanted.
-func (b *bench) run(ctx context.Context) (figures []figure, pictures []drawn, err error) {
-	b.shape = shape{name: "bench", template: newTemplate(b.o), maxUnavailable: b.o.maxUnavailable}
+func (b *bench) run(ctx context.Context) (figures []Figure, pictures []drawn, err error) {
+	b.shape = Shape{Name: "bench", Template: newTemplate(b.o), MaxUnavailable: b.o.MaxUnavailable}
 	if err := b.warmUp(ctx); err != nil {
 		return nil, nil, fmt.Errorf("a first Pod, to see that the manager works: %w", err)
 	}
 	for _, p := range phases() {
-		wanted := len(b.o.phases) == 0 || p.name == scaleUp || slices.Contains(b.o.phases, p.name)
+		wanted := len(b.o.Phases) == 0 || p.name == scaleUp || slices.Contains(b.o.Phases, p.name)
 		if !wanted || p.skip != nil && p.skip(b.o) {
 			continue
 		}
@@ -78,7 +79,7 @@ func (b *bench) run(ctx context.Context) (figures []figure, pictures []drawn, er
 }
 
 // measure runs one phase.
-func (b *bench) measure(ctx context.Context, p phase) (f figure, lives []life, err error) {
+func (b *bench) measure(ctx context.Context, p phase) (f Figure, lives []life, err error) {
 	if p.prepare != nil {
 		if err := p.prepare(ctx, b); err != nil {
 			return f, nil, err
@@ -92,7 +93,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f figure, lives []life, e
 		b.changed++
 		next = p.next(b.shape, b.o, b.changed)
 	}
-	f = figure{Phase: p.name, Pods: max(b.shape.pods, next.pods)}
+	f = Figure{Phase: p.name, Pods: max(b.shape.Pods, next.Pods)}
 	if err := b.manager.resetPeak(); err != nil {
 		b.progress.line("peaks of memory count from the start of the manager: " + err.Error())
 	}
@@ -100,7 +101,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f figure, lives []life, e
 	if err != nil {
 		return f, nil, err
 	}
-	b.pods.begin(&next.template)
+	b.pods.begin(&next.Template)
 	began := time.Now()
 	if p.work != nil {
 		err = p.work(ctx, b, &f)
@@ -119,7 +120,7 @@ func (b *bench) measure(ctx context.Context, p phase) (f figure, lives []life, e
 }
 
 // conclude fills in what is known at the end of a phase.
-func (b *bench) conclude(p phase, f figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (figure, []life, error) {
+func (b *bench) conclude(p phase, f Figure, requests []audit.Request, cpuBefore float64, elapsed time.Duration) (Figure, []life, error) {
 	cpu, cpuErr := b.manager.cpu()
 	peak, peakErr := b.manager.peak()
 	if err := errors.Join(cpuErr, peakErr); err != nil {
@@ -146,11 +147,11 @@ func (b *bench) warmUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, errors.New("not done within 3 minutes"))
 	defer cancel()
 	one := b.shape
-	one.name, one.pods = "warm-up", 1
+	one.Name, one.Pods = "warm-up", 1
 	none := one
-	none.pods = 0
-	b.pods.begin(&one.template)
-	object, empty := b.o.workload.object(one.of(0, 1)), b.o.workload.object(none.of(0, 1))
+	none.Pods = 0
+	b.pods.begin(&one.Template)
+	object, empty := b.o.Workload.Object(one.of(0, 1)), b.o.Workload.Object(none.of(0, 1))
 	if err := b.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 		return fmt.Errorf("creating %s: %w", object.GetName(), err)
 	}
@@ -171,10 +172,10 @@ func (b *bench) warmUp(ctx context.Context) error {
 }
 
 // roll takes the workload to a shape and waits until it is there.
-func (b *bench) roll(ctx context.Context, title string, next shape) error {
-	objects := make([]client.Object, b.o.objects)
+func (b *bench) roll(ctx context.Context, title string, next Shape) error {
+	objects := make([]client.Object, b.o.Objects)
 	for i := range objects {
-		objects[i] = b.o.workload.object(next.of(i, len(objects)))
+		objects[i] = b.o.Workload.Object(next.of(i, len(objects)))
 	}
 	err := b.forEach(ctx, len(objects), func(ctx context.Context, i int) error {
 		if b.objects == nil {
@@ -186,7 +187,7 @@ func (b *bench) roll(ctx context.Context, title string, next shape) error {
 		return fmt.Errorf("changing the workload: %w", err)
 	}
 	b.shape, b.objects = next, objects
-	return b.settle(ctx, title, objects, next.pods)
+	return b.settle(ctx, title, objects, next.Pods)
 }
 
 // settle waits until all Pods are there, run the template and are ready, no other is left, and the objects' status says so.
@@ -217,18 +218,18 @@ func sum(counts map[string]int) (n int) {
 
 // settled asks the status of the objects.
 func (b *bench) settled(ctx context.Context, want map[string]int) (bool, error) {
-	if b.o.workload.settled == nil {
+	if b.o.Workload.Settled == nil {
 		return true, nil
 	}
-	list := b.o.workload.list()
-	if err := b.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	list := b.o.Workload.List()
+	if err := b.client.List(ctx, list, client.InNamespace(Namespace)); err != nil {
 		return false, fmt.Errorf("listing the workload: %w", err)
 	}
 	done := true
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
 		if ok && object.GetDeletionTimestamp() == nil {
-			done = done && b.o.workload.settled(object, want[object.GetName()])
+			done = done && b.o.Workload.Settled(object, want[object.GetName()])
 		}
 		return nil
 	})
@@ -241,7 +242,7 @@ func (b *bench) calm(ctx context.Context) ([]audit.Request, error) {
 	last := time.Now()
 	err := b.until(ctx, func() (bool, error) {
 		requests, err := b.log.next(func(r audit.Request) bool {
-			return r.User == b.user && strings.HasPrefix(r.UserAgent, b.o.agent)
+			return r.User == b.user && strings.HasPrefix(r.UserAgent, b.o.Agent)
 		})
 		if slices.ContainsFunc(requests, func(r audit.Request) bool { return counted(r) && r.IsWrite() }) {
 			last = time.Now()
@@ -264,7 +265,7 @@ func (b *bench) until(ctx context.Context, done func() (bool, error)) error {
 		if ok || err != nil {
 			return err
 		}
-		if err := pause(ctx, settleEvery); err != nil {
+		if err := sleep.For(ctx, settleEvery); err != nil {
 			return err
 		}
 	}
@@ -275,7 +276,7 @@ func (b *bench) slowDown(ctx context.Context, delay time.Duration) error {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controlplane.StartDelay, delay)
 	names := b.pods.live()
 	return b.forEach(ctx, len(names), func(ctx context.Context, i int) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names[i]}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: names[i]}}
 		if err := b.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			return fmt.Errorf("Pod %s: %w", names[i], err)
 		}

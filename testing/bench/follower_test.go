@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"os"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/workloadkit/workloadkit/testing/child"
+	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
 // podOf is a Pod that runs a template, ready or not.
@@ -47,7 +48,7 @@ func gated(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
 }
 
 func TestFollowerKeepsLives(t *testing.T) {
-	before := newTemplate(options{})
+	before := newTemplate(Options{})
 	after := *before.DeepCopy()
 	changes()[0].apply(&after, 1)
 	f := &follower{records: map[types.UID]*record{}, template: &before, began: time.Unix(0, 0)}
@@ -97,7 +98,7 @@ func TestFollowerKeepsLives(t *testing.T) {
 func TestEveryChangeIsSeen(t *testing.T) {
 	for _, c := range changes() {
 		t.Run(c.name, func(t *testing.T) {
-			first := newTemplate(options{startDelay: time.Second})
+			first := newTemplate(Options{StartDelay: time.Second})
 			c.apply(&first, 1)
 			second := *first.DeepCopy()
 			c.apply(&second, 2)
@@ -113,22 +114,12 @@ func TestEveryChangeIsSeen(t *testing.T) {
 }
 
 func TestPodThatRunsTheOldImageIsNotReady(t *testing.T) {
-	template := newTemplate(options{})
+	template := newTemplate(Options{})
 	pod := podOf("p", template, true)
 	pod.Status.ContainerStatuses[0].Image = "example.test/app:v0"
 	f := &follower{template: &template}
 	if diff := cmp.Diff(moment{updated: true}, f.stateOf(pod, 0), cmp.AllowUnexported(moment{})); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
-	}
-}
-
-func TestFleetCRDIsThatOfTheOperator(t *testing.T) {
-	raw, err := os.ReadFile("../embed/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(raw), fleetCRD); diff != "" {
-		t.Errorf("fleetCRD (-want +got):\n%s", diff)
 	}
 }
 
@@ -199,7 +190,7 @@ func TestProcessIsMeasuredWithItsChildren(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the CPU of a process that has ended is read without an error")
 		}
-		if err := pause(t.Context(), 10*time.Millisecond); err != nil {
+		if err := sleep.For(t.Context(), 10*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

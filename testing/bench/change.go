@@ -1,7 +1,8 @@
-package main
+package bench
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ type change struct {
 	apply       func(template *corev1.PodTemplateSpec, n int)
 }
 
-// changes lists what --change may ask for. Whether Pods are kept is what is measured, not what is assumed.
+// changes lists what may be asked for. Whether Pods are kept is what is measured, not what is assumed.
 func changes() []change {
 	return []change{
 		{"image", "the image of one container", func(t *corev1.PodTemplateSpec, n int) { setImages(t.Spec.Containers[:1], n) }},
@@ -28,6 +29,12 @@ func changes() []change {
 		}},
 		{"env", "an environment variable, which Pods are recreated for", setEnv},
 	}
+}
+
+// change is the one that the options ask for.
+func (o Options) change() change {
+	all := changes()
+	return all[slices.IndexFunc(all, func(c change) bool { return c.name == o.Change })]
 }
 
 // recreating is the change that no implementation can make in place.

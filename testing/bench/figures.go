@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"cmp"
@@ -8,22 +8,32 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 )
 
-// result is what one run measured; --json writes it.
-type result struct {
-	Setup   setup    `json:"setup"`
-	Machine machine  `json:"machine"`
-	Pace    pace     `json:"paceSeconds"`
-	Phases  []figure `json:"phases"`
+// Result is what one run measured. It can be kept as JSON.
+type Result struct {
+	Setup   Setup    `json:"setup"`
+	Machine Machine  `json:"machine"`
+	Pace    Pace     `json:"paceSeconds"`
+	Phases  []Figure `json:"phases"`
+
+	rollouts []drawn
 }
 
-// pace is how fast the machine was: the seconds of the yardstick before the first phase and after the last.
-type pace struct {
+// Phase returns the figures of a phase, zero if it was not run.
+func (r *Result) Phase(name string) Figure {
+	if i := slices.IndexFunc(r.Phases, func(f Figure) bool { return f.Phase == name }); i >= 0 {
+		return r.Phases[i]
+	}
+	return Figure{}
+}
+
+// Pace is how fast the machine was: the seconds of the yardstick before the first phase and after the last.
+type Pace struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }
 
-// setup says what was run.
-type setup struct {
+// Setup says what was run.
+type Setup struct {
 	Manager        string `json:"manager"`
 	Workload       string `json:"workload"`
 	Objects        int    `json:"objects"`
@@ -35,8 +45,8 @@ type setup struct {
 	SlowStart      string `json:"slowStart,omitempty"`
 }
 
-// figure is what one phase cost.
-type figure struct {
+// Figure is what one phase cost.
+type Figure struct {
 	Phase string `json:"phase"`
 	// Pods is what requests are divided by: those of the workload, or for the scale-down those that went.
 	Pods    int     `json:"pods"`
@@ -50,15 +60,15 @@ type figure struct {
 	Conflicts float64 `json:"conflictsPerPod"`
 	Reads     float64 `json:"readsPerPod"`
 	// Requests are all of the manager's requests, but for watches and leases, which do not grow with Pods.
-	Requests []tallied `json:"requests,omitempty"`
+	Requests []RequestCount `json:"requests,omitempty"`
 	// GateClosed are the times that a readiness gate of Pods which stayed was closed, Unready those that they were out of
 	// service, and Starting those that new ones took to be ready.
-	GateClosed *window `json:"gateClosedSeconds,omitempty"`
-	Unready    *window `json:"unreadySeconds,omitempty"`
-	Starting   *window `json:"startingSeconds,omitempty"`
-	Kept       int     `json:"podsKept"`
-	Created    int     `json:"podsCreated"`
-	Deleted    int     `json:"podsDeleted"`
+	GateClosed *Durations `json:"gateClosedSeconds,omitempty"`
+	Unready    *Durations `json:"unreadySeconds,omitempty"`
+	Starting   *Durations `json:"startingSeconds,omitempty"`
+	Kept       int        `json:"podsKept"`
+	Created    int        `json:"podsCreated"`
+	Deleted    int        `json:"podsDeleted"`
 	// Touched is how many Pods were written, by anybody.
 	Touched int `json:"podsTouched"`
 	// AllUpdated is when the last Pod had the new template, and AllReady when the last was ready with it.
@@ -66,12 +76,12 @@ type figure struct {
 	AllReady   float64 `json:"allReadySeconds,omitempty"`
 	// PassMilliseconds is the CPU time of one pass over a workload object that needs nothing, receipt of the event included.
 	PassMilliseconds float64 `json:"passMilliseconds,omitempty"`
-	// ReconcileMilliseconds is the time of the reconcile in it by the manager's own metrics, if --metrics names them.
+	// ReconcileMilliseconds is the time of the reconcile in it by the manager's own metrics, where [Options.Metrics] names them.
 	ReconcileMilliseconds float64 `json:"reconcileMilliseconds,omitempty"`
 }
 
-// tallied is how often the manager sent one kind of request.
-type tallied struct {
+// RequestCount is how often the manager sent one kind of request.
+type RequestCount struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Code is set for requests that failed: 409 for a conflict.
@@ -82,14 +92,15 @@ type tallied struct {
 	PerPod float64 `json:"perPod"`
 }
 
-func (t tallied) write() bool { return t.request().IsWrite() }
+// IsWrite reports whether the request could have changed something.
+func (t RequestCount) IsWrite() bool { return t.request().IsWrite() }
 
-func (t tallied) request() audit.Request {
+func (t RequestCount) request() audit.Request {
 	return audit.Request{Verb: t.Verb, Resource: t.Resource, Code: t.Code, DryRun: t.DryRun}
 }
 
 // kind is the request without how often it was sent.
-func (t tallied) kind() tallied {
+func (t RequestCount) kind() RequestCount {
 	t.Count, t.PerPod = 0, 0
 	return t
 }
@@ -100,19 +111,19 @@ func counted(r audit.Request) bool {
 }
 
 // tallyRequests counts requests by verb and resource, those that failed apart, writes first.
-func tallyRequests(requests []audit.Request, pods int) []tallied {
-	counts := map[tallied]int{}
+func tallyRequests(requests []audit.Request, pods int) []RequestCount {
+	counts := map[RequestCount]int{}
 	for _, r := range requests {
 		if !counted(r) {
 			continue
 		}
-		key := tallied{Verb: r.Verb, Resource: r.Resource, DryRun: r.DryRun}
+		key := RequestCount{Verb: r.Verb, Resource: r.Resource, DryRun: r.DryRun}
 		if r.Code >= 300 {
 			key.Code = r.Code
 		}
 		counts[key]++
 	}
-	var out []tallied
+	var out []RequestCount
 	for key, n := range counts {
 		key.Count, key.PerPod = n, float64(n)/float64(max(pods, 1))
 		out = append(out, key)
@@ -122,20 +133,20 @@ func tallyRequests(requests []audit.Request, pods int) []tallied {
 }
 
 // compareKinds puts writes first, then goes by resource, verb and code.
-func compareKinds(a, b tallied) int {
-	if a.write() != b.write() {
-		return map[bool]int{true: -1, false: 1}[a.write()]
+func compareKinds(a, b RequestCount) int {
+	if a.IsWrite() != b.IsWrite() {
+		return map[bool]int{true: -1, false: 1}[a.IsWrite()]
 	}
 	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.String(), b.String()))
 }
 
 // String renders the kind of request: "patch pods/status (409)".
-func (t tallied) String() string {
+func (t RequestCount) String() string {
 	return t.request().String()
 }
 
 // setRequests fills in what the manager asked for.
-func (f *figure) setRequests(requests []audit.Request) {
+func (f *Figure) setRequests(requests []audit.Request) {
 	f.Requests = tallyRequests(requests, f.Pods)
 	f.Writes, f.Conflicts, f.Reads = 0, 0, 0
 	for _, t := range f.Requests {
@@ -143,7 +154,7 @@ func (f *figure) setRequests(requests []audit.Request) {
 			continue
 		}
 		switch {
-		case !t.write():
+		case !t.IsWrite():
 			f.Reads += t.PerPod
 		case t.Code == 409:
 			f.Conflicts += t.PerPod
@@ -154,16 +165,16 @@ func (f *figure) setRequests(requests []audit.Request) {
 }
 
 // setLives fills in what was seen of the Pods.
-func (f *figure) setLives(lives []life) {
+func (f *Figure) setLives(lives []life) {
 	f.GateClosed, f.Unready, f.Starting = summarise(gateClosed(lives)), summarise(outOfService(lives)), summarise(starting(lives))
 	f.Kept, f.Created, f.Deleted, f.Touched = tally(lives)
 }
 
-// writesInAll counts writes of whatever resource.
-func (f *figure) writesInAll() int {
+// AllWrites counts writes of whatever resource, refused ones included.
+func (f Figure) AllWrites() int {
 	n := 0
 	for _, t := range f.Requests {
-		if t.write() {
+		if t.IsWrite() {
 			n += t.Count
 		}
 	}

@@ -1,45 +1,47 @@
-package main
+package bench
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/workloadkit/workloadkit/examples/bench/picture"
+	"github.com/workloadkit/workloadkit/testing/bench/picture"
 )
 
-// writeTimeline draws the rollouts into a file, an HTML page or an SVG by its name.
-func writeTimeline(file string, s setup, rollouts []drawn) error {
+// WriteSVG draws the rollouts of the run, a row a Pod. A Result that was read from JSON has none.
+func (r *Result) WriteSVG(w io.Writer) error {
 	var panels []picture.Panel
-	for _, d := range rollouts {
+	for _, d := range r.rollouts {
 		// The axis ends with the last thing seen, not with the status that follows it.
-		panels = append(panels, picture.Panel{Title: d.title(s.Change), Seconds: max(d.figure.Seconds, d.figure.AllReady), Rows: rows(d.lives, d.figure.Seconds)})
+		panels = append(panels, picture.Panel{Title: d.title(r.Setup.Change), Seconds: max(d.figure.Seconds, d.figure.AllReady), Rows: rows(d.lives, d.figure.Seconds)})
 	}
-	title := fmt.Sprintf("Rollouts of %d Pods", s.Pods)
-	draw := func(w io.Writer) error { return picture.WriteTimeline(w, title, s.String(), panels) }
-	var out bytes.Buffer
-	var err error
-	if extensionOf(file) == ".html" {
-		err = picture.Page(&out, title, draw)
-	} else {
-		err = draw(&out)
+	if len(panels) == 0 {
+		return errors.New("drawing the timeline: no rollout was seen")
 	}
-	if err != nil {
+	if err := picture.WriteTimeline(w, r.title(), r.Setup.String(), panels); err != nil {
 		return fmt.Errorf("drawing the timeline: %w", err)
-	}
-	if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("writing the timeline: %w", err)
 	}
 	return nil
 }
 
+// WriteHTML writes a page with the picture of [Result.WriteSVG].
+func (r *Result) WriteHTML(w io.Writer) error {
+	if err := picture.Page(w, r.title(), r.WriteSVG); err != nil {
+		return fmt.Errorf("drawing a page: %w", err)
+	}
+	return nil
+}
+
+func (r *Result) title() string { return fmt.Sprintf("Rollouts of %d Pods", r.Setup.Pods) }
+
 func (d drawn) title(change string) string {
-	title := strings.ReplaceAll(d.phase.picture, "--change", change)
+	title := d.phase.picture
+	if title == pictureOfChange {
+		title += change
+	}
 	return fmt.Sprintf("%s: %.1f s, %.2f writes per Pod", title, d.figure.Seconds, d.figure.Writes)
 }
 

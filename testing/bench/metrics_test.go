@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"net/http"
@@ -41,7 +41,7 @@ func TestReconcilesAreRead(t *testing.T) {
 		t.Errorf("%g ms without a reconcile", ms)
 	}
 	for _, url := range []string{server.URL + "/other", "http://127.0.0.1:1/metrics", ":"} {
-		if _, err := scrape(t.Context(), url); err == nil || !strings.Contains(err.Error(), "--metrics") {
+		if _, err := scrape(t.Context(), url); err == nil || !strings.Contains(err.Error(), "metrics of the manager") {
 			t.Errorf("%s: error %v", url, err)
 		}
 	}

@@ -1,23 +1,26 @@
-package main
+package bench
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"time"
 
-	"golang.org/x/term"
+	lines "github.com/workloadkit/workloadkit/testing/internal/progress"
 )
 
 // progress tells a person what is going on: one live line on a terminal, now and then a line elsewhere.
 type progress struct {
-	out      *os.File
+	out      io.Writer
 	terminal bool
 	shown    time.Time
 	open     bool // the live line is not ended
 }
 
-func newProgress(out *os.File) *progress {
-	return &progress{out: out, terminal: term.IsTerminal(int(out.Fd()))}
+func newProgress(out io.Writer) *progress {
+	if out == nil {
+		out = io.Discard
+	}
+	return &progress{out: out, terminal: lines.IsTerminal(out)}
 }
 
 // live replaces the live line.

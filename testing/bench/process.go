@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ type process struct {
 }
 
 // startManager runs the manager on the API server of the kubeconfig until stop.
-func startManager(ctx context.Context, o options, kubeconfig, log string) (*process, error) {
+func startManager(ctx context.Context, o Options, kubeconfig, log string) (*process, error) {
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager's log: %w", err)
@@ -36,7 +36,7 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 		return nil, err
 	}
 	//nolint:noctx // stop ends the whole process group; a context would kill its leader alone.
-	cmd := exec.Command(o.manager, append([]string{"--kubeconfig", kubeconfig}, o.managerArgs...)...)
+	cmd := exec.Command(o.Manager, append([]string{"--kubeconfig", kubeconfig}, o.ManagerArgs...)...)
 	cmd.Stdout, cmd.Stderr = file, file
 	// No webhook configurations are installed; the server is kept off the machine's other addresses and a fixed port.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
@@ -44,7 +44,7 @@ func startManager(ctx context.Context, o options, kubeconfig, log string) (*proc
 	if err != nil {
 		return nil, fmt.Errorf("starting the manager: %w", err)
 	}
-	return &process{Process: p, name: o.manager, log: log}, nil
+	return &process{Process: p, name: o.Manager, log: log}, nil
 }
 
 // wait returns when ctx ends, with nil, or when the manager does, with an error that shows the end of its log.

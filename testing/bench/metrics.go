@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -20,18 +20,18 @@ func scrape(ctx context.Context, url string) (r reconciles, err error) {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return r, fmt.Errorf("--metrics %s: %w", url, err)
+		return r, fmt.Errorf("metrics of the manager, %s: %w", url, err)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return r, fmt.Errorf("--metrics: %w", err)
+		return r, fmt.Errorf("metrics of the manager: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("--metrics %s: %s", url, answer.Status)
+		return r, fmt.Errorf("metrics of the manager, %s: %s", url, answer.Status)
 	}
 	if r, err = readReconciles(answer.Body); err != nil {
-		return r, fmt.Errorf("--metrics %s: %w", url, err)
+		return r, fmt.Errorf("metrics of the manager, %s: %w", url, err)
 	}
 	return r, nil
 }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -30,12 +30,12 @@ import (
 const account = "manager-under-measurement"
 
 // user is the name of the account in the audit log.
-func user() string { return "system:serviceaccount:" + namespace + ":" + account }
+func user() string { return "system:serviceaccount:" + Namespace + ":" + account }
 
 // installCRDs installs those of the workload, or those in the files and directories.
-func installCRDs(ctx context.Context, c client.Client, w workload, paths []string) error {
-	if len(paths) == 0 {
-		return w.install(ctx, c)
+func installCRDs(ctx context.Context, c client.Client, w Workload, paths []string) error {
+	if len(paths) == 0 && w.Install != nil {
+		return w.Install(ctx, c)
 	}
 	manifests, err := readCRDs(paths)
 	if err != nil {
@@ -55,22 +55,22 @@ func readCRDs(paths []string) (crds [][]byte, err error) {
 	for _, path := range paths {
 		files := []string{path}
 		if info, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("--crds: %w", err)
+			return nil, fmt.Errorf("CRDs: %w", err)
 		} else if info.IsDir() {
 			if files, err = filepath.Glob(filepath.Join(path, "*.y*ml")); err != nil {
-				return nil, fmt.Errorf("--crds %s: %w", path, err)
+				return nil, fmt.Errorf("CRDs %s: %w", path, err)
 			}
 		}
 		before := len(crds)
 		for _, file := range files {
 			found, err := crdsOf(file)
 			if err != nil {
-				return nil, fmt.Errorf("--crds %s: %w", file, err)
+				return nil, fmt.Errorf("CRDs %s: %w", file, err)
 			}
 			crds = append(crds, found...)
 		}
 		if len(crds) == before {
-			return nil, fmt.Errorf("--crds %s: no CustomResourceDefinition in it", path)
+			return nil, fmt.Errorf("CRDs %s: no CustomResourceDefinition in it", path)
 		}
 	}
 	return crds, nil
@@ -103,11 +103,11 @@ func crdsOf(file string) (crds [][]byte, err error) {
 
 // createAccount makes the manager's user and writes a kubeconfig for it.
 func createAccount(ctx context.Context, c client.Client, cluster *rest.Config, path string) error {
-	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: account}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: account},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: account}},
 	}
 	for _, object := range []client.Object{subject, binding} {
 		if err := c.Create(ctx, object); err != nil {
@@ -122,7 +122,7 @@ func createAccount(ctx context.Context, c client.Client, cluster *rest.Config, p
 	file := clientcmdapi.NewConfig()
 	file.Clusters["bench"] = &clientcmdapi.Cluster{Server: cluster.Host, CertificateAuthorityData: cluster.CAData}
 	file.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	file.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: account, Namespace: namespace}
+	file.Contexts["bench"] = &clientcmdapi.Context{Cluster: "bench", AuthInfo: account, Namespace: Namespace}
 	file.CurrentContext = "bench"
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
 		return fmt.Errorf("writing the manager's kubeconfig: %w", err)

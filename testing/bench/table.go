@@ -1,22 +1,59 @@
-package main
+package bench
 
 import (
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
-// cells of the summary, a row a phase; the report uses them too.
-func summaryHeader() []string {
-	return []string{
-		"phase", "seconds", "writes/Pod", "conflicts/Pod", "reads/Pod", "CPU s", "peak MiB", "gate closed s: median", "p95", "unready s: median", "p95", "max",
-		"kept", "created", "deleted",
+// Table is what a run measured, in cells. All columns but the first and the phase are numbers.
+type Table struct {
+	Header []string
+	Rows   [][]string
+}
+
+// WriteMarkdown writes the table as Markdown.
+func (t Table) WriteMarkdown(w io.Writer) {
+	fmt.Fprintf(w, "| %s |\n|", strings.Join(t.Header, " | "))
+	for i, title := range t.Header {
+		if i == 0 || title == "phase" {
+			fmt.Fprint(w, "---|")
+		} else {
+			fmt.Fprint(w, "---:|")
+		}
+	}
+	fmt.Fprintln(w)
+	for _, row := range t.Rows {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 	}
 }
 
-func summaryRow(f figure) []string {
+// print aligns the columns for a terminal.
+func (t Table) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		// Every cell ends with a tab, the last one too, or it would not be aligned.
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+	}
+	_ = w.Flush()
+}
+
+// Summary has a row for each phase.
+func (r *Result) Summary() Table {
+	t := Table{Header: []string{
+		"phase", "seconds", "writes/Pod", "conflicts/Pod", "reads/Pod", "CPU s", "peak MiB", "gate closed s: median", "p95", "unready s: median", "p95", "max",
+		"kept", "created", "deleted",
+	}}
+	for _, f := range r.Phases {
+		t.Rows = append(t.Rows, summaryRow(f))
+	}
+	return t
+}
+
+func summaryRow(f Figure) []string {
 	row := []string{
 		f.Phase, fmt.Sprintf("%.1f", f.Seconds), perPod(f.Writes), perPod(f.Conflicts), perPod(f.Reads),
 		fmt.Sprintf("%.1f", f.CPUSeconds), fmt.Sprintf("%.0f", f.PeakMebibytes),
@@ -43,12 +80,12 @@ func perPod(v float64) string {
 
 func seconds(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// requestTable has a row for each kind of request and a column for each phase.
-func requestTable(phases []figure) (header []string, rows [][]string) {
-	header = []string{"requests per Pod"}
-	var kinds []tallied
-	for _, f := range phases {
-		header = append(header, f.Phase)
+// Requests has a row for each kind of request and a column for each phase, but for watches and leases, which do not grow with Pods.
+func (r *Result) Requests() Table {
+	table := Table{Header: []string{"requests per Pod"}}
+	var kinds []RequestCount
+	for _, f := range r.Phases {
+		table.Header = append(table.Header, f.Phase)
 		for _, t := range f.Requests {
 			if !slices.Contains(kinds, t.kind()) {
 				kinds = append(kinds, t.kind())
@@ -58,7 +95,7 @@ func requestTable(phases []figure) (header []string, rows [][]string) {
 	slices.SortStableFunc(kinds, compareKinds)
 	for _, kind := range kinds {
 		row := []string{kind.String()}
-		for _, f := range phases {
+		for _, f := range r.Phases {
 			cell := "-"
 			for _, t := range f.Requests {
 				if t.kind() == kind {
@@ -67,32 +104,35 @@ func requestTable(phases []figure) (header []string, rows [][]string) {
 			}
 			row = append(row, cell)
 		}
-		rows = append(rows, row)
+		table.Rows = append(table.Rows, row)
 	}
-	return header, rows
+	return table
 }
 
-// remarks are the figures that one phase alone has.
-func remarks(phases []figure) []string {
+// Remarks are the figures that one phase alone has, as sentences: of the named phases, or of all.
+func (r *Result) Remarks(phases ...string) []string {
 	var out []string
-	for _, f := range phases {
+	for _, f := range r.Phases {
+		if len(phases) > 0 && !slices.Contains(phases, f.Phase) {
+			continue
+		}
 		switch f.Phase {
 		case "no-change":
-			out = append(out, fmt.Sprintf("no-change: %d Pods touched and %d writes of the manager in %.0f s", f.Touched, f.writesInAll(), f.Seconds))
+			out = append(out, fmt.Sprintf("no-change: %d Pods touched and %d writes of the manager in %.0f s", f.Touched, f.AllWrites(), f.Seconds))
 		case "passes":
 			remark := fmt.Sprintf("passes: %.2f ms of CPU for a pass that finds nothing to do, %d Pods touched", f.PassMilliseconds, f.Touched)
 			if f.ReconcileMilliseconds > 0 {
 				remark += fmt.Sprintf("; the reconcile took %.2f ms by the clock", f.ReconcileMilliseconds)
 			}
 			out = append(out, remark)
-		case "slow-start":
+		case slowStart:
 			out = append(out, fmt.Sprintf("slow-start: all containers began to restart within %.1f s, all Pods were ready after %.1f s", f.AllUpdated, f.AllReady))
 		}
 	}
 	return out
 }
 
-func (s setup) String() string {
+func (s Setup) String() string {
 	text := fmt.Sprintf("%d Pods of %d %s, %d Nodes, change %s, maxUnavailable %s, manager %s",
 		s.Pods, s.Objects, plural(s.Objects, s.Workload), s.Nodes, s.Change, s.MaxUnavailable, s.Manager)
 	if s.StartDelay != "" {
@@ -111,33 +151,15 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// print writes the figures for a terminal.
-func (r result) print(out io.Writer) {
-	fmt.Fprintf(out, "%s\non %s\nwhich sorted %s numbers on each core within %.2f s before and %.2f s after\n\n",
-		r.Setup, r.Machine, thousands(sorted), r.Pace.Before, r.Pace.After)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	writeRow(w, summaryHeader())
-	for _, f := range r.Phases {
-		writeRow(w, summaryRow(f))
-	}
-	_ = w.Flush()
+// Print writes the figures for a terminal.
+func (r *Result) Print(out io.Writer) {
+	fmt.Fprintf(out, "%s\non %s\nwhich took %.2f s before and %.2f s after to %s\n\n", r.Setup, r.Machine, r.Pace.Before, r.Pace.After, Yardstick)
+	r.Summary().print(out)
 	fmt.Fprintln(out, "\nPods and their subresources alone. All requests of the manager but watches and leases:")
 	fmt.Fprintln(out)
-	header, rows := requestTable(r.Phases)
-	for _, row := range append([][]string{header}, rows...) {
-		writeRow(w, row)
-	}
-	_ = w.Flush()
+	r.Requests().print(out)
 	fmt.Fprintln(out)
-	for _, remark := range remarks(r.Phases) {
+	for _, remark := range r.Remarks() {
 		fmt.Fprintln(out, remark)
 	}
-}
-
-// writeRow ends every cell, the last one too, or it would not be aligned.
-func writeRow(w io.Writer, cells []string) {
-	for _, cell := range cells {
-		fmt.Fprint(w, cell, "\t")
-	}
-	fmt.Fprintln(w)
 }

@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+)
+
+// Workload is a kind of object that keeps Pods. The rest of this package knows Pods alone.
+type Workload struct {
+	// Name is shown in figures. It is required, as are Object and List.
+	Name string
+	// AddToScheme registers the Go types of Object and List. Nil is for unstructured ones.
+	AddToScheme func(*runtime.Scheme) error
+	// Install creates the CRDs and waits until they are served; see package install. Nil is for a kind that every API server has. Other
+	// CRDs are installed instead where [Options.CRDs] names them.
+	Install func(ctx context.Context, c client.Client) error
+	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two of them.
+	Object func(Shape) client.Object
+	// List returns an empty list of the kind.
+	List func() client.ObjectList
+	// Settled says whether the status of an object as read tells that all of its Pods run the latest template. Nil is for a
+	// kind without status. It is asked only once the Pods themselves say so.
+	Settled func(object client.Object, pods int) bool
+}
+
+func (w Workload) validate() error {
+	if w.Name == "" || w.Object == nil || w.List == nil {
+		return fmt.Errorf("Workload %q: want its Name, Object and List", w.Name)
+	}
+	return nil
+}
+
+// objectLabel is the label by which Pods of a workload object are known; its value is the name of the object.
+const objectLabel = "bench"
+
+// Namespace is where all objects and Pods of a run are.
+const Namespace = metav1.NamespaceDefault
+
+// Shape is what a workload object shall be.
+type Shape struct {
+	Name string
+	Pods int
+	// Template is that of the Pods. Its labels must reach them: Pods are known by these.
+	Template corev1.PodTemplateSpec
+	// MaxUnavailable may be ignored by a kind that knows no such limit.
+	MaxUnavailable intstr.IntOrString
+}
+
+// of returns the part of the object i of n of a shape that stands for all of them.
+func (s Shape) of(i, n int) Shape {
+	s.Name = fmt.Sprintf("%s-%04d", s.Name, i)
+	s.Pods = share(s.Pods, i, n)
+	s.Template = *s.Template.DeepCopy()
+	s.Template.Labels[objectLabel] = s.Name
+	return s
+}
+
+// share spreads a total over n evenly.
+func share(total, i, n int) int {
+	if i < total%n {
+		return total/n + 1
+	}
+	return total / n
+}
+
+// Selector selects the Pods of the object.
+func (s Shape) Selector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{objectLabel: s.Name}}
+}
+
+// newTemplate returns the template that every kind starts with: two containers, with requests that a change can raise.
+func newTemplate(o Options) corev1.PodTemplateSpec {
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
+	}
+	container := func(name string) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: "example.test/" + name + ":v1",
+			Resources: corev1.ResourceRequirements{Requests: requests.DeepCopy()},
+		}
+	}
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}, Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers:                    []corev1.Container{container("app"), container("log")},
+		},
+	}
+	if o.StartDelay > 0 {
+		template.Annotations[controlplane.StartDelay] = o.StartDelay.String()
+	}
+	return template
+}
