@@ -132,14 +132,14 @@ func (p *Pass) attempt(task Task) Attempt {
 	return Attempt{Object: owner.GetUID(), Task: task, Target: strconv.FormatInt(owner.GetGeneration(), 10)}
 }
 
-// Once does something for the owner unless that was refused a moment ago. do reports whether it has changed anything. A refusal is
-// final.
+// Once does something for the owner unless that was refused a moment ago. do reports whether it has changed anything; then the
+// owner is looked at again soon, because what is done once need not be watched. A refusal is final.
 func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err error)) error {
 	if err := p.resting(task); err != nil {
 		return err
 	}
 	changed, err := do()
-	p.note(changed, false)
+	p.note(changed, true)
 	return p.settle(ctx, task, err == nil, podwrite.IsLasting(err) && !isRemembered(err), err)
 }
 

@@ -324,8 +324,9 @@ func TestOnce(t *testing.T) {
 	once := func(err error) (asked bool, result error) {
 		p := f.Begin(v)
 		result = p.Once(t.Context(), update, func() (bool, error) { asked = true; return err == nil, err })
-		if p.Changed() != (asked && err == nil) {
-			t.Errorf("changed = %t for %v", p.Changed(), err)
+		after, _ := p.Result(result)
+		if wrote := asked && err == nil; p.Changed() != wrote || wrote && after.RequeueAfter != 100*time.Millisecond {
+			t.Errorf("changed = %t for %v, again after %v", p.Changed(), err, after.RequeueAfter)
 		}
 		return asked, result
 	}

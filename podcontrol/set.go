@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -144,6 +145,11 @@ func (s *Set) Totals() Totals {
 		count(&t.UpdatedAvailable, p.Updated && p.Available)
 	}
 	return t
+}
+
+// Uses reports whether an active Pod was made from a revision, or updated to it.
+func (s *Set) Uses(rev *appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(s.Active, func(p Pod) bool { return revision.Same(p.Revision, rev.Name) })
 }
 
 // Select returns the active Pods that pass the test, by name, so that equal sets give equal decisions.

@@ -93,6 +93,15 @@ func bump(ctx context.Context, c client.Writer, decision revision.Decision) (*ap
 	return rev, nil
 }
 
+// Truncate deletes the revisions that nobody needs: see revision.History.Excess. Call it whatever has become of the rest of a
+// pass, or a rollout that never ends keeps all history. It reports whether anything was deleted; the error is that of Delete.
+func Truncate(
+	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,
+	inUse func(*appsv1.ControllerRevision) bool, keep ...string,
+) (changed bool, err error) {
+	return Delete(ctx, c, h.Excess(limit, counting, inUse, keep...))
+}
+
 // Delete removes revisions, each only as the object that was decided on. One that is gone already is no error. One that cannot be
 // deleted does not keep the others; the error joins what the API server answered. It reports whether anything was deleted.
 func Delete(ctx context.Context, c client.Writer, revisions []*appsv1.ControllerRevision) (changed bool, err error) {

@@ -2,8 +2,6 @@ package kruise
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,16 +57,7 @@ func isLeftBy(rev *appsv1.ControllerRevision, owner string) bool {
 
 // Truncate deletes revisions that nobody needs. current is the name of the current revision.
 func (p *Parts[O]) Truncate(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, pods *podcontrol.Set, limit int, current string) error {
-	if len(h.Revisions) <= limit+1 {
-		return nil
-	}
-	excess := h.Excess(limit, revision.CountUnused, func(rev *appsv1.ControllerRevision) bool {
-		return slices.ContainsFunc(pods.Active, func(pod podcontrol.Pod) bool { return revision.Same(pod.Revision, rev.Name) })
-	}, current)
-	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (changed bool, err error) {
-		if changed, err = history.Delete(ctx, v.Client, excess); err != nil {
-			err = fmt.Errorf("truncating the history: %w", err)
-		}
-		return changed, err
+	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
+		return history.Truncate(ctx, v.Client, h, limit, revision.CountUnused, pods.Uses, current)
 	})
 }

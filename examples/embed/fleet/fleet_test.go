@@ -1,8 +1,8 @@
-package main
+package fleet
 
 import (
 	"context"
-	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,12 +24,18 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-//go:embed crd.yaml
-var crd []byte
-
 var env = controlplanetest.New(controlplane.Options{Nodes: 3})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
 
 // fixture is a running operator and a client for its kind.
 type fixture struct {
@@ -39,16 +47,16 @@ type fixture struct {
 func start(t *testing.T) *fixture {
 	t.Helper()
 	cp := env.Start(t)
-	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme()})
+	c, err := client.New(cp.Config(), client.Options{Scheme: newScheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := install.CRD(t.Context(), c, crd); err != nil {
+	if err := install.CRD(t.Context(), c, CRD); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, cp.Config()) }()
+	go func() { done <- Run(ctx, cp.Config()) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -148,7 +156,7 @@ func stopsNobody(f *fixture) {
 	t := f.t
 	t.Helper()
 	bad := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": fleetKind().GroupVersion().String(), "kind": "Fleet", "metadata": map[string]any{"name": "typo", "namespace": f.namespace},
+		"apiVersion": GroupVersion.String(), "kind": "Fleet", "metadata": map[string]any{"name": "typo", "namespace": f.namespace},
 		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"fleet": "typo"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "app:v1"}}, "overhead": map[string]any{"cpu": "oops"}},

@@ -1,21 +1,24 @@
-package main
+package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -24,25 +27,53 @@ import (
 // TestFaults: whatever happens, a Fleet never has more Pods than it wants, never takes a ready one away too many, and ends up
 // as its spec says. This is all that testing an operator of one's own under faults takes.
 func TestFaults(t *testing.T) {
-	chaos.Run(t, chaos.Plan{Scheme: newScheme(), Kinds: []client.Object{&Fleet{}}, New: func(w *chaos.World) chaos.Subject {
-		s := &sailing{World: w}
-		return chaos.Subject{
-			Setup: setup, Begin: s.create, Users: s.edit, Looks: s.look, Wrote: s.judge, Converged: s.converged,
-		}
-	}})
+	chaos.Run(t, chaos.Plan{
+		Scheme: newScheme(t), Kinds: []client.Object{&Fleet{}}, Quiet: quiet,
+		New: func(w *chaos.World) chaos.Subject {
+			s := &sailing{World: w}
+			return chaos.Subject{
+				Setup: func(ctx context.Context, mgr manager.Manager) error { return Setup(ctx, mgr) },
+				Begin: s.create, Users: s.edit, Denies: s.denies, Settle: func() { s.policy = 0 },
+				Looks: s.look, Wrote: s.judge, Converged: s.converged,
+			}
+		},
+	})
 }
 
-// TestReplayable: tests of a command are in a package that is named by its path, not "main": a failing schedule tells that
-// path, for go test to find it again.
-func TestReplayable(t *testing.T) {
-	name := runtime.FuncForPC(reflect.ValueOf(newScheme).Pointer()).Name()
-	if want := "github.com/workloadkit/workloadkit/examples/embed.newScheme"; name != want {
-		t.Errorf("a function is named %s, want %s", name, want)
-	}
-}
+// quiet is longer than an update rests that was refused.
+const quiet = 6 * time.Minute
 
 // sailing is one schedule.
-type sailing struct{ *chaos.World }
+type sailing struct {
+	*chaos.World
+
+	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	policy int
+	denied string
+}
+
+// denies is an admission policy that users switch on and off. It answers 403 or 422.
+func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
+	if call.Resource.Resource != "pods" {
+		return nil
+	}
+	refused := false
+	switch s.policy {
+	case 1:
+		refused = call.Verb == "patch" && call.Subresource == ""
+	case 2:
+		refused = call.Name == s.denied && (call.Verb == "delete" || call.Verb == "patch" && call.Subresource == "")
+	case 3:
+		refused = call.Verb == "create"
+	}
+	if !refused {
+		return nil
+	}
+	if len(call.Name)%2 == 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, call.Name, field.ErrorList{field.Forbidden(nil, "a policy says no")})
+	}
+	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
+}
 
 func (s *sailing) create() {
 	fleet := &Fleet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ships"}}
@@ -66,6 +97,14 @@ func (s *sailing) fleet() *Fleet {
 func (s *sailing) edit() {
 	fleet := s.fleet()
 	app := fleet.Spec.Template.Spec.Containers[0]
+	if s.Rand().IntN(5) == 0 {
+		s.policy, s.denied = s.Rand().IntN(4), ""
+		if pods := faultapi.All[*corev1.Pod](s.Server); len(pods) > 0 {
+			s.denied = pods[s.Rand().IntN(len(pods))].Name
+		}
+		s.Logf("admission: policy %d, Pod %s", s.policy, s.denied)
+		return
+	}
 	switch n := s.Rand().IntN(10); {
 	case n < 5:
 		app.Image = fmt.Sprintf("app:v%d", s.Rand().IntN(4))
@@ -89,20 +128,22 @@ type sight struct {
 }
 
 func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
-	if call == nil {
-		v := &sight{fleet: &Fleet{}}
-		if t.Process.Cache.Get(context.Background(), t.Object, v.fleet) == nil {
-			t.View = v
-		}
+	if t.Controller != "fleet" {
+		return
 	}
 	v, _ := t.View.(*sight)
 	if v == nil {
+		v = &sight{}
+		t.View = v
+	}
+	if v.wrote = v.wrote || call != nil && !call.IsRead(); v.wrote {
 		return
 	}
-	if v.wrote = v.wrote || call != nil && call.Resource.Resource == "pods" && !call.IsRead(); v.wrote {
+	if v.fleet = (&Fleet{}); t.Process.Cache.Get(context.Background(), t.Object, v.fleet) != nil {
+		v.fleet = nil
 		return
 	}
-	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: keys()})
+	inPlace, err := updater()
 	if err != nil {
 		s.Failf("story", "%v", err)
 		return
@@ -129,7 +170,7 @@ func (s *sailing) judge(w *chaos.Write) {
 	old, _ := w.Before.(*corev1.Pod)
 	pod, _ := w.After.(*corev1.Pod)
 	switch {
-	case w.Call.Resource.Resource != "pods" || v == nil:
+	case w.Call.Resource.Resource != "pods" || v == nil || v.fleet == nil:
 	case w.Call.Verb == "create":
 		active := 0
 		for _, other := range faultapi.All[*corev1.Pod](s.Server) {
