@@ -123,10 +123,7 @@ func (f *Finisher) decide(pod *corev1.Pod, cs *v1beta1.CloneSet, now metav1.Time
 		}
 	}
 	machine := kruise.Lifecycle(cs.Spec.Lifecycle)
-	facts := machine.Facts(pod)
-	facts.Unscheduled = !podstate.IsScheduled(pod)
-	facts.Complete = step.Complete
-	t := lifecycle.Next(facts)
+	t := machine.Next(pod, lifecycle.Want{Complete: step.Complete})
 	if t.Act == lifecycle.DeletePod {
 		return nil, 0, nil // the owner deletes, within its budget
 	}

@@ -57,7 +57,7 @@ func (r *Reconciler) newPod(v *view, template *corev1.PodTemplateSpec, rev *apps
 	pod.Name, pod.GenerateName = podName(v.cs, id), podName(v.cs, "")
 	maps.Copy(pod.Labels, r.revisionLabels(rev.Name))
 	pod.Labels[apps.LabelInstanceID] = id
-	v.machine.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(v.now))
+	v.machine.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, v.now)
 	for i := range v.cs.Spec.VolumeClaimTemplates {
 		name := v.cs.Spec.VolumeClaimTemplates[i].Name
 		setVolume(pod, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{

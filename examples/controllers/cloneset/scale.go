@@ -205,11 +205,9 @@ func (r *Reconciler) cancelDeletions(ctx context.Context, v *view) (acted bool, 
 			condemned++
 		}
 	}
-	n := lifecycle.CancelDeletions(v.rollout.Replicas, len(v.members), condemned, len(cancellable), v.machine.Hooks)
+	n := v.machine.Hooks().CancelDeletions(v.rollout.Replicas, len(v.members)-condemned, len(cancellable))
 	return r.each(ctx, v, tryCancel, cancellable[:n], func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		facts := v.machine.Facts(pod)
-		facts.Intent = lifecycle.Cancel
-		return r.transit(ctx, v, pod, lifecycle.Next(facts))
+		return r.transit(ctx, v, pod, v.machine.Next(pod, lifecycle.Want{Intent: lifecycle.Cancel}))
 	})
 }
 
@@ -276,9 +274,7 @@ func (r *Reconciler) deletionOrder(ctx context.Context, v *view) podorder.Deleti
 // deletePod deletes a Pod and its claims, or has it wait for its hook first. extra goes with the write that makes it
 // wait.
 func (r *Reconciler) deletePod(ctx context.Context, v *view, pod *corev1.Pod, extra *podpatch.Change) (acted bool, err error) {
-	facts := v.machine.Facts(pod)
-	facts.Intent = lifecycle.Delete
-	t := lifecycle.Next(facts)
+	t := v.machine.Next(pod, lifecycle.Want{Intent: lifecycle.Delete})
 	if t.Act != lifecycle.DeletePod {
 		if extra != nil {
 			return r.transit(ctx, v, pod, t, *extra)

@@ -74,9 +74,7 @@ func (r *Reconciler) settle(ctx context.Context, v *view, step rollout.Step) (ac
 		}
 	}
 	return r.each(ctx, v, trySettle, settled, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		facts := v.machine.Facts(pod)
-		facts.Settled, facts.Complete = true, true
-		return r.transit(ctx, v, pod, lifecycle.Next(facts))
+		return r.transit(ctx, v, pod, v.machine.Next(pod, lifecycle.Want{Settled: true, Complete: true}))
 	})
 }
 
@@ -85,12 +83,12 @@ func (r *Reconciler) updateOrder(v *view, back bool) []*corev1.Pod {
 	waiting := v.pods(func(m *member) bool {
 		return m.updated == back && !m.dying && !m.specified && (!r.inPlace.InGracePeriod(m.pod) || r.isHeldUp(m.pod))
 	})
-	podorder.SortForUpdate(waiting)
-	v.priority.Sort(waiting)
-	v.scatter.Apply(waiting, v.pods(func(*member) bool { return true }))
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate })
-	// What cannot be done now must not use up the budget of what can.
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return !r.isHopeless(v, pod) })
+	order := podorder.Update{
+		Priority: v.priority, Scatter: v.scatter,
+		First: func(pod *corev1.Pod) bool { return v.member(pod).state == lifecycle.PreparingUpdate },
+		Last:  func(pod *corev1.Pod) bool { return r.isHopeless(v, pod) },
+	}
+	order.Sort(waiting, v.pods(func(*member) bool { return true }))
 	return waiting
 }
 
@@ -216,9 +214,7 @@ func (r *Reconciler) recreate(ctx context.Context, v *view, pod *corev1.Pod, why
 // startInPlace moves the Pod towards its update: into PreparingUpdate while a hook holds it, otherwise gate, spec, revision
 // and state in one go.
 func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod, plan *inplaceupdate.Plan, target *appsv1.ControllerRevision) (acted bool, err error) {
-	facts := v.machine.Facts(pod)
-	facts.Intent = lifecycle.Update
-	t := lifecycle.Next(facts)
+	t := v.machine.Next(pod, lifecycle.Want{Intent: lifecycle.Update})
 	if t.Act != lifecycle.StartUpdate {
 		return r.transit(ctx, v, pod, t)
 	}
@@ -233,8 +229,8 @@ func (r *Reconciler) startInPlace(ctx context.Context, v *view, pod *corev1.Pod,
 		relabel.Labels[key] = &value
 	}
 	changes := []podpatch.Change{change, relabel}
-	if !plan.Immediate() || v.machine.Hooks.InPlaceUpdate != nil {
-		changes = append(changes, v.machine.Change(pod, t, now))
+	if !plan.Immediate() || v.machine.Hooks().InPlaceUpdate != nil {
+		changes = append(changes, v.machine.Change(pod, t, v.now))
 	}
 	done, ok := r.takeUnchanged(ctx, pod)
 	if !ok {
@@ -280,7 +276,7 @@ func transition(m lifecycle.Machine, pod *corev1.Pod, t lifecycle.Transition, no
 	if err != nil {
 		return nil, err
 	}
-	return []podpatch.Change{m.Change(pod, t, now), readiness}, nil
+	return []podpatch.Change{m.Change(pod, t, now.Time), readiness}, nil
 }
 
 // write merges the changes and sends them. It reports whether anything was written, and has the cache awaited then.

@@ -67,11 +67,14 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 
 // Lifecycle returns the state machine for an owner's hooks; nil stands for none.
 func Lifecycle(spec *pub.Lifecycle) lifecycle.Machine {
-	m := lifecycle.Machine{Keys: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp}}
-	if spec != nil {
-		m.Hooks = lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
+	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
+	if err != nil {
+		panic(err) // the names are constants
 	}
-	return m
+	if spec == nil {
+		return machine
+	}
+	return machine.With(lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)})
 }
 
 func hook(h *pub.LifecycleHook) *lifecycle.Hook {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -74,14 +75,15 @@ func TestHasResizeSubresource(t *testing.T) {
 
 func TestLifecycle(t *testing.T) {
 	none := kruise.Lifecycle(nil)
-	if none.Hooks != (lifecycle.Hooks{}) || none.Keys.State != "lifecycle.apps.kruise.io/state" {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"lifecycle.apps.kruise.io/state": "Updating"}}}
+	if none.Hooks() != (lifecycle.Hooks{}) || none.State(pod) != lifecycle.Updating {
 		t.Errorf("machine without hooks: %+v", none)
 	}
 	m := kruise.Lifecycle(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
 		LabelsHandler: map[string]string{"a": "b"}, FinalizersHandler: []string{"f"}, MarkPodNotReady: true,
 	}})
 	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true}
-	if diff := cmp.Diff(want, m.Hooks.PreDelete); diff != "" || m.Hooks.InPlaceUpdate != nil {
+	if diff := cmp.Diff(want, m.Hooks().PreDelete); diff != "" || m.Hooks().InPlaceUpdate != nil {
 		t.Errorf("preDelete (-want +got):\n%s", diff)
 	}
 }
