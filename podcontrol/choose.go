@@ -95,23 +95,23 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	waiting := s.Select(func(p *Pod) bool {
 		return p.Updated == back && !p.Leaving && !p.Specified && (o.Busy == nil || !o.Busy(p.Pod))
 	})
-	podorder.SortForUpdate(waiting)
-	o.Priority.Sort(waiting)
-	o.Scatter.Apply(waiting, s.Select(func(*Pod) bool { return true }))
-	podorder.Front(waiting, func(pod *corev1.Pod) bool { return s.Of(pod).State == lifecycle.PreparingUpdate })
-	if o.Hopeless != nil {
-		podorder.Front(waiting, func(pod *corev1.Pod) bool { return !o.Hopeless(s.Of(pod)) })
+	order := podorder.Update{
+		Priority: o.Priority, Scatter: o.Scatter, First: func(pod *corev1.Pod) bool { return s.Of(pod).State == lifecycle.PreparingUpdate },
 	}
+	if o.Hopeless != nil {
+		order.Last = func(pod *corev1.Pod) bool { return o.Hopeless(s.Of(pod)) }
+	}
+	order.Sort(waiting, s.Select(func(*Pod) bool { return true }))
 	return waiting
 }
 
 // ChooseCancellations returns which Pods to take back that wait for their hook before they are deleted, because the workload was
 // scaled up again. Pods that somebody has asked to be deleted, by label or in Want.Delete, are none.
 func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1.Pod {
-	condemned, leaving := 0, false
+	staying, leaving := 0, false
 	for i := range s.Active {
-		if s.Active[i].Leaving || s.Active[i].Specified {
-			condemned++
+		if !s.Active[i].Leaving && !s.Active[i].Specified {
+			staying++
 		}
 		leaving = leaving || s.Active[i].Leaving
 	}
@@ -119,7 +119,7 @@ func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1
 		return nil
 	}
 	cancellable := s.Select(func(p *Pod) bool { return p.Leaving && !p.Marked && !p.Named })
-	return cancellable[:lifecycle.CancelDeletions(replicas, len(s.Active), condemned, len(cancellable), hooks)]
+	return cancellable[:hooks.CancelDeletions(replicas, staying, len(cancellable))]
 }
 
 // WhollyInPlace reports whether every Pod that is not at the update revision can be taken there in place: a rollout has no use for

@@ -29,8 +29,8 @@ type Config struct {
 	ShortRevisions bool
 	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Its value does not matter.
 	DeleteLabel string
-	// Lifecycle names the state of a Pod's hooks. The zero value is for owners without hooks: Pods have no state then.
-	Lifecycle lifecycle.Keys
+	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no state then.
+	Lifecycle lifecycle.Machine
 	// HookGate is the readiness gate that hooks close which take a Pod out of service, and Holder says who holds it then. Both or
 	// none are needed.
 	HookGate corev1.PodConditionType
@@ -49,8 +49,6 @@ func New(config Config) (*Control, error) {
 		return nil, errors.New("podcontrol: Config.InPlace is required")
 	case config.RevisionLabel == "":
 		return nil, errors.New("podcontrol: Config.RevisionLabel is required")
-	case (config.Lifecycle.State == "") != (config.Lifecycle.Timestamp == ""):
-		return nil, fmt.Errorf("podcontrol: Config.Lifecycle needs both a label (%q) and an annotation (%q)", config.Lifecycle.State, config.Lifecycle.Timestamp)
 	case (config.HookGate == "") != (config.Holder == nil):
 		return nil, errors.New("podcontrol: Config.HookGate and Config.Holder need each other")
 	case config.HookGate != "" && config.HookGate == config.InPlace.Gate():
@@ -103,20 +101,16 @@ func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, own
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
-	if c.hasStates() {
-		c.machine(Rules{}).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, metav1.NewTime(now))
-	}
+	c.config.Lifecycle.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
 	return pod
 }
-
-func (c *Control) hasStates() bool { return c.config.Lifecycle.State != "" }
 
 // RevisionOf returns what the Pod's revision label says.
 func (c *Control) RevisionOf(pod *corev1.Pod) string { return pod.Labels[c.config.RevisionLabel] }
 
 // StateOf returns where the Pod is in its lifecycle; empty for a Pod without a state.
 func (c *Control) StateOf(pod *corev1.Pod) lifecycle.State {
-	return lifecycle.State(pod.Labels[c.config.Lifecycle.State])
+	return c.config.Lifecycle.State(pod)
 }
 
 // IsMarked reports whether somebody has asked for the Pod's deletion by its label.

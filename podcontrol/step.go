@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -63,13 +62,10 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	if err := c.unreadable(pod); err != nil { // or it would leave service for a hook, and stay there
 		return Step{}, err
 	}
-	t := lifecycle.Transition{Act: lifecycle.StartUpdate}
-	if c.hasStates() {
-		facts := c.machine(rules).Facts(pod)
-		facts.Intent = lifecycle.Update
-		if t = lifecycle.Next(facts); t.Act != lifecycle.StartUpdate {
-			return c.move(pod, rules, t, false, now)
-		}
+	machine := c.machine(rules)
+	t := machine.Next(pod, lifecycle.Want{Intent: lifecycle.Update})
+	if t.Act != lifecycle.StartUpdate {
+		return c.move(pod, rules, t, false, now)
 	}
 	target := inplaceupdate.Target{Revision: revisionName, Labels: c.RevisionLabels(revisionName), GracePeriod: rules.GracePeriod}
 	change, err := c.config.InPlace.Start(pod, plan, target, now)
@@ -77,8 +73,8 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 		return Step{}, err
 	}
 	step := Step{Act: Start, Changes: []podpatch.Change{change}}
-	if c.hasStates() && (!plan.Immediate() || rules.Hooks.InPlaceUpdate != nil) {
-		step.Changes = append(step.Changes, c.machine(rules).Change(pod, t, metav1.NewTime(now)))
+	if !plan.Immediate() || rules.Hooks.InPlaceUpdate != nil {
+		step.Changes = append(step.Changes, machine.Change(pod, t, now))
 	}
 	return step, nil
 }
@@ -96,12 +92,7 @@ func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now ti
 
 // Delete deletes a Pod, or has it wait for its hook.
 func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	if !c.hasStates() {
-		return Step{Act: Delete}, nil
-	}
-	facts := c.machine(rules).Facts(pod)
-	facts.Intent = lifecycle.Delete
-	t := lifecycle.Next(facts)
+	t := c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Delete})
 	if t.Act == lifecycle.DeletePod {
 		return Step{Act: Delete}, nil
 	}
@@ -110,23 +101,13 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 
 // Cancel takes a Pod back that waits for its hook before it is deleted and is wanted again.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	if !c.hasStates() {
-		return Step{}, nil
-	}
-	facts := c.machine(rules).Facts(pod)
-	facts.Intent = lifecycle.Cancel
-	return c.move(pod, rules, lifecycle.Next(facts), false, now)
+	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Cancel}), false, now)
 }
 
 // Settle takes a Pod back that waits for its hook before an update which is not wanted any more: after a rollback, or because a
 // partition keeps the Pod where it is.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	if !c.hasStates() {
-		return Step{}, nil
-	}
-	facts := c.machine(rules).Facts(pod)
-	facts.Settled, facts.Complete = true, true
-	return c.move(pod, rules, lifecycle.Next(facts), false, now)
+	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
 
 // settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for them.
@@ -145,18 +126,13 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 			return Step{RequeueAfter: wait}, nil
 		}
 	}
-	step := Step{}
-	if c.hasStates() {
-		facts := c.machine(rules).Facts(pod)
-		facts.Unscheduled = !c.config.CountUnscheduled && !podstate.IsScheduled(pod)
-		facts.Complete = next.Complete
-		t := lifecycle.Next(facts)
-		if t.Act == lifecycle.DeletePod {
-			return Step{}, nil // the owner deletes, within its budget
-		}
-		if step, err = c.move(pod, rules, t, true, now); err != nil {
-			return Step{}, err
-		}
+	t := c.machine(rules).Next(pod, lifecycle.Want{Complete: next.Complete, AnyNode: c.config.CountUnscheduled})
+	if t.Act == lifecycle.DeletePod {
+		return Step{}, nil // the owner deletes, within its budget
+	}
+	step, err := c.move(pod, rules, t, true, now)
+	if err != nil {
+		return Step{}, err
 	}
 	step.Changes = append(step.Changes, next.Change, c.missingHash(pod))
 	step.Changes = slices.DeleteFunc(step.Changes, func(change podpatch.Change) bool { return change.IsEmpty() })
@@ -192,8 +168,7 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 
 // move writes a transition of the lifecycle, with the holders of the gate that it demands.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
-	machine := c.machine(rules)
-	step := Step{Act: Patch, Changes: []podpatch.Change{machine.Change(pod, t, metav1.NewTime(now))}, Why: machine.Why(pod, t)}
+	step := Step{Act: Patch, Changes: []podpatch.Change{c.machine(rules).Change(pod, t, now)}, Why: t.Why}
 	if c.config.HookGate == "" {
 		return step, nil
 	}
@@ -216,7 +191,7 @@ func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, ini
 }
 
 func (c *Control) machine(rules Rules) lifecycle.Machine {
-	return lifecycle.Machine{Keys: c.config.Lifecycle, Hooks: rules.Hooks}
+	return c.config.Lifecycle.With(rules.Hooks)
 }
 
 // unreadable says why the state of a Pod's update, or who holds its gate, cannot be read.

@@ -136,7 +136,7 @@ func mutants() []mutant {
 		},
 		{
 			"one Pod that cannot be updated holds up the others", controllers + "update.go",
-			"return !r.isHopeless(v, pod) })", "return pod.UID != \"\" })", cloneSet("mangled"),
+			"return r.isHopeless(v, pod) },", "return pod.UID == \"\" },", cloneSet("mangled"),
 		},
 		{
 			"claims go to a Pod of another instance", controllers + "claims.go",

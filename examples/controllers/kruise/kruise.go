@@ -67,9 +67,13 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 
 // PodControl returns what decides about single Pods under the given feature gates.
 func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (*podcontrol.Control, error) {
+	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
+	if err != nil {
+		return nil, err
+	}
 	return podcontrol.New(podcontrol.Config{
 		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, ShortRevisions: gates[apps.GateCloneSetShortHash],
-		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp},
+		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: machine,
 		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
 	})
 }
