@@ -63,7 +63,7 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 		}
 		chosen = slices.Concat(first(false, step.DeleteOld), first(true, step.Delete-step.DeleteOld))
 	}
-	c.Delete = rollout.Affordable(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })
+	c.Delete = rollout.ToDelete(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })
 	return c
 }
 
@@ -71,22 +71,19 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 // are not available or have waited longest come first, see podorder. Pods in PreparingUpdate that have the revision they are to
 // have, or that a partition keeps where they are, are settled.
 func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
-	c.Back = step.Update < 0
+	c.Back = step.Back
 	preparing := func(p *Pod) bool { return p.State == lifecycle.PreparingUpdate }
 	c.Settle = s.Select(func(p *Pod) bool { return preparing(p) && p.Updated != c.Back })
 	if step.Update == 0 && !slices.ContainsFunc(s.Active, func(p Pod) bool { return preparing(&p) }) {
 		return c
 	}
 	waiting := s.updateOrder(c.Back, o)
-	for _, pod := range rollout.Kept(step, waiting) {
+	for _, pod := range rollout.ToKeep(step, waiting) {
 		if preparing(s.Of(pod)) {
 			c.Settle = append(c.Settle, pod)
 		}
 	}
-	if step.Update != 0 {
-		budget := rollout.NewUpdateBudget(step, s.Counts(false))
-		c.Update = rollout.Admitted(budget, waiting, func(pod *corev1.Pod) bool { return s.Of(pod).Available })
-	}
+	c.Update = rollout.ToUpdate(step, s.Counts(false), waiting, func(pod *corev1.Pod) bool { return s.Of(pod).Available })
 	return c
 }
 

@@ -115,7 +115,7 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step is what to do now. Numbers are never negative but Update.
+// Step is what to do now. Numbers are never negative.
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
@@ -123,10 +123,11 @@ type Step struct {
 	// Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many of the Pods whose deletion is decided, by Delete or because somebody named them, may go while
-	// they are ready; others may go at once. See Affordable.
+	// they are ready; others may go at once. See ToDelete.
 	DeleteReady int
-	// Update is how many Pods are to be taken to the new revision, negative to the old one.
+	// Update is how many Pods are to be taken to the new revision or, with Back, to the old one.
 	Update int
+	Back   bool
 	// Keep is how many of the Pods that Update chooses from stay where they are: the last in update order.
 	Keep int
 	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
@@ -255,8 +256,9 @@ func explainDelete(c Counts, step *Step) {
 // planUpdate counts Specified Pods as gone: they are not updated, and what stands in for them must not be either, or it would
 // be created at one revision and taken to the other for ever.
 func planUpdate(s Spec, c Counts, missing int, step *Step) {
-	step.Update = exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
-	if step.Keep = s.Partition; step.Update < 0 {
+	change := exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
+	step.Update, step.Back = abs(change), change < 0
+	if step.Keep = s.Partition; step.Back {
 		step.Keep = s.Replicas - s.Partition
 	}
 	step.UpdateUnavailable = max(s.MaxUnavailable+c.Total()-s.Replicas, 0)
@@ -271,7 +273,7 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
 			Remedy: "lower the partition to go on",
 		})
-	case step.Update != 0 && c.Unavailable() >= step.UpdateUnavailable:
+	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: "maxUnavailable",
 			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), step.UpdateUnavailable),

@@ -38,7 +38,7 @@ func (p *simPod) available() bool { return p.starting == 0 && !p.crashed && !p.d
 // consumes reports whether deleting the Pod costs budget.
 func (p *simPod) consumes() bool { return p.starting <= 1 && !p.crashed && !p.dying }
 
-// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and UpdateBudget.
+// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and ToUpdate.
 type world struct {
 	rng    *rand.Rand
 	spec   rollout.Spec
@@ -353,7 +353,7 @@ func (w *world) check(action string, before int) error {
 
 // update brings Pods to the revision they should have, within the budget.
 func (w *world) update(step rollout.Step) (bool, error) {
-	back := step.Update < 0
+	back := step.Back
 	// With marks, a marked Pod is chosen again and again until it is deleted; otherwise more would be marked than needed.
 	candidates := w.pick(len(w.pods), func(p *simPod) bool {
 		return p.old != back && !p.dying && (!p.specified || w.method == markForDeletion)
@@ -361,12 +361,9 @@ func (w *world) update(step rollout.Step) (bool, error) {
 	if w.shuffled {
 		w.rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
-	kept := rollout.Kept(step, candidates)
-	candidates = candidates[:len(candidates)-len(kept)]
-	budget := rollout.NewUpdateBudget(step, w.counts())
 	before, acted := w.count((*simPod).available), false
-	for _, p := range candidates {
-		if budget.Admit(p.available()) && !p.specified {
+	for _, p := range rollout.ToUpdate(step, w.counts(), candidates, (*simPod).available) {
+		if !p.specified {
 			w.replace(p, back)
 			acted = true
 		}

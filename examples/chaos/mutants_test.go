@@ -167,7 +167,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods that do not serve use the budget of those that do", "podcontrol/choose.go",
-			"c.Delete = rollout.Affordable(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })", "c.Delete = chosen", fleet(),
+			"c.Delete = rollout.ToDelete(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })", "c.Delete = chosen", fleet(),
 		},
 		{
 			"a new revision is written, and nobody looks at the Fleet again", "fanout/fanout.go",

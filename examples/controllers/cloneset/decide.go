@@ -77,7 +77,7 @@ func decide(o *observation) *todo {
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
 	step := o.step(false)
-	if t.Back = step.Update < 0; t.Back {
+	if t.Back = step.Back; t.Back {
 		t.target = o.current
 	}
 	if o.settings.updates {
