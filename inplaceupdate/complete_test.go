@@ -252,7 +252,10 @@ func TestCompletionOfResources(t *testing.T) {
 		{"a native sidecar's resources", func(pod *corev1.Pod) {
 			pod.Status.InitContainerStatuses[1].Resources = &corev1.ResourceRequirements{Limits: quantities("cpu", "0.5")}
 		}, "container proxy does not have"},
-		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[1].Resources = nil }, ""},
+		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[1].Resources.Limits = quantities("cpu", "1")
+			pod.Status.InitContainerStatuses[1].Resources = nil
+		}, ""},
 		{"deferred", func(pod *corev1.Pod) {
 			old(pod)
 			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizePending, "Deferred", "node is full"))

@@ -3,7 +3,8 @@
 // A Pod that is updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
 // image changed. The API server lets little change on a live Pod: images, labels and annotations, and cpu and memory through
 // pods/resize. This package decides whether a change of template stays within that, and takes a Pod through it. Everything
-// here is pure; package podpatch/podwrite sends the changes.
+// here is pure; package podpatch/podwrite sends the changes, which takes the right to patch pods, pods/status and, for resizes,
+// pods/resize.
 //
 //   - [Updater.Plan] compares two templates and says whether the update is possible, with every field that blocks it and why.
 //   - [Updater.Start] applies a possible plan to a live Pod: readiness gate off, then images, metadata and the state
@@ -40,7 +41,7 @@
 //
 // # Errors
 //
-// Every error carries a code of this package, which errors.Is finds; package reason returns the details.
+// Every error carries a reason.Code that errors.Is finds; package reason returns the details.
 //
 // # Wire format
 //

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // What the annotations hold, for tests of the wire format.
@@ -14,6 +16,7 @@ type (
 	SavedGrace      = savedGrace
 	Progress        = progress
 	KnownImage      = knownImage
+	Sighting        = sighting
 	ContainerRecord = containerRecord
 	PreCheck        = preCheck
 )
@@ -22,6 +25,9 @@ type (
 func NewSavedState(revision string, started time.Time, p Progress) *SavedState {
 	return &SavedState{Revision: revision, UpdateTimestamp: metav1.NewTime(started), progress: p}
 }
+
+// Undecodable returns the reasons of a decoder's error.
+func Undecodable(err error) reason.List { return undecodable(err) }
 
 // Part returns the part of a state that completion depends on.
 func (s *savedState) Part() Progress { return s.progress }

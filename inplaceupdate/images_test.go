@@ -1,6 +1,7 @@
 package inplaceupdate_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
@@ -367,5 +369,104 @@ func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	report(t, pod)
 	if step := mustNext(t, updater, pod, now); !step.Complete {
 		t.Errorf("reported, and waits: %v", step.Waiting)
+	}
+}
+
+// TestSeveralAreProvenByTime: the Pod is looked at again when the first of them is proven.
+func TestSeveralAreProvenByTime(t *testing.T) {
+	at := func(d time.Duration) inplaceupdate.Sighting {
+		return inplaceupdate.Sighting{At: metav1.NewTime(now.Add(d))}
+	}
+	for _, tc := range []struct{ app, log, want time.Duration }{{-10 * time.Second, 0, 70 * time.Second}, {0, -10 * time.Second, 70 * time.Second}} {
+		seen := map[string]inplaceupdate.Sighting{"app": at(tc.app), "log": at(tc.log)}
+		pod := newPod(newTemplate())
+		records := containerRecords{}
+		for i := range pod.Status.ContainerStatuses {
+			status := &pod.Status.ContainerStatuses[i]
+			status.Image, status.State.Running = "other:tag", &corev1.ContainerStateRunning{}
+			records[status.Name] = inplaceupdate.ContainerRecord{ImageID: status.ImageID}
+			sighting := seen[status.Name]
+			sighting.ContainerID = status.ContainerID
+			seen[status.Name] = sighting
+		}
+		raw, err := json.Marshal(inplaceupdate.NewSavedState("2", now, inplaceupdate.Progress{LastContainerStatuses: records, Seen: seen}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[stateKey] = string(raw)
+		if step := mustNext(t, newUpdater(), pod, now); step.RequeueAfter != tc.want || len(step.Waiting) != 2 {
+			t.Errorf("seen at %v and %v: again in %v, waiting %v; want %v", tc.app, tc.log, step.RequeueAfter, step.Waiting, tc.want)
+		}
+	}
+}
+
+// TestNextBatchTakesStock: what time has proven in a batch stays known in the next one, and what a container runs is looked at
+// again before its image changes, because it may have been restarted meanwhile.
+func TestNextBatchTakesStock(t *testing.T) {
+	order := []func(*template){priority(0, 10), priority(1, 0)}
+	from := newTemplate(order...)
+	to := newTemplate(append(order, image("app", "app:v2"), image("log", "log:v2"))...)
+	updater := newUpdater()
+	pod := newPod(from)
+	// Both new images are the old ones under another name, and the node reports the old names.
+	reports := func(i int, id string) {
+		pod.Status.ObservedGeneration = pod.Generation
+		status := &pod.Status.ContainerStatuses[i]
+		status.ContainerID, status.State.Running = id, &corev1.ContainerStateRunning{}
+	}
+	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 0), now))
+	reports(0, "containerd://app-2")
+	pod = write(t, pod, mustNext(t, updater, pod, now).Change)
+	reports(1, "containerd://log-2") // a crash
+	pod = write(t, pod, mustNext(t, updater, pod, after(time.Hour)).Change)
+	if got := images(pod); !strings.HasSuffix(got, "app:v2 log:v2") {
+		t.Fatalf("images %s: the second batch was not sent", got)
+	}
+	reports(0, "containerd://app-3") // a crash
+	reports(1, "containerd://log-2")
+	step := mustNext(t, updater, pod, after(time.Hour))
+	if diff := cmp.Diff([]string{"ImageNotRunning status.containerStatuses[log].imageID"}, codesAndPaths(step.Waiting)); diff != "" || step.RequeueAfter != 0 {
+		t.Errorf("U-20 waiting (-want +got), again in %v:\n%s", step.RequeueAfter, diff)
+	}
+}
+
+// TestHistoryIsNotRead: a state is understood whether or not it ends with its history.
+func TestHistoryIsNotRead(t *testing.T) {
+	const record, known = `,"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app","x\"}]"]}]`, `,"knownImages":{"log":[{"image":"log:\\\"{v1","imageID":"sha256:9"}]}`
+	const head, waits = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z"`, `,"lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}}`
+	for _, tc := range []struct{ name, state string }{
+		{"no history", head + waits + "}"},
+		{"batches", head + waits + record + "}"},
+		{"images", head + waits + known + "}"},
+		{"both", head + waits + record + known + "}"},
+		{"the other way round", head + waits + known + record + "}"},
+		{"batches before the rest", head + record + waits + "}"},
+		{"images before the rest", head + known + waits + "}"},
+		{"both before the rest", head + record + known + waits + "}"},
+		{"images in between", head + known + waits + record + "}"},
+		{"batches in between", head + record + waits + known + "}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate())
+			pod.Spec.Containers[0].Image = "app:v2"
+			pod.Annotations[stateKey] = tc.state
+			if step := mustNext(t, newUpdater(), pod, now); step.Complete || len(step.Waiting) != 1 || step.Waiting[0].Code != inplaceupdate.ImageNotRunning {
+				t.Errorf("while app runs app:v1: %+v", step)
+			}
+			catchUp(pod)
+			if step := mustNext(t, newUpdater(), pod, now); !step.Complete {
+				t.Errorf("when app runs app:v2: %v", step.Waiting)
+			}
+		})
+	}
+}
+
+// TestRecordOfAPlainInitContainer: nobody knows what it ran, so nothing is taken for proof.
+func TestRecordOfAPlainInitContainer(t *testing.T) {
+	pod := newPod(newTemplate())
+	pod.Annotations[stateKey] = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"setup":{"imageID":"sha256:0"}}}`
+	step := mustNext(t, newUpdater(), pod, now)
+	if diff := cmp.Diff([]string{"ImageNotRunning status.containerStatuses[setup].imageID"}, codesAndPaths(step.Waiting)); diff != "" || step.Complete {
+		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 }

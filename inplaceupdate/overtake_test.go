@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -364,7 +365,7 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 // TestStartInheritsWhatIsUnfinished: a new update is complete only when the earlier one would be, in the containers that it
 // leaves alone, and an image that the earlier one asked for proves nothing in those that it changes.
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
-	for _, tc := range append(inheritedImages(), inheritedWaits(t)...) {
+	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := midway(t, newTemplate(image("app", "app:v2")), tc.progress, nil)
 			tc.pod(pod)
@@ -440,6 +441,38 @@ func inheritedImages() []inherited {
 		{"U-13 reported without an image ID", appRuns("app:v2", ""), nil, app3, images("", superseded{"app": {"app:v2"}})},
 		{"U-13 two containers left alone", all(first, silent("log")), progress(containerRecords{"app": {ImageID: "sha256:1"}, "log": {ImageID: "sha256:log"}}, superseded{"app": {"app:v0"}, "log": {"log:v0"}}), labelled, *progress(containerRecords{"app": {ImageID: "sha256:1"}, "log": {ImageID: "sha256:log"}}, superseded{"app": {"app:v0"}, "log": {"log:v0"}})},
 		{"U-28 two containers changed again", all(silent("app"), silent("log")), nil, inplaceupdate.Plan{Images: containerImages{"app": "app:v3", "log": "log:v3"}}, *progress(containerRecords{"app": {}, "log": {}}, superseded{"app": {"app:v2"}, "log": {"log:v1"}})},
+	}
+}
+
+// inheritedDoubts are Pods of whose app it is not certain, or was not, what it runs.
+func inheritedDoubts() []inherited {
+	one := containerRecords{"app": {ImageID: "sha256:1"}}
+	behind := func(pod *corev1.Pod) {
+		appRuns("app:v2", "sha256:2")(pod)
+		pod.Generation++
+	}
+	leftAlone := func(pod *corev1.Pod) { // app:v1 is another name of app:v2, and the kubelet has not ended the instance
+		appRuns("app:v1", "sha256:1")(pod)
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	}
+	seen := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, Seen: map[string]inplaceupdate.Sighting{
+		"app": {ContainerID: "containerd://app/app:v2", At: metav1.NewTime(now)},
+	}}
+	// The digest is that of app:v2, but app:v0 could have the same.
+	known := map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "app@sha256:2"}}}
+	doubtful := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, SupersededImages: superseded{"app": {"app:v0"}}, KnownImages: known, EnvByImage: []string{"app"}}
+	again := inplaceupdate.Progress{
+		LastContainerStatuses: containerRecords{"app": {ImageID: "sha256:2"}}, UpdateImages: true,
+		SupersededImages: superseded{"app": {"app:v0", "app:v2"}}, KnownImages: known,
+	}
+	return []inherited{
+		{
+			"U-28 changed again, its node has not seen the spec", behind, &inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true}, app3,
+			inplaceupdate.Progress{LastContainerStatuses: containerRecords{"app": {ImageID: "sha256:2"}}, UpdateImages: true, SupersededImages: superseded{"app": {"app:v2"}}},
+		},
+		{"U-23 left alone, and time has proven it", leftAlone, &seen, labelled, inplaceupdate.Progress{}},
+		{"U-28 changed again, perhaps from an overtaken image", appRuns("app:other", "sha256:2"), &doubtful, app3, again},
+		{"U-28 back to that image: its env has been read", appRuns("app:other", "sha256:2"), &doubtful, inplaceupdate.Plan{Images: containerImages{"app": "app:v0"}}, again},
 	}
 }
 
@@ -651,6 +684,7 @@ func TestUnsentResize(t *testing.T) {
 		},
 		{"U-12 a native sidecar", containerResources{"proxy": limited("cpu", "1")}, containerResources{"proxy": limited("cpu", "1")}},
 		{"a container that the Pod does not have", containerResources{"gone": limited("cpu", "1")}, nil},
+		{"a plain init container, which has run", containerResources{"setup": limited("cpu", "1")}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)

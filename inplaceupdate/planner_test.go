@@ -155,4 +155,7 @@ func TestPlannerNeverGuesses(t *testing.T) {
 			t.Errorf("%s: blocking %v, want %s", tc.name, plan.Blocking, tc.want)
 		}
 	}
+	if list := inplaceupdate.Undecodable(errors.New("broken")); !errors.Is(list, revision.UnreadableRevision) {
+		t.Errorf("an error without reasons: %v", list)
+	}
 }

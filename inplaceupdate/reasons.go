@@ -43,15 +43,15 @@ const (
 	ResizeNotDone reason.Code = "ResizeNotDone"
 	// BatchNotReady means that containers of a lower launch priority wait for those of a higher one to become ready.
 	BatchNotReady reason.Code = "BatchNotReady"
+)
+
+// Why a call returns an error. Those that begin with Invalid are errors of the program.
+const (
 	// UnreadableState means that a state or grace annotation is not what this package writes. The Pod must be left alone until
 	// the annotation is corrected or removed.
 	UnreadableState reason.Code = "UnreadableState"
 	// UpdateBlocked means that Start was called with a plan that is not possible. The error wraps the plan's reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"
-)
-
-// Why a call makes no sense. Both are errors of the program.
-const (
 	// InvalidConfig means that an Updater has a required key missing, a key that is no valid name or a key with two uses, or
 	// that it was not made by New.
 	InvalidConfig reason.Code = "InvalidConfig"

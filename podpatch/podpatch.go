@@ -225,14 +225,13 @@ func (m *merge) addFinalizerChanges(c *Change) {
 
 func (m *merge) addConditions(c *Change) {
 	for _, want := range c.Conditions {
-		path := "status.conditions[" + string(want.Type) + "]"
 		switch {
 		case want.Type == "":
-			m.invalid(path+".type", "must not be empty")
+			m.invalid(conditionPath(&want)+".type", "must not be empty")
 		case want.Status == "":
-			m.invalid(path+".status", "must not be empty")
+			m.invalid(conditionPath(&want)+".status", "must not be empty")
 		case m.now.IsZero():
-			m.invalid(path+".lastTransitionTime", "must not be the zero time")
+			m.invalid(conditionPath(&want)+".lastTransitionTime", "must not be the zero time")
 		}
 		if c.ForceConditions {
 			m.forced = append(m.forced, want.Type)
@@ -243,10 +242,12 @@ func (m *merge) addConditions(c *Change) {
 			continue
 		}
 		if have := m.conditions[i]; !sameCondition(&have, &want) {
-			m.fail(ConflictingChange, path, describe(&have), describe(&want))
+			m.fail(ConflictingChange, conditionPath(&want), describe(&have), describe(&want))
 		}
 	}
 }
+
+func conditionPath(c *corev1.PodCondition) string { return "status.conditions[" + string(c.Type) + "]" }
 
 func (m *merge) addContainers(c *Change) {
 	for name, image := range c.Images {

@@ -87,6 +87,7 @@ func TestEdit(t *testing.T) {
 		{"closed by hand without a holder is not ours to open", is("False", ""), nil, holders{drain}, nil},
 		{"one in, one out", is("False", drainOnly), holders{update}, holders{drain}, is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)},
 		{"in and out is in", is("True", "[]"), holders{drain}, holders{drain}, is("False", drainOnly)},
+		{"in and out, held already", is("False", drainOnly), holders{drain}, holders{drain}, nil},
 		{"twice the same", is("True", ""), holders{drain, drain}, nil, is("False", drainOnly)},
 		{"U-31 [BUG] no status, held: repaired", is("", drainOnly), holders{drain}, nil, is("False", drainOnly)},
 		{"U-31 [BUG] no status, another leaves: repaired", is("", drainOnly), nil, holders{other}, is("False", drainOnly)},

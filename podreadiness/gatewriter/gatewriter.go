@@ -25,7 +25,7 @@ import (
 // attempts bounds how often one call tries again. Each conflict is one write that somebody else has made.
 const attempts = 5
 
-// Writer edits readiness gates. Make one with New; the zero value does not work. It is safe for concurrent use.
+// Writer edits readiness gates. Make one with New; the zero value only returns errors. It is safe for concurrent use.
 type Writer struct {
 	client podwrite.Client
 	live   client.Reader
@@ -53,6 +53,9 @@ func New(c podwrite.Client, live client.Reader, now clock.PassiveClock) (*Writer
 // The error carries a code of podreadiness, or podwrite.Replaced if the Pod is gone or another Pod has its name, or wraps
 // what the API server answered. A conflict of the last attempt is matched by apierrors.IsConflict.
 func (w *Writer) Edit(ctx context.Context, pod *corev1.Pod, gate corev1.PodConditionType, edit podreadiness.Edit) (podwrite.Result, error) {
+	if w == nil || w.client == nil {
+		return podwrite.Result{}, errors.New("gatewriter: the Writer was not made by New")
+	}
 	for attempt := 1; ; attempt++ {
 		change, err := edit.Change(pod, gate)
 		if err != nil {

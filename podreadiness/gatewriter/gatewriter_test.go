@@ -146,6 +146,11 @@ func TestNewAsksForWhatItNeeds(t *testing.T) {
 			t.Errorf("%s: New = %v, %v", name, w, err)
 		}
 	}
+	for _, w := range []*gatewriter.Writer{nil, {}} {
+		if result, err := w.Hold(t.Context(), s.pod, gate, drain); err == nil || result != (podwrite.Result{}) {
+			t.Errorf("Hold of a Writer that New did not make = %+v, %v", result, err)
+		}
+	}
 }
 
 // conditions renders type and status.
