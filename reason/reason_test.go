@@ -109,8 +109,8 @@ func TestWith(t *testing.T) {
 	if !errors.Is(err, cause) || !errors.Is(err, blocked) || err.Error() != "Blocked: why" {
 		t.Errorf("With = %v, which does not hold both", err)
 	}
-	if err := (reason.Reason{Code: blocked}).With(nil); err != error(reason.Reason{Code: blocked}) {
-		t.Errorf("With(nil) = %#v, want the reason", err)
+	if diff := cmp.Diff(error(reason.Reason{Code: blocked}), reason.Reason{Code: blocked}.With(nil)); diff != "" {
+		t.Errorf("With(nil), want the reason (-want +got):\n%s", diff)
 	}
 }
 

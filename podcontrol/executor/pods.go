@@ -45,7 +45,7 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
 	}
-	what := ""
+	var what string
 	switch {
 	case !metav1.IsControlledBy(pod, p.view.Owner):
 		what = "owner reference"
