@@ -177,8 +177,14 @@ type Reader struct {
 // known is what is remembered for one owner.
 type known struct {
 	mu       sync.Mutex
-	selector string
+	selector basis
 	facts    map[*corev1.Pod]selectedFacts
+}
+
+// basis is the selector that Pods were read under. Its text does not tell one that selects everything from one that selects nothing.
+type basis struct {
+	text string
+	all  bool
 }
 
 type selectedFacts struct {
@@ -234,12 +240,12 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 
 // selectBy forgets what was read under another selector.
 func (k *known) selectBy(selector labels.Selector, pods int) {
-	basis := ""
+	now := basis{all: true}
 	if selector != nil {
-		basis = selector.String()
+		now = basis{selector.String(), selector.Empty()}
 	}
-	if k.facts == nil || k.selector != basis {
-		k.selector, k.facts = basis, make(map[*corev1.Pod]selectedFacts, pods)
+	if k.facts == nil || k.selector != now {
+		k.selector, k.facts = now, make(map[*corev1.Pod]selectedFacts, pods)
 	}
 }
 
