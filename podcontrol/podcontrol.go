@@ -104,9 +104,11 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 }
 
 // NewPod returns a Pod of a revision for its owner, from the template that the revision is of: with the readiness gate, the
-// labels of the revision and the first state, and without what only the controller may write. Name or GenerateName are left to
-// the caller. The template is not modified.
-func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, revisionName string, now time.Time) *corev1.Pod {
+// labels of the revision, the first state and what a hook that is BeforeOnly holds Pods by, and without what only the controller
+// may write. Name or GenerateName are left to the caller. The template is not modified.
+func (c *Control) NewPod(
+	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
+) *corev1.Pod {
 	var gates []corev1.PodConditionType
 	if gate := c.config.InPlace.Gate(); gate != "" {
 		gates = append(gates, gate)
@@ -114,7 +116,7 @@ func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, own
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
-	c.config.Lifecycle.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
+	c.machine(rules).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
 	return pod
 }
 

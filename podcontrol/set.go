@@ -1,6 +1,7 @@
 package podcontrol
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -28,16 +29,23 @@ type Facts struct {
 	State  lifecycle.State
 	// Revision is what the Pod's revision label says.
 	Revision string
+	// Began is when the Pod was created or, if that is later, its last update in place began.
+	Began time.Time
 	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod is left alone.
 	Unreadable error
 }
 
 // Read reads a Pod. It depends on the Pod alone.
 func (c *Control) Read(pod *corev1.Pod) Facts {
+	began := pod.CreationTimestamp.Time
+	state, err := c.config.InPlace.State(pod)
+	if state != nil && state.Started.After(began) {
+		began = state.Started
+	}
 	return Facts{
-		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod),
+		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
 		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
-		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: c.unreadable(pod),
+		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
 }
 

@@ -190,7 +190,7 @@ func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass,
 	existing := pvc.SetOf(v.Claims)
 	cs, owner, prefix := v.Owner, *metav1.NewControllerRef(v.Owner, r.Cache.Kind()), podName(v.Owner, "")
 	return r.Create(ctx, v, pass, len(names), rev, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
-		pod := r.Control.NewPod(template, cs.Namespace, owner, rev, v.Now)
+		pod := r.Control.NewPod(template, cs.Namespace, owner, rules(cs), rev, v.Now)
 		pod.Name, pod.GenerateName = names[i], prefix
 		id := map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)}
 		pod.Labels = labels.Merge(pod.Labels, id)

@@ -94,12 +94,3 @@ func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string
 		return node.Labels, err == nil
 	}
 }
-
-// Failure returns what a condition says about an error: the first code, and as many reasons as there is room for.
-func Failure(err error) (code, message string) {
-	message = err.Error()
-	if list := reason.From(err); len(list) > 0 {
-		code, message = string(list[0].Code), list.Summary(ReasonsInEvent)
-	}
-	return code, reason.Shorten(message, 1024)
-}
