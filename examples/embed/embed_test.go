@@ -25,7 +25,7 @@ import (
 //go:embed crd.yaml
 var crd []byte
 
-var env = controlplanetest.New(controlplane.Options{Nodes: 3})
+var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 

@@ -21,6 +21,7 @@ import (
 // TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
 // survived are for a Pod of their own id, and for nobody if one of them is on its way out.
 func TestInstanceIDs(t *testing.T) {
+	t.Parallel()
 	cs := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "cs"}}
 	cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
 	cs.Spec.ScaleStrategy.PodsToDelete = []string{"web-named"}
