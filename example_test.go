@@ -1,53 +1,67 @@
 package workloadkit_test
 
+// The README shows the lines between the two markers; a test keeps them the same.
+
+// README:begin
+
 import (
 	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
-// The README shows the lines between the two markers; a test keeps them the same.
+const revisionLabel = "example.com/revision"
 
-// README:begin
+// newUpdater returns what updates Pods of your operator in place, under names of your own.
+func newUpdater() (*inplaceupdate.Updater, error) {
+	return inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: "example.com/update-state",
+		GraceAnnotation: "example.com/update-grace",
+		Gate:            "example.com/Updated", // list it in spec.readinessGates of your Pods
+		Reserved:        []string{revisionLabel},
+	}})
+}
 
-// updater updates Pods of your operator in place, under names of your own.
-var updater = inplaceupdate.Config{Keys: inplaceupdate.Keys{
-	StateAnnotation: "example.com/update-state",
-	GraceAnnotation: "example.com/update-grace",
-	Gate:            "example.com/Updated", // list it in spec.readinessGates of your Pods
-}}
-
-// update takes a Pod to the new template if that is possible without recreating it, and says why if it is not.
-func update(ctx context.Context, c client.Client, pod *corev1.Pod, from, to *corev1.PodTemplateSpec, revision string) error {
+// update takes a Pod to today's template if that is possible without recreating it, and says why if it is not. The template that
+// the Pod was made from is in the owner's history: revision/history.Sync keeps it.
+func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, h *revision.History, pod *corev1.Pod) error {
+	from, err := h.Template(h.Find(pod.Labels[revisionLabel]))
+	if err != nil {
+		return err
+	}
+	to, err := h.Template(h.Update)
+	if err != nil {
+		return err
+	}
 	plan := updater.Plan(from, to) // pure: a webhook or a CLI can ask the same
 	if !plan.Possible() {
 		return fmt.Errorf("recreate %s: %w", pod.Name, plan.Blocking) // every field that stands in the way, as data
 	}
-	change, err := updater.Start(pod, plan, inplaceupdate.Target{Revision: revision}, metav1.Now())
+	target := inplaceupdate.Target{Revision: h.Update.Name, Labels: map[string]string{revisionLabel: h.Update.Name}}
+	change, err := updater.Start(pod, plan, target, time.Now())
 	if err != nil {
 		return err
 	}
-	label := podpatch.Change{Labels: map[string]*string{"example.com/revision": &revision}}
-	_, err = podapply.Send(ctx, c, pod, metav1.Now(), change, label) // gate off, then images, state and label: two requests
+	_, err = podwrite.Send(ctx, c, pod, time.Now(), change) // gate off, then images, state and label: two requests
 	return err
 }
 
-// finish is called for each of the Pod's events, and after the time that it returns, until it answers true.
-func finish(ctx context.Context, c client.Client, pod *corev1.Pod) (done bool, again time.Duration, err error) {
-	step, err := updater.Next(pod, metav1.Now()) // step.Waiting says which container is awaited, and why
+// finish is the reconcile of a single Pod: call it for each of the Pod's events.
+func finish(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, pod *corev1.Pod) (ctrl.Result, error) {
+	step, err := updater.Next(pod, time.Now()) // step.Waiting says which container is awaited, and why
 	if err != nil {
-		return false, 0, err
+		return ctrl.Result{}, err
 	}
-	_, err = podapply.Send(ctx, c, pod, metav1.Now(), step.Change) // the gate opens again
-	return step.Complete, step.RequeueAfter, err
+	_, err = podwrite.Send(ctx, c, pod, time.Now(), step.Change) // the gate opens again
+	return ctrl.Result{RequeueAfter: step.RequeueAfter}, err     // some waits end without an event
 }
 
 // README:end
@@ -59,6 +73,11 @@ func Example() {
 	env := image.DeepCopy()
 	env.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: "new"}}
 
+	updater, err := newUpdater()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	fmt.Println(updater.Plan(from, image).Possible())
 	fmt.Println(updater.Plan(from, env).Blocking)
 	// Output:

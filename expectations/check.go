@@ -87,11 +87,11 @@ func (p *Pending) Reasons() reason.List {
 func (p *Pending) String() string { return p.Reasons().String() }
 
 // Check returns nil when all of the owner's writes are visible, and drops the records of those that are. Otherwise the
-// answer says what is missing, and nothing may be decided for this owner now. live is called with a lock held and must not
+// answer says what is missing, and nothing may be decided for this owner now. present is called with a lock held and must not
 // call the tracker; without it deletions stay outstanding.
 //
 // The error is a reason.Reason, NoProgress or IncomparableVersion: what cannot be compared is not visible either.
-func (t *Tracker) Check(owner types.UID, live Live) (*Pending, error) {
+func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	now := t.clock.Now()
 	awaited, alarm, err := t.barrier(now)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *Tracker) Check(owner types.UID, live Live) (*Pending, error) {
 	}
 	p := &Pending{Owner: owner, Awaited: awaited}
 	if r != nil {
-		err = t.settle(r, live, p)
+		err = t.settle(r, present, p)
 		s.dropIfEmpty(owner, r)
 	}
 	if err != nil || len(p.Awaited) == 0 {
@@ -148,7 +148,7 @@ func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 }
 
 // settle removes what is visible from r and adds the rest to p.
-func (t *Tracker) settle(r *record, live Live, p *Pending) error {
+func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var failed error
 	kept := r.written[:0]
 	for _, w := range r.written {
@@ -168,7 +168,7 @@ func (t *Tracker) settle(r *record, live Live, p *Pending) error {
 
 	var gone []Awaited
 	for d, since := range r.deleted {
-		if live != nil && !live(d.store, d.uid) {
+		if present != nil && !present(d.store, d.uid) {
 			// While a write to the store is outstanding, the object may merely not have arrived yet.
 			if !slices.ContainsFunc(kept, func(w write) bool { return w.store == d.store }) {
 				delete(r.deleted, d)

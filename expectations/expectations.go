@@ -17,7 +17,7 @@
 //   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached what a quorum read saw,
 //     because the previous leader's last writes are nobody's expectations.
 //
-// Package expectations/apply does the talking: a client that records what is written through it, finds out what has become
+// Package expectations/trackedclient does the talking: clients that record what is written through them, finds out what has become
 // of writes that were not answered, and lifts the barrier.
 //
 // Time alone satisfies nothing. An owner that waits longer than the alarm threshold is reported once to the [Observer], and
@@ -91,9 +91,9 @@ type Progress interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// Live reports whether an object is in the store and not terminating. It must read the same cache as the caller's
+// Present reports whether an object is in the store and not terminating. It must read the same cache as the caller's
 // decisions.
-type Live func(store Store, uid types.UID) bool
+type Present func(store Store, uid types.UID) bool
 
 // Observer is told what happens. It is called without locks held, possibly from several goroutines, and must not block.
 type Observer interface {
@@ -111,9 +111,9 @@ type Options struct {
 	Alarm time.Duration
 	// Observer may be nil.
 	Observer Observer
-	// Barrier makes every Check wait until Require has been called for each store. Set it in a controller that takes over
-	// from another leader.
-	Barrier bool
+	// NoBarrier lets Check pass before Require has been called for each store. Without it every Check waits for that, because
+	// the writes of a leader before this one are nobody's expectations. Set it where no other process ever writes.
+	NoBarrier bool
 }
 
 // Tracker keeps what was written and not yet seen. It is safe for concurrent use; owners rarely contend with each other.
@@ -181,11 +181,11 @@ func New(stores map[Store]Progress, options Options) *Tracker {
 	}
 	started := t.clock.Now()
 	for name, progress := range stores {
-		t.stores[name] = &source{Progress: progress, closed: options.Barrier, since: started}
+		t.stores[name] = &source{Progress: progress, closed: !options.NoBarrier, since: started}
 		t.order = append(t.order, name)
 	}
 	slices.SortFunc(t.order, func(a, b Store) int { return strings.Compare(a.String(), b.String()) })
-	if options.Barrier {
+	if !options.NoBarrier {
 		t.closed.Store(int32(len(t.stores)))
 	}
 	return t

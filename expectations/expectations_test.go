@@ -58,7 +58,7 @@ type world struct {
 func newWorld(barrier bool) *world {
 	w := &world{pods: at("100"), claims: at("100"), meta: at("100"), clock: testclock.NewFakePassiveClock(t0), observed: &observed{}}
 	w.Tracker = expectations.New(map[expectations.Store]expectations.Progress{pods: w.pods, claims: w.claims, meta: w.meta},
-		expectations.Options{Clock: w.clock, Alarm: time.Minute, Observer: observer{w.observed}, Barrier: barrier})
+		expectations.Options{Clock: w.clock, Alarm: time.Minute, Observer: observer{w.observed}, NoBarrier: !barrier})
 	return w
 }
 
@@ -72,7 +72,7 @@ func (w *world) mustWrite(t *testing.T, owner types.UID, store expectations.Stor
 }
 
 // expect compares the answer for an owner.
-func (w *world) expect(t *testing.T, owner types.UID, live expectations.Live, want *expectations.Pending) {
+func (w *world) expect(t *testing.T, owner types.UID, live expectations.Present, want *expectations.Pending) {
 	t.Helper()
 	got, err := w.Check(owner, live)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *world) expect(t *testing.T, owner types.UID, live expectations.Live, wa
 	}
 }
 
-func liveAre(uids ...types.UID) expectations.Live {
+func liveAre(uids ...types.UID) expectations.Present {
 	return func(_ expectations.Store, uid types.UID) bool {
 		return slices.Contains(uids, uid)
 	}
@@ -92,7 +92,7 @@ func liveAre(uids ...types.UID) expectations.Live {
 func Example() {
 	store := at("100")
 	tracker := expectations.New(map[expectations.Store]expectations.Progress{pods: store},
-		expectations.Options{Clock: testclock.NewFakePassiveClock(t0)})
+		expectations.Options{Clock: testclock.NewFakePassiveClock(t0), NoBarrier: true})
 	owner := types.UID("web-uid")
 
 	_ = tracker.Wrote(owner, pods, "105") // the answer to a create

@@ -136,7 +136,7 @@ func (k *controller) reconcile(replicas int) {
 
 func newController(t *testing.T, c *cluster, barrier bool) *controller {
 	return &controller{t: t, c: c, gated: true, tracker: expectations.New(
-		map[expectations.Store]expectations.Progress{pods: c.store}, expectations.Options{Barrier: barrier})}
+		map[expectations.Store]expectations.Progress{pods: c.store}, expectations.Options{NoBarrier: !barrier})}
 }
 
 // run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and whether

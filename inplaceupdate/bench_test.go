@@ -45,17 +45,17 @@ func revisionOf(b testing.TB, tag string) *appsv1.ControllerRevision {
 
 func BenchmarkPlan(b *testing.B) {
 	from, to := benchTemplate("v1"), benchTemplate("v2")
-	config := inplaceupdate.Config{EnvFromMetadata: true}
+	updater := mustNew(inplaceupdate.Config{EnvFromMetadata: true})
 	b.ReportAllocs()
 	for b.Loop() {
-		if plan := config.Plan(from, to); !plan.Possible() {
+		if plan := updater.Plan(from, to); !plan.Possible() {
 			b.Fatal(plan.Blocking)
 		}
 	}
 }
 
 func BenchmarkPlanSamePair(b *testing.B) {
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), nil)
+	planner := inplaceupdate.NewPlanner(mustNew(inplaceupdate.Config{}), revision.NewDecoder(10, nil), nil)
 	from, to := revisionOf(b, "v1"), revisionOf(b, "v2")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -74,7 +74,7 @@ func BenchmarkCompletionCheckKnown(b *testing.B) {
 }
 
 func benchmarkCompletion(b *testing.B, known string) {
-	config := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Gate: "gate"}}
+	updater := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Gate: "gate"}})
 	pod := &corev1.Pod{Spec: benchTemplate("v2").Spec}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionTrue}}
@@ -84,11 +84,26 @@ func benchmarkCompletion(b *testing.B, known string) {
 	pod.Annotations = map[string]string{"s": `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z",` +
 		`"lastContainerStatuses":{"app":{"imageID":"sha256:1"}},"updateImages":true,` +
 		`"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app"]}]` + known + "}"}
-	now := metav1.NewTime(time.Unix(1, 0))
+	now := time.Unix(1, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		if step, err := config.Next(pod, now); err != nil || !step.Complete {
+		if step, err := updater.Next(pod, now); err != nil || !step.Complete {
 			b.Fatal(step, err)
+		}
+	}
+}
+
+// BenchmarkStart begins an update of a Pod that was updated before.
+func BenchmarkStart(b *testing.B) {
+	updater := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Gate: "gate"}})
+	from, to := benchTemplate("v2"), benchTemplate("v3")
+	pod := newPod(from)
+	pod.Annotations = map[string]string{"s": `{"revision":"web-1","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"app":{"imageID":"sha256:1"}},"updateImages":true}`}
+	plan := updater.Plan(from, to)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := updater.Start(pod, plan, toward("2", 0), now); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -1,83 +1,85 @@
 package inplaceupdate
 
 import (
-	"cmp"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// imagesUnfinished says which of the recorded containers do not run their new image yet. wait is when time alone may tell, and
-// fresh whether the state has to be written for that.
-func (c *Config) imagesUnfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
-	check := func(containers []corev1.Container) {
-		for i := range containers {
-			name := containers[i].Name
-			if _, recorded := state.LastContainerStatuses[name]; !recorded {
-				continue
-			}
-			why := c.imageRuns(pod, state, name)
-			if why == nil {
-				continue
-			}
-			proven, begins, left := c.provenByTime(pod, state, name, now)
-			if proven {
-				continue
-			}
-			fresh = fresh || begins
-			if left > 0 && (wait == 0 || left < wait) {
-				wait = left
-			}
-			waiting = append(waiting, *why)
-		}
-	}
-	check(pod.Spec.InitContainers)
-	if !c.plainHashesMatch(pod) { // the node agent reports containers, not native sidecars
-		check(pod.Spec.Containers)
-	}
-	return waiting, fresh, wait
+// waiting is what the current batch waits for.
+type waiting struct {
+	reasons reason.List
+	// proofBegins says that the state has to be written, because time may prove an image from now on.
+	proofBegins bool
+	// wait is when time alone may end the waiting, zero if it does not.
+	wait time.Duration
 }
 
-// unresized says which containers do not have their requests and limits yet. A native sidecar counts where its
-// node reports what it has.
-func (c *Config) unresized(pod *corev1.Pod) reason.List {
-	var waiting reason.List
-	check := func(spec *corev1.Container, has *corev1.ResourceRequirements) {
-		if has != nil && sameQuantities(spec.Resources.Limits, has.Limits) && sameQuantities(spec.Resources.Requests, has.Requests) {
-			return
-		}
-		waiting = append(waiting, reason.Reason{
-			Code: ResizeNotDone, Object: podObject(pod), Path: "status.containerStatuses[" + spec.Name + "].resources",
-			Detail: "container " + spec.Name + " does not have its new resources" + resizeTrouble(pod),
+func (w *waiting) step(v *view) (Step, error) {
+	step := Step{Waiting: w.reasons, RequeueAfter: w.wait}
+	var err error
+	if w.proofBegins {
+		step.Change, err = v.beginProof()
+	}
+	return step, err
+}
+
+// unfinished says what the current batch still waits for.
+func (v *view) unfinished() waiting {
+	var w waiting
+	// State and spec were written together, so the Pod's own generation is the one to reach.
+	if v.nodeIsBehind() && (len(v.state.LastContainerStatuses) > 0 || v.state.UpdateResources) {
+		w.reasons = append(w.reasons, reason.Reason{
+			Code: NotObserved, Object: v.object(), Path: "status.observedGeneration",
+			Detail: "node " + v.pod.Spec.NodeName + " has not seen the newest spec",
 		})
 	}
-	for i := range pod.Spec.InitContainers {
-		spec := &pod.Spec.InitContainers[i]
-		if status := podstate.ContainerStatus(pod, spec.Name); podstate.IsNativeSidecar(spec) && status != nil && status.Resources != nil {
-			check(spec, status.Resources)
-		}
+	if v.state.UpdateEnvFromMetadata {
+		w.reasons = append(w.reasons, v.envUnreported()...)
 	}
-	for i := range pod.Spec.Containers {
-		spec := &pod.Spec.Containers[i]
-		var has *corev1.ResourceRequirements
-		if status := podstate.ContainerStatus(pod, spec.Name); status != nil {
-			has = cmp.Or(status.Resources, &corev1.ResourceRequirements{})
-		}
-		check(spec, has)
+	if v.state.UpdateResources {
+		w.reasons = append(w.reasons, v.unresized()...)
 	}
-	return waiting
+	v.waitForImages(&w)
+	if next := v.state.next(); !next.isEmpty() && v.state.PreCheckBeforeNext != nil {
+		w.reasons = append(w.reasons, v.batchUnready()...)
+	}
+	return w
 }
 
-// resizeTrouble returns what the node says about a resize that it cannot or will not do now (KEP-1287).
-func resizeTrouble(pod *corev1.Pod) string {
-	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
-		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {
-			return ": " + strings.TrimSpace(c.Reason+" "+c.Message)
+// waitForImages adds the containers that do not run their new image yet.
+func (v *view) waitForImages(w *waiting) {
+	if len(v.state.LastContainerStatuses) == 0 {
+		return
+	}
+	confirmed := v.plainHashesMatch()
+	for i := range v.containers {
+		c := &v.containers[i]
+		if _, recorded := c.record(); !recorded || (confirmed && !c.init) || c.runs() { // the node agent reports no native sidecars
+			continue
+		}
+		proven, begins, left := c.timeToProof()
+		if proven {
+			continue
+		}
+		w.proofBegins = w.proofBegins || begins
+		if left > 0 && (w.wait == 0 || left < w.wait) {
+			w.wait = left
+		}
+		w.reasons = append(w.reasons, c.notRunning())
+	}
+}
+
+// batchUnready names the containers that must be ready before the next batch, and are not.
+func (v *view) batchUnready() reason.List {
+	var list reason.List
+	for _, name := range v.state.PreCheckBeforeNext.ContainersRequiredReady {
+		if status := v.container(name).status; status == nil || !status.Ready {
+			list = append(list, reason.Reason{
+				Code: BatchNotReady, Object: v.object(), Path: "status.containerStatuses[" + name + "].ready",
+				Detail: "containers of lower launch priority wait for it",
+			})
 		}
 	}
-	return ""
+	return list
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -95,7 +94,7 @@ func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEn
 
 const stateHead = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":`
 
-// TestCompletionOfImages is U-23 (3) and (4). The Pod's spec has app:v2; its state says that app ran sha256:1 before.
+// TestCompletionOfImages: the Pod's spec has app:v2; its state says that app ran sha256:1 before.
 func TestCompletionOfImages(t *testing.T) {
 	wrongPlain := func(r []agentEntry) []agentEntry { r[0].Hashes.Plain++; return r }
 	for _, tc := range []struct {
@@ -145,7 +144,7 @@ func TestCompletionOfImages(t *testing.T) {
 			pod := newPod(newTemplate(image("app", "app:v2")))
 			pod.Annotations[stateKey] = stateHead + `{"app":{"imageID":"sha256:1"}},"updateImages":true}`
 			tc.edit(t, pod)
-			step := mustNext(t, newConfig(), pod, now)
+			step := mustNext(t, newUpdater(), pod, now)
 			if diff := cmp.Diff(tc.want, codes(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
 				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
 			}
@@ -168,7 +167,7 @@ func TestLatestIsMeantWithoutATag(t *testing.T) {
 			pod := newPod(newTemplate(image("app", tc.spec)))
 			pod.Annotations[stateKey] = stateHead + `{"app":{"imageID":"sha256:1"}},"updateImages":true}`
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:1", tc.runs
-			if got := mustNext(t, newConfig(), pod, now).Complete; got != tc.want {
+			if got := mustNext(t, newUpdater(), pod, now).Complete; got != tc.want {
 				t.Errorf("complete = %v", got)
 			}
 		})
@@ -182,16 +181,16 @@ func TestCompletionOfSidecars(t *testing.T) {
 	report(t, pod)
 	proxy := &pod.Status.InitContainerStatuses[1]
 	proxy.ImageID, proxy.Image = "sha256:1", "proxy:v1"
-	if step := mustNext(t, newConfig(), pod, now); step.Complete || len(step.Waiting) != 1 || !strings.Contains(step.Waiting[0].Path, "proxy") {
+	if step := mustNext(t, newUpdater(), pod, now); step.Complete || len(step.Waiting) != 1 || !strings.Contains(step.Waiting[0].Path, "proxy") {
 		t.Errorf("the sidecar runs its old image: %+v", step)
 	}
 	proxy.ImageID = "sha256:2"
-	if step := mustNext(t, newConfig(), pod, now); !step.Complete {
+	if step := mustNext(t, newUpdater(), pod, now); !step.Complete {
 		t.Errorf("the sidecar runs its new image: %+v", step)
 	}
 }
 
-// TestCompletionOfEnv is U-23 (1): app and log read metadata.
+// TestCompletionOfEnv: app and log read metadata.
 func TestCompletionOfEnv(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -225,7 +224,7 @@ func TestCompletionOfEnv(t *testing.T) {
 				label("zone", "b"), annotation("cfg", "2")))
 			pod.Annotations[stateKey] = stateHead + `null,"updateEnvFromMetadata":true}`
 			tc.edit(t, pod)
-			step := mustNext(t, newConfig(), pod, now)
+			step := mustNext(t, newUpdater(), pod, now)
 			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
 				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
 			}
@@ -233,7 +232,7 @@ func TestCompletionOfEnv(t *testing.T) {
 	}
 }
 
-// TestCompletionOfResources is U-23 (2).
+// TestCompletionOfResources: the node reports what each container has.
 func TestCompletionOfResources(t *testing.T) {
 	condition := func(t corev1.PodConditionType, reason, message string) corev1.PodCondition {
 		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
@@ -253,7 +252,10 @@ func TestCompletionOfResources(t *testing.T) {
 		{"a native sidecar's resources", func(pod *corev1.Pod) {
 			pod.Status.InitContainerStatuses[1].Resources = &corev1.ResourceRequirements{Limits: quantities("cpu", "0.5")}
 		}, "container proxy does not have"},
-		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[1].Resources = nil }, ""},
+		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[1].Resources.Limits = quantities("cpu", "1")
+			pod.Status.InitContainerStatuses[1].Resources = nil
+		}, ""},
 		{"deferred", func(pod *corev1.Pod) {
 			old(pod)
 			pod.Status.Conditions = append(pod.Status.Conditions, condition(corev1.PodResizePending, "Deferred", "node is full"))
@@ -275,7 +277,7 @@ func TestCompletionOfResources(t *testing.T) {
 			pod := newPod(newTemplate())
 			pod.Annotations[stateKey] = stateHead + `null,"updateResources":true}`
 			tc.edit(pod)
-			step := mustNext(t, newConfig(), pod, now)
+			step := mustNext(t, newUpdater(), pod, now)
 			if tc.want == "" {
 				if !step.Complete {
 					t.Errorf("not complete: %v", step.Waiting)
@@ -293,34 +295,34 @@ func TestCompletionOfResources(t *testing.T) {
 // TestLostResize: the state was written, whoever wrote it died before pods/resize was asked.
 func TestLostResize(t *testing.T) {
 	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
-	config := newConfig()
+	updater := newUpdater()
 	pod := newPod(from)
-	change := mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now)
+	change := mustStart(t, updater, pod, from, to, toward("2", 0), now)
 	change.Resources = nil // the third request never arrived
 	pod = write(t, pod, change)
-	step := mustNext(t, config, pod, now)
+	step := mustNext(t, updater, pod, now)
 	want := map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}
 	if diff := cmp.Diff(want, step.Change.Resources); diff != "" || step.Complete {
 		t.Fatalf("the resize is not sent again (-want +got), complete %v:\n%s", step.Complete, diff)
 	}
 	pod = write(t, pod, step.Change)
 	catchUp(pod)
-	if step = mustNext(t, config, pod, now); !step.Complete {
+	if step = mustNext(t, updater, pod, now); !step.Complete {
 		t.Fatalf("not complete: %v", step.Waiting)
 	}
 	pod = write(t, pod, step.Change)
 	pod.Spec.Containers[0].Resources.Limits = quantities("cpu", "3") // an autoscaler, later
-	if step = mustNext(t, config, pod, now); len(step.Change.Resources) > 0 {
+	if step = mustNext(t, updater, pod, now); len(step.Change.Resources) > 0 {
 		t.Errorf("a finished update still claims resources: %+v", step.Change)
 	}
 }
 
 // overtaken starts an update to v2 and another to v3 before the node has done anything.
-func overtaken(t *testing.T, config *inplaceupdate.Config, v1, v2, v3 *template, grace int32) *corev1.Pod {
+func overtaken(t *testing.T, updater *inplaceupdate.Updater, v1, v2, v3 *template, grace int32) *corev1.Pod {
 	t.Helper()
 	pod := newPod(v1)
-	pod = write(t, pod, mustStart(t, config, pod, v1, v2, inplaceupdate.Target{Revision: "2", GraceSeconds: grace}, now))
-	return write(t, pod, mustStart(t, config, pod, v2, v3, inplaceupdate.Target{Revision: "3"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, v1, v2, toward("2", grace), now))
+	return write(t, pod, mustStart(t, updater, pod, v2, v3, toward("3", 0), now))
 }
 
 func TestOvertakenImagesAreNotCompletion(t *testing.T) {
@@ -341,37 +343,37 @@ func TestOvertakenImagesAreNotCompletion(t *testing.T) {
 		{"U-28 the new one, or the overtaken one, by a name of neither", runs("sha256:3", "sha256:3"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			pod := overtaken(t, newConfig(), v1, v2, v3, 0)
+			pod := overtaken(t, newUpdater(), v1, v2, v3, 0)
 			pod.Status.ObservedGeneration = pod.Generation
 			pod.Status.ContainerStatuses[0] = tc.status
-			if step := mustNext(t, newConfig(), pod, now); step.Complete != tc.want {
+			if step := mustNext(t, newUpdater(), pod, now); step.Complete != tc.want {
 				t.Errorf("complete = %v, waiting %v", step.Complete, step.Waiting)
 			}
 		})
 	}
 	t.Run("U-28 a finished update is not overtaken", func(t *testing.T) {
 		pod := newPod(v1)
-		pod = write(t, pod, mustStart(t, newConfig(), pod, v1, v2, inplaceupdate.Target{Revision: "2"}, now))
+		pod = write(t, pod, mustStart(t, newUpdater(), pod, v1, v2, toward("2", 0), now))
 		catchUp(pod)
-		pod = write(t, pod, mustStart(t, newConfig(), pod, v2, v3, inplaceupdate.Target{Revision: "3"}, now))
+		pod = write(t, pod, mustStart(t, newUpdater(), pod, v2, v3, toward("3", 0), now))
 		if strings.Contains(pod.Annotations[stateKey], "superseded") {
 			t.Errorf("state %s", pod.Annotations[stateKey])
 		}
 	})
 	t.Run("U-28 and back: the first image is the wanted one again", func(t *testing.T) {
-		pod := overtaken(t, newConfig(), v1, v2, v1, 0)
+		pod := overtaken(t, newUpdater(), v1, v2, v1, 0)
 		pod.Status.ObservedGeneration = pod.Generation
-		if step := mustNext(t, newConfig(), pod, now); !step.Complete {
+		if step := mustNext(t, newUpdater(), pod, now); !step.Complete {
 			t.Errorf("waiting %v", step.Waiting)
 		}
 	})
 	t.Run("U-13 a container that has not started yet may start its old image first", func(t *testing.T) {
 		pod := newPod(v1)
 		pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[1:]
-		pod = write(t, pod, mustStart(t, newConfig(), pod, v1, v2, inplaceupdate.Target{Revision: "2"}, now))
+		pod = write(t, pod, mustStart(t, newUpdater(), pod, v1, v2, toward("2", 0), now))
 		pod.Status.ObservedGeneration = pod.Generation
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, runs("app:v1", "sha256:1"))
-		if step := mustNext(t, newConfig(), pod, now); step.Complete {
+		if step := mustNext(t, newUpdater(), pod, now); step.Complete {
 			t.Error("the old image counts as the new one")
 		}
 	})
@@ -397,15 +399,15 @@ func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			v1, v2 := newTemplate(setup...), newTemplate(second...)
 			v3 := newTemplate(append(slices.Clone(second), tc.third...)...)
-			config := newConfig()
-			pod := overtaken(t, config, v1, v2, v3, tc.grace)
-			if config.InGracePeriod(pod) {
+			updater := newUpdater()
+			pod := overtaken(t, updater, v1, v2, v3, tc.grace)
+			if updater.InGracePeriod(pod) {
 				t.Error("the first update's grace period still runs")
 			}
 			for range 10 {
 				catchUp(pod)
 				report(t, pod)
-				step := mustNext(t, config, pod, now)
+				step := mustNext(t, updater, pod, now)
 				pod = write(t, pod, step.Change)
 				if step.Complete {
 					checkDelivered(t, pod, v3)
@@ -418,11 +420,9 @@ func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 }
 
 func TestResizeInSpec(t *testing.T) {
-	config := newConfig()
-	config.ResizeInSpec = true
 	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
 	pod := newPod(from)
-	patches, err := podpatch.Merge(pod, metav1.Now(), mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now))
+	patches, err := podpatch.Merger{ResizeInSpec: true}.Merge(pod, now, mustStart(t, newUpdater(), pod, from, to, toward("2", 0), now))
 	if err != nil || len(patches.Requests) != 1 || patches.Requests[0].Subresource != "" {
 		t.Errorf("U-12 older API servers: %s, %v", patches.Requests, err)
 	}
@@ -432,7 +432,7 @@ func TestPlainInitContainerIsNoSidecar(t *testing.T) {
 	from := newTemplate(func(t *template) {
 		t.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 	})
-	if plan := newConfig().Plan(from, newTemplate(func(t *template) {
+	if plan := newUpdater().Plan(from, newTemplate(func(t *template) {
 		t.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 		t.Spec.InitContainers[0].Image = "setup:v2"
 	})); plan.Images["setup"] != "setup:v2" {
@@ -465,9 +465,9 @@ func TestNamesInFull(t *testing.T) {
 		t.Run(tc.asked+" reported as "+tc.running, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: tc.asked}}}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: tc.running, ImageID: "sha256:1"}}
-			c := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "state", GraceAnnotation: "grace", Gate: "gate"}}
+			u := mustNew(inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "state", GraceAnnotation: "grace", Gate: "gate"}})
 			pod.Annotations = map[string]string{"state": `{"revision":"r","updateImages":true,"lastContainerStatuses":{"app":{"imageID":"sha256:1"}}}`}
-			if step, err := c.Next(pod, metav1.Time{}); err != nil || step.Complete != tc.want {
+			if step, err := u.Next(pod, now); err != nil || step.Complete != tc.want {
 				t.Errorf("complete: %v, %v; want %v", step.Complete, err, tc.want)
 			}
 		})

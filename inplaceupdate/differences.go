@@ -14,27 +14,36 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// maxReasons bounds how many fields are named. A template that differs in more is another template.
+// maxReasons bounds how many fields are named; the others are counted.
 const maxReasons = 20
 
-// differences names the fields in which two templates differ. It runs only when they are known to differ, so its cost does
-// not matter, and it never returns nothing.
+// differences names the fields in which two templates differ. It runs only if they are known to differ, so its cost does not
+// matter. It returns at least one reason.
 func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	d := differ{}
 	d.compare("", reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem())
-	if len(d.found) == 0 {
+	switch {
+	case d.count == 0:
 		d.add("spec", reflect.ValueOf(from.Spec), reflect.ValueOf(to.Spec))
+	case d.count > maxReasons:
+		d.named = append(d.named, reason.Reason{
+			Code: ImmutableField, Detail: fmt.Sprintf("and %d more that cannot change on a live Pod", d.count-maxReasons), Remedy: "recreate the Pod",
+		})
 	}
-	return d.found
+	return d.named
 }
 
-type differ struct{ found reason.List }
+// differ collects the fields that differ.
+type differ struct {
+	named reason.List
+	count int // of all, named or not
+}
 
 func (d *differ) add(path string, from, to reflect.Value) {
-	if len(d.found) == maxReasons {
+	if d.count++; d.count > maxReasons {
 		return
 	}
-	d.found = append(d.found, reason.Reason{
+	d.named = append(d.named, reason.Reason{
 		Code: ImmutableField, Path: path, Old: render(from), New: render(to),
 		Detail: "cannot change on a live Pod", Remedy: "recreate the Pod",
 	})
@@ -97,7 +106,7 @@ func (d *differ) compareEntries(path string, from, to reflect.Value) {
 	for i := range to.Len() {
 		seen[to.Index(i).FieldByName("Name").String()] = to.Index(i)
 	}
-	before := len(d.found)
+	before := d.count
 	for i := range from.Len() {
 		name := from.Index(i).FieldByName("Name").String()
 		at := path + "[" + name + "]"
@@ -115,7 +124,7 @@ func (d *differ) compareEntries(path string, from, to reflect.Value) {
 			delete(seen, name)
 		}
 	}
-	if len(d.found) == before { // the same entries in another order, or a name twice
+	if d.count == before { // the same entries in another order, or a name twice
 		d.add(path, from, to)
 	}
 }
@@ -140,7 +149,7 @@ func (d *differ) compareByIndex(path string, from, to reflect.Value) {
 }
 
 func (d *differ) compareKeys(path string, from, to reflect.Value) {
-	before := len(d.found)
+	before := d.count
 	keys := map[string]reflect.Value{}
 	for _, m := range []reflect.Value{from, to} {
 		for _, key := range m.MapKeys() {
@@ -154,7 +163,7 @@ func (d *differ) compareKeys(path string, from, to reflect.Value) {
 		}
 		d.add(path+"["+name+"]", a, b)
 	}
-	if len(d.found) == before {
+	if d.count == before {
 		d.add(path, from, to)
 	}
 }

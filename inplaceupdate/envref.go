@@ -7,35 +7,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// planRefMetadata moves changed keys that a container reads through env from the plan's plain metadata to RefMetadata.
-// Removed keys stay: nobody could read their new value.
-func (c *Config) planRefMetadata(p *Plan, containers []corev1.Container) {
-	moved := func(m map[string]*string, key string) (string, bool) {
-		if value := m[key]; value != nil {
-			return *value, true
-		}
-		return "", false
-	}
+// planRefMetadata moves the keys that a container reads through env to RefMetadata. Keys that are removed stay: they have no new
+// value to wait for.
+func (u *Updater) planRefMetadata(p *Plan, containers []corev1.Container) {
 	var labels, annotations []string
 	for i := range containers {
 		var ref RefMetadata
-		for _, key := range c.envKeys(&containers[i], "labels") {
-			if value, ok := moved(p.Labels, key); ok {
-				ref.Labels = set(ref.Labels, key, value)
+		for _, key := range u.envKeys(&containers[i], "labels") {
+			if value := p.Labels[key]; value != nil {
+				put(&ref.Labels, key, *value)
 				labels = append(labels, key)
 			}
 		}
-		for _, key := range c.envKeys(&containers[i], "annotations") {
-			if value, ok := moved(p.Annotations, key); ok {
-				ref.Annotations = set(ref.Annotations, key, value)
+		for _, key := range u.envKeys(&containers[i], "annotations") {
+			if value := p.Annotations[key]; value != nil {
+				put(&ref.Annotations, key, *value)
 				annotations = append(annotations, key)
 			}
 		}
 		if len(ref.Labels)+len(ref.Annotations) > 0 {
-			if p.RefMetadata == nil {
-				p.RefMetadata = make(map[string]RefMetadata)
-			}
-			p.RefMetadata[containers[i].Name] = ref
+			put(&p.RefMetadata, containers[i].Name, ref)
 		}
 	}
 	for _, key := range labels {
@@ -46,20 +37,12 @@ func (c *Config) planRefMetadata(p *Plan, containers []corev1.Container) {
 	}
 }
 
-func set(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = make(map[string]string)
-	}
-	m[key] = value
-	return m
-}
-
 // envKeys returns the keys of labels or annotations that a container reads through env.
-func (c *Config) envKeys(container *corev1.Container, kind string) []string {
+func (u *Updater) envKeys(container *corev1.Container, kind string) []string {
 	var keys []string
 	for i := range container.Env {
 		env := &container.Env[i]
-		if slices.Contains(c.IgnoredEnv, env.Name) {
+		if slices.Contains(u.config.IgnoredEnv, env.Name) {
 			continue
 		}
 		if of, key, ok := envRef(env); ok && of == kind {

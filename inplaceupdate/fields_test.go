@@ -151,8 +151,8 @@ func itself(root reflect.Value) reflect.Value { return root }
 
 func checkField(t *testing.T, path string, from, to *template) {
 	t.Helper()
-	config := inplaceupdate.Config{Resources: true, EnvFromMetadata: true}
-	plan := config.Plan(from, to)
+	updater := mustNew(inplaceupdate.Config{AllowResize: true, EnvFromMetadata: true})
+	plan := updater.Plan(from, to)
 	if plan.Possible() {
 		if equality.Semantic.DeepEqual(from, to) {
 			t.Errorf("%s: the walk changed nothing", path)

@@ -120,20 +120,20 @@ func FuzzWholeUpdates(f *testing.F) {
 // arrives at the last one.
 func checkUpdate(t *testing.T, seed uint64) {
 	w := newWorld(seed)
-	config := newConfig()
+	updater := newUpdater()
 	at := now
 	from := w.template()
 	pod := newPod(from)
 	for revision := range 1 + w.IntN(3) {
 		to := w.template()
-		plan := config.Plan(from, to)
+		plan := updater.Plan(from, to)
 		if !plan.Possible() {
 			if len(plan.Images)+len(plan.Labels) > 0 {
 				t.Fatalf("a plan that is not possible delivers something: %+v", plan)
 			}
 			continue
 		}
-		change, err := config.Start(pod, plan, inplaceupdate.Target{Revision: fmt.Sprint(revision), GraceSeconds: int32(w.IntN(2) * w.IntN(30))}, at)
+		change, err := updater.Start(pod, plan, toward(fmt.Sprint(revision), int32(w.IntN(2)*w.IntN(30))), at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,23 +142,23 @@ func checkUpdate(t *testing.T, seed uint64) {
 		}
 		pod, from = write(t, pod, change), to
 		for range w.IntN(4) {
-			at.Time = at.Add(time.Duration(w.IntN(20)) * time.Second)
+			at = at.Add(time.Duration(w.IntN(20)) * time.Second)
 			w.progress(t, pod)
-			pod = write(t, pod, mustNext(t, config, pod, at).Change)
+			pod = write(t, pod, mustNext(t, updater, pod, at).Change)
 		}
 	}
-	finish(t, w, config, pod, from)
+	finish(t, w, updater, pod, from)
 }
 
 // finish drives a Pod to the end of its last update.
-func finish(t *testing.T, w *world, config *inplaceupdate.Config, pod *corev1.Pod, to *template) {
+func finish(t *testing.T, w *world, updater *inplaceupdate.Updater, pod *corev1.Pod, to *template) {
 	at := after(time.Hour)
 	for range 60 {
 		w.progress(t, pod)
-		if step := mustNext(t, config, pod, at); !step.Complete {
+		if step := mustNext(t, updater, pod, at); !step.Complete {
 			pod = write(t, pod, step.Change)
 			continue
-		} else if pod = write(t, pod, step.Change); config.InGracePeriod(pod) {
+		} else if pod = write(t, pod, step.Change); updater.InGracePeriod(pod) {
 			t.Error("U-22 complete in its grace period")
 		}
 		for i := range pod.Spec.Containers {
@@ -167,19 +167,19 @@ func finish(t *testing.T, w *world, config *inplaceupdate.Config, pod *corev1.Po
 				t.Errorf("complete while %s runs %s, not %s", got.Name, got.Image, want.Image)
 			}
 		}
-		checkState(t, config, pod)
+		checkState(t, updater, pod)
 		checkDelivered(t, pod, to)
-		if again := mustNext(t, config, pod, at); !again.Complete || !again.Change.IsEmpty() {
+		if again := mustNext(t, updater, pod, at); !again.Complete || !again.Change.IsEmpty() {
 			t.Errorf("complete, and then %+v", again)
 		}
 		return
 	}
-	t.Fatalf("the update does not end: %s\n%v", pod.Annotations[stateKey], mustNext(t, config, pod, at).Waiting)
+	t.Fatalf("the update does not end: %s\n%v", pod.Annotations[stateKey], mustNext(t, updater, pod, at).Waiting)
 }
 
 // checkState looks at the record of the batches: no container twice, and nothing left to do.
-func checkState(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) {
-	state, err := config.State(pod)
+func checkState(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
+	state, err := updater.Saved(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,15 +207,15 @@ func FuzzState(f *testing.F) {
 	f.Add(`{"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"supersededImages":{"app":["a",""]}}`, ``)
 	f.Add(`null`, `{"metaDataPatch":"eyJtZXRhZGF0YSI6e319"}`)
 	f.Fuzz(func(t *testing.T, state, grace string) {
-		config, base := newConfig(), newTemplate()
+		updater, base := newUpdater(), newTemplate()
 		pod := newPod(base)
 		pod.Annotations[stateKey] = state
 		if grace != "" {
 			pod.Annotations[graceKey] = grace
 		}
-		_, _ = config.Next(pod, now)
-		_, _ = config.Start(pod, config.Plan(base, newTemplate(image("app", "app:v2"))), inplaceupdate.Target{Revision: "2"}, now)
-		read, err := config.State(pod)
+		_, _ = updater.Next(pod, now)
+		_, _ = updater.Start(pod, updater.Plan(base, newTemplate(image("app", "app:v2"))), toward("2", 0), now)
+		read, err := updater.Saved(pod)
 		if err != nil {
 			return
 		}
@@ -224,7 +224,7 @@ func FuzzState(f *testing.F) {
 			return // a time that JSON cannot express
 		}
 		pod.Annotations[stateKey] = string(raw)
-		again, err := config.State(pod)
+		again, err := updater.Saved(pod)
 		if err != nil {
 			t.Fatalf("%s cannot be read: %v", raw, err)
 		}

@@ -3,317 +3,137 @@ package inplaceupdate
 import (
 	"cmp"
 	"slices"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
-	"github.com/workloadkit/workloadkit/podpatch"
-	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// maxKnownImages bounds how many images of a container are remembered: what it runs, and what it may be rolled back to.
-const maxKnownImages = 3
-
-// imageRuns returns nil when a container whose image was changed runs the new one, otherwise why not.
-func (c *Config) imageRuns(pod *corev1.Pod, state *Progress, name string) *reason.Reason {
-	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-	if spec == nil || status == nil {
-		return imageNotRunning(pod, name, "container "+name+" is not reported")
+// record returns what the container ran before its image was changed. ok is false if no update that counts has changed it.
+func (c *container) record() (record containerRecord, ok bool) {
+	if c.view.state == nil {
+		return containerRecord{}, false
 	}
-	if state.runs(name, spec.Image, status) {
+	record, ok = c.view.state.LastContainerStatuses[c.name]
+	return record, ok
+}
+
+// superseded returns the images that earlier, unfinished updates asked for.
+func (c *container) superseded() []string {
+	if c.view.state == nil {
 		return nil
 	}
-	why := imageNotRunning(pod, name, "container "+name+" still runs "+status.Image+" ("+status.ImageID+"), not "+spec.Image)
-	if state.undecidable(name, spec.Image, status) {
-		why.Remedy = "if it was restarted, its node reports another tag of the image, and only time can tell: name the image by digest, " +
-			"recreate the Pod, or run a node agent that reports runtime metadata"
-	}
-	return why
+	return c.view.state.SupersededImages[c.name]
 }
 
-func imageNotRunning(pod *corev1.Pod, container, detail string) *reason.Reason {
-	return &reason.Reason{
-		Code: ImageNotRunning, Object: podObject(pod), Path: "status.containerStatuses[" + container + "].imageID", Detail: detail,
-	}
-}
-
-// runs reports whether the instance that a node reports for a container was started from the asked image. A node names an
-// image by any tag it knows, and by none if the image was pulled by digest, so its name comes last but one. What a node
-// does do is restart a container whose spec names another image than the instance was started from, and only then: an
-// instance whose image is known answers for itself.
-func (s *Progress) runs(name, asked string, status *corev1.ContainerStatus) bool {
-	known := s.KnownImages[name]
-	if is := instanceOf(known, status); is != nil {
-		return is.Image == asked
-	}
-	id := digestOf(status.ImageID)
-	switch {
-	case neverStarted(status):
+// runs reports whether the instance that the node reports was started from the image of the spec. A node names an image by any
+// tag it knows, and by none if the image was pulled by digest, so the name proves little. But a node restarts a container
+// whose spec names another image than the instance was started from, and only then: an instance whose image is known needs no
+// other proof.
+func (c *container) runs() bool {
+	if c.spec == nil || c.status == nil {
 		return false
-	case named(asked, status), id != "" && id == knownDigest(known, asked):
+	}
+	if is := c.instance(); is != nil {
+		return is.Image == c.spec.Image
+	}
+	id := digestOf(c.status.ImageID)
+	switch {
+	case neverStarted(c.status):
+		return false
+	case named(c.spec.Image, c.status), id != "" && id == c.knownDigest(c.spec.Image):
 		return true
 	}
-	if id == "" || id == digestOf(s.LastContainerStatuses[name].ImageID) {
+	record, _ := c.record()
+	return id != "" && id != digestOf(record.ImageID) && !slices.ContainsFunc(c.superseded(), c.mayRun)
+}
+
+// mayRun reports whether the instance that is reported may be one of a superseded image: it has its name or its digest, or the
+// digest of that image is unknown.
+func (c *container) mayRun(superseded string) bool {
+	digest := cmp.Or(askedDigest(superseded), c.knownDigest(superseded))
+	return superseded != c.spec.Image && (digest == "" || digest == digestOf(c.status.ImageID) || isImage(c.status.Image, superseded))
+}
+
+// settled reports whether the container is known to run the image of its spec.
+func (c *container) settled() bool {
+	if c.spec == nil || c.status == nil || c.status.ImageID == "" || c.view.nodeIsBehind() {
 		return false
 	}
-	return !slices.ContainsFunc(s.SupersededImages[name], func(other string) bool { return mayBe(other, asked, status, known) })
+	if _, changed := c.record(); changed {
+		return c.runs() || c.provenByTime()
+	}
+	// While an update waits for the end of its grace period, an unfinished one before it is recorded here alone.
+	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
-// mayBe reports whether the instance that is reported may be one of an image that an earlier, unfinished update asked for: it
-// is called so or has its digest, or nobody knows its digest.
-func mayBe(superseded, asked string, status *corev1.ContainerStatus, known []KnownImage) bool {
-	digest := cmp.Or(askedDigest(superseded), knownDigest(known, superseded))
-	return superseded != asked && (digest == "" || digest == digestOf(status.ImageID) || isImage(status.Image, superseded))
-}
-
-// patience is how much longer than a termination may take a kubelet is given to end a container that it has to restart.
-const patience = 10 * time.Second
-
-// provenByTime reports whether the instance that is reported must be one of the asked image, whatever it is called: its kubelet,
-// which has seen the spec, has left it alone for longer than it takes to end the containers that have to be restarted, one
-// after the other. left is what is missing of that time, zero where time does not tell. fresh is set when the clock begins to
-// run now: the kubelet says that it has seen the spec before it ends anything, so only what is noted in the state counts.
-func (c *Config) provenByTime(pod *corev1.Pod, progress *Progress, name string, now time.Time) (proven, fresh bool, left time.Duration) {
-	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-	if spec == nil || status == nil || !onlyTimeTells(pod, progress.KnownImages[name], spec.Image, status) {
-		return false, false, 0
+// certain says how certain it is that the instance that is reported was started from the image of the spec, which it seems to
+// run. sameInstance is false if it may have been started from another image: two names may be of one image, and the instance a
+// crash before the restart. sameImage is false if it may even be another image, because the digest of a superseded one is
+// unknown.
+func (c *container) certain() (sameInstance, sameImage bool) {
+	if is := c.instance(); is != nil {
+		return is.Image == c.spec.Image, is.Image == c.spec.Image
 	}
-	grace := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
-	whole := (grace + patience) * time.Duration(max(1, len(progress.LastContainerStatuses)))
-	seen := progress.Seen[name]
-	if seen.ContainerID != status.ContainerID {
-		return false, true, whole
+	id := digestOf(c.status.ImageID)
+	record, changed := c.record()
+	sameInstance, sameImage = !changed || id != digestOf(record.ImageID), true
+	for _, known := range c.known() {
+		// An image that was noted without instance was uncertain then, and still is.
+		other := known.Image != c.spec.Image || known.ContainerID == ""
+		sameInstance = sameInstance && (!other || digestOf(known.ImageID) != id)
 	}
-	left = seen.At.Add(whole).Sub(now)
-	return left <= 0, false, max(left, 0)
-}
-
-// onlyTimeTells reports whether nothing speaks against the instance that is reported: it runs, its kubelet has seen the spec,
-// it is not known to be of another image, and neither is its digest.
-func onlyTimeTells(pod *corev1.Pod, known []KnownImage, asked string, status *corev1.ContainerStatus) bool {
-	seen := pod.Status.ObservedGeneration
-	if status.State.Running == nil || status.ContainerID == "" || seen == 0 || seen < pod.Generation {
-		return false
-	}
-	digest := cmp.Or(askedDigest(asked), knownDigest(known, asked))
-	return instanceOf(known, status) == nil && (digest == "" || digest == digestOf(status.ImageID))
-}
-
-// note has the clock run for the instances about which only time can tell.
-func (c *Config) note(pod *corev1.Pod, progress *Progress, now metav1.Time) (podpatch.Change, error) {
-	state, err := c.State(pod)
-	if err != nil {
-		return podpatch.Change{}, err
-	}
-	for name := range progress.LastContainerStatuses {
-		if c.imageRuns(pod, progress, name) == nil {
+	called := named(c.spec.Image, c.status)
+	for _, other := range c.superseded() {
+		if other == c.spec.Image {
 			continue
 		}
-		if _, fresh, _ := c.provenByTime(pod, progress, name, now.Time); fresh {
-			if state.Seen == nil {
-				state.Seen = make(map[string]Sighting)
-			}
-			state.Seen[name] = Sighting{ContainerID: podstate.ContainerStatus(pod, name).ContainerID, At: now}
-		}
-	}
-	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	return change, c.putState(pod, &change, state)
-}
-
-// remember turns what time has proven into what is known, so that a crash later on does not raise the question again.
-func (s *Progress) remember(pod *corev1.Pod) {
-	for name, seen := range s.Seen {
-		spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-		if spec != nil && status != nil && status.ContainerID == seen.ContainerID {
-			s.know(name, KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID), ContainerID: status.ContainerID})
-		}
-	}
-	s.Seen = nil
-}
-
-// named reports whether the asked image is what the node calls the one that runs, by digest or by name.
-func named(asked string, status *corev1.ContainerStatus) bool {
-	id := digestOf(status.ImageID)
-	return (id != "" && id == askedDigest(asked)) || isImage(status.Image, asked)
-}
-
-// undecidable reports whether a container that does not seem to run its image was perhaps restarted for it: another tag of
-// the image that it ran before, or of one that was overtaken, looks the same on a node that reports that one.
-func (s *Progress) undecidable(name, asked string, status *corev1.ContainerStatus) bool {
-	known := s.KnownImages[name]
-	return askedDigest(asked) == "" && len(known) > 0 && status.ImageID != "" && status.ContainerID != "" && instanceOf(known, status) == nil
-}
-
-// instanceOf returns what is known about the instance that is reported, nil for one that was not seen before.
-func instanceOf(known []KnownImage, status *corev1.ContainerStatus) *KnownImage {
-	for i := range known {
-		if known[i].ContainerID != "" && known[i].ContainerID == status.ContainerID {
-			return &known[i]
-		}
-	}
-	return nil
-}
-
-// sure reports whether the instance that is reported cannot be one of another image than the given one, which it seems to
-// run. It may be one where an overtaken image is of unknown digest: sameImage is false then. And it may be where two names
-// are of one image, and the instance a crash that came before the restart.
-func (s *Progress) sure(name, image string, status *corev1.ContainerStatus) (sameInstance, sameImage bool) {
-	if s == nil {
-		return true, true
-	}
-	known, id := s.KnownImages[name], digestOf(status.ImageID)
-	if is := instanceOf(known, status); is != nil {
-		return is.Image == image, is.Image == image
-	}
-	sameInstance = id != digestOf(s.LastContainerStatuses[name].ImageID)
-	for i := range known {
-		// A fact without instance was noted when that was not sure, and nothing has made it surer.
-		other := known[i].Image != image || known[i].ContainerID == ""
-		sameInstance = sameInstance && (!other || digestOf(known[i].ImageID) != id)
-	}
-	called := named(image, status)
-	sameImage = true
-	for _, other := range s.SupersededImages[name] {
-		if other == image {
-			continue
-		}
-		digest := cmp.Or(askedDigest(other), knownDigest(known, other))
+		digest := cmp.Or(askedDigest(other), c.knownDigest(other))
 		sameInstance = sameInstance && digest != "" && digest != id
 		sameImage = sameImage && (called || digest != "")
 	}
 	return sameInstance, sameImage
 }
 
-// surely reports whether the instance that is reported was started from the image that it seems to run.
-func (s *Progress) surely(name, image string, status *corev1.ContainerStatus) bool {
-	sameInstance, _ := s.sure(name, image, status)
-	return sameInstance
-}
-
-// neverStarted recognises what the kubelet reports about a container of which it knows no instance: it waits, under the name
-// of the image in the spec.
-func neverStarted(status *corev1.ContainerStatus) bool {
-	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
-}
-
-// learn notes the image of the container's spec as known where the container is known to run it.
-func (c *Config) learn(pod *corev1.Pod, under *Progress, name string, into *Progress, now time.Time) {
-	if !c.settled(pod, under, name, now) {
-		return
-	}
-	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-	sameInstance, sameImage := under.sure(name, spec.Image, status)
-	if !sameImage {
-		return
-	}
-	fact := KnownImage{Image: spec.Image, ImageID: digestOf(status.ImageID)}
-	if sameInstance {
-		fact.ContainerID = status.ContainerID
-	}
-	into.know(name, fact)
-}
-
-// know adds a fact about an image in place of an older one.
-func (s *Progress) know(container string, fact KnownImage) {
-	if s.KnownImages == nil {
-		s.KnownImages = make(map[string][]KnownImage)
-	}
-	// A new slice: the old one belongs to another state.
-	known := slices.DeleteFunc(slices.Clone(s.KnownImages[container]), func(k KnownImage) bool { return k.Image == fact.Image })
-	known = append(known, fact)
-	s.KnownImages[container] = known[max(0, len(known)-maxKnownImages):]
-}
-
-// relearn notes what containers run when a change that was held back goes out: they may have been restarted meanwhile.
-func (c *Config) relearn(pod *corev1.Pod, state *State, images map[string]string, now time.Time) {
-	for name, image := range images {
-		if spec := podstate.Container(pod, name); spec != nil && spec.Image != image {
-			c.learn(pod, &state.Progress, name, &state.Progress, now)
-		}
-	}
-}
-
-// settled reports whether a container is known to run the image of its spec under the state, which may be nil and is the Pod's
-// otherwise.
-func (c *Config) settled(pod *corev1.Pod, state *Progress, name string, now time.Time) bool {
-	spec, status := podstate.Container(pod, name), podstate.ContainerStatus(pod, name)
-	if spec == nil || status == nil || status.ImageID == "" {
-		return false
-	}
-	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation {
-		return false
-	}
-	if state == nil {
+// mayStay reports whether the instance that runs now may be one of the asked image already, so that its kubelet would not
+// restart it: an image that is taken back before the kubelet has acted.
+func (c *container) mayStay(asked string) bool {
+	if c.spec == nil || c.spec.Image == asked {
 		return true
 	}
-	if _, changed := state.LastContainerStatuses[name]; changed {
-		if c.imageRuns(pod, state, name) == nil {
-			return true
-		}
-		proven, _, _ := c.provenByTime(pod, state, name, now)
-		return proven
-	}
-	// An update that is still held back says here that the one before it was not complete.
-	return !slices.Contains(state.SupersededImages[name], spec.Image)
-}
-
-// digestOf returns the digest in an image ID as nodes report it, such as docker-pullable://app@sha256:1, or the ID itself
-// where it names no repository.
-func digestOf(imageID string) string {
-	if at := strings.LastIndex(imageID, "@"); at >= 0 {
-		return imageID[at+1:]
-	}
-	if at := strings.LastIndex(imageID, "://"); at >= 0 {
-		return imageID[at+len("://"):]
-	}
-	return imageID
-}
-
-// askedDigest returns the digest that an image names, nothing for one that names a tag.
-func askedDigest(image string) string {
-	_, digest, _ := strings.Cut(image, "@")
-	return digest
-}
-
-// knownDigest returns the digest of an image that is known, nothing for others.
-func knownDigest(known []KnownImage, image string) string {
-	for i := range known {
-		if withTag(known[i].Image) == withTag(image) {
-			return digestOf(known[i].ImageID)
+	if c.settled() {
+		if sameInstance, _ := c.certain(); sameInstance {
+			return false
 		}
 	}
-	return ""
+	return slices.Contains(c.superseded(), asked) || c.knownDigest(asked) != "" || (c.status != nil && isImage(c.status.Image, asked))
 }
 
-// isImage reports whether the image that a runtime reports is the one that a spec asks for. Runtimes report names in full:
-// docker.io/library/app:v2 is app:v2.
-func isImage(running, asked string) bool {
-	asked = withTag(asked)
-	return running == asked || fullName(running) == fullName(asked)
+// notRunning says why a container whose image was changed does not run it yet.
+func (c *container) notRunning() reason.Reason {
+	why := reason.Reason{
+		Code: ImageNotRunning, Object: c.view.object(), Path: "status.containerStatuses[" + c.name + "].imageID",
+		Detail: "container " + c.name + " is not reported",
+	}
+	if c.spec == nil || c.status == nil {
+		return why
+	}
+	why.Detail = "container " + c.name + " still runs " + c.status.Image + " (" + c.status.ImageID + "), not " + c.spec.Image
+	if c.isAmbiguous() {
+		why.Remedy = "if it was restarted, its node reports another tag of the image, and only time can tell: name the image by digest, " +
+			"recreate the Pod, or run a node agent that reports runtime metadata"
+	}
+	return why
 }
 
-// fullName expands what image names leave out: the registry where the first part names no host, and library before a name
-// of one part there. Names are opaque beyond that.
-func fullName(image string) string {
-	host, path, found := strings.Cut(image, "/")
-	if !found || (!strings.ContainsAny(host, ".:") && host != "localhost") {
-		host, path = "docker.io", image
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
-	return host + "/" + path
+// isAmbiguous reports whether a container that does not seem to run its image may have been restarted for it: another tag of the
+// image that it ran before, or of a superseded one, looks the same on a node that reports that tag.
+func (c *container) isAmbiguous() bool {
+	return askedDigest(c.spec.Image) == "" && len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
 
-// withTag appends the tag that is meant by an image without tag and digest. A port before the first slash is no tag.
-func withTag(image string) string {
-	name := image[strings.LastIndexByte(image, '/')+1:]
-	if strings.ContainsAny(name, ":@") {
-		return image
-	}
-	return image + ":latest"
+// neverStarted recognises what the kubelet reports about a container that has no instance yet: it waits, under the name of the
+// image in the spec.
+func neverStarted(status *corev1.ContainerStatus) bool {
+	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
 }

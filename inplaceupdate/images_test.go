@@ -1,6 +1,7 @@
 package inplaceupdate_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
@@ -23,7 +25,7 @@ import (
 //	runs, waits             the update is complete, or is not
 type story struct {
 	t        *testing.T
-	config   *inplaceupdate.Config
+	updater  *inplaceupdate.Updater
 	pod      *corev1.Pod
 	from     *template
 	revision int
@@ -32,8 +34,8 @@ type story struct {
 func (s *story) ask(image string, grace int32) {
 	to := newTemplate(appImage(image))
 	s.revision++
-	target := inplaceupdate.Target{Revision: fmt.Sprint(s.revision), GraceSeconds: grace}
-	s.pod = write(s.t, s.pod, mustStart(s.t, s.config, s.pod, s.from, to, target, now))
+	target := toward(fmt.Sprint(s.revision), grace)
+	s.pod = write(s.t, s.pod, mustStart(s.t, s.updater, s.pod, s.from, to, target, now))
 	s.from = to
 }
 
@@ -64,7 +66,7 @@ func (s *story) waiting(fresh bool) {
 }
 
 func (s *story) expect(at int, word string) {
-	step := mustNext(s.t, s.config, s.pod, now)
+	step := mustNext(s.t, s.updater, s.pod, now)
 	if got := map[bool]string{true: "runs", false: "waits"}[step.Complete]; got != word {
 		s.t.Errorf("word %d: %s, want %s: asked for %s, reported %s %s %s, state %s", at, got, word, s.pod.Spec.Containers[0].Image,
 			s.pod.Status.ContainerStatuses[0].Image, s.pod.Status.ContainerStatuses[0].ImageID, s.pod.Status.ContainerStatuses[0].ContainerID, s.pod.Annotations[stateKey])
@@ -74,7 +76,7 @@ func (s *story) expect(at int, word string) {
 
 func tell(t *testing.T, first, text string) *story {
 	t.Helper()
-	s := &story{t: t, config: newConfig(), from: newTemplate(appImage(first))}
+	s := &story{t: t, updater: newUpdater(), from: newTemplate(appImage(first))}
 	s.pod = newPod(s.from)
 	words := strings.Fields(text)
 	for i := 0; i < len(words); i++ {
@@ -86,7 +88,7 @@ func tell(t *testing.T, first, text string) *story {
 			s.ask(words[i+1], 30)
 			i++
 		case "over":
-			s.pod = write(t, s.pod, mustNext(t, s.config, s.pod, after(time.Hour)).Change)
+			s.pod = write(t, s.pod, mustNext(t, s.updater, s.pod, after(time.Hour)).Change)
 		case "node":
 			s.node(words[i+1], words[i+2], words[i+3])
 			i += 3
@@ -159,7 +161,7 @@ func TestImageIDs(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := tell(t, "app@sha256:aaaa", "node - aaaa 1 ask app@sha256:bbbb node - cccc 2")
 			s.pod.Status.ContainerStatuses[0].ImageID = tc.id
-			if step := mustNext(t, s.config, s.pod, now); step.Complete != tc.want {
+			if step := mustNext(t, s.updater, s.pod, now); step.Complete != tc.want {
 				t.Errorf("%s: complete %v, waiting %v", tc.id, step.Complete, step.Waiting)
 			}
 		})
@@ -169,7 +171,7 @@ func TestImageIDs(t *testing.T) {
 // TestKnownImages: what is remembered is enough for the next rollback, and little.
 func TestKnownImages(t *testing.T) {
 	known := func(s *story) string {
-		state, err := s.config.State(s.pod)
+		state, err := s.updater.Saved(s.pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +202,7 @@ func TestKnownImages(t *testing.T) {
 			// A change of something else keeps it.
 			to := s.from.DeepCopy()
 			to.Labels["x"] = "1"
-			s.pod = write(t, s.pod, mustStart(t, s.config, s.pod, s.from, to, inplaceupdate.Target{Revision: "x"}, now))
+			s.pod = write(t, s.pod, mustStart(t, s.updater, s.pod, s.from, to, toward("x", 0), now))
 			if diff := cmp.Diff(tc.want, known(s)); diff != "" {
 				t.Errorf("after a change of labels (-want +got):\n%s", diff)
 			}
@@ -221,7 +223,7 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := tell(t, "app:v1", tc.story)
-			step := mustNext(t, s.config, s.pod, now)
+			step := mustNext(t, s.updater, s.pod, now)
 			if len(step.Waiting) != 1 || strings.Contains(step.Waiting[0].Remedy, "by digest") != tc.want {
 				t.Fatalf("waiting %v", step.Waiting)
 			}
@@ -263,16 +265,16 @@ func TestProvenByTime(t *testing.T) {
 			pod.Status.ObservedGeneration = pod.Generation
 			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 			tc.change(pod)
-			step := mustNext(t, s.config, pod, after(time.Hour)) // however long ago the update was sent
+			step := mustNext(t, s.updater, pod, after(time.Hour)) // however long ago the update was sent
 			if step.Complete || (step.RequeueAfter == 40*time.Second) != tc.clock || step.Change.IsEmpty() == tc.clock {
 				t.Fatalf("complete %v, again in %v, writes %+v", step.Complete, step.RequeueAfter, step.Change)
 			}
 			pod = write(t, pod, step.Change)
-			if step = mustNext(t, s.config, pod, after(time.Hour+39*time.Second)); step.Complete || !step.Change.IsEmpty() {
+			if step = mustNext(t, s.updater, pod, after(time.Hour+39*time.Second)); step.Complete || !step.Change.IsEmpty() {
 				t.Fatalf("before the time is over: complete %v, writes %+v", step.Complete, step.Change)
 			}
 			tc.later(pod)
-			if step = mustNext(t, s.config, pod, after(time.Hour+40*time.Second)); step.Complete != tc.want {
+			if step = mustNext(t, s.updater, pod, after(time.Hour+40*time.Second)); step.Complete != tc.want {
 				t.Fatalf("complete %v, want %v, waiting %v", step.Complete, tc.want, step.Waiting)
 			}
 			if !step.Complete {
@@ -280,7 +282,7 @@ func TestProvenByTime(t *testing.T) {
 			}
 			pod = write(t, pod, step.Change)
 			pod.Status.ContainerStatuses[0].ContainerID = "containerd://9" // a crash later on raises no question again
-			if step = mustNext(t, s.config, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
+			if step = mustNext(t, s.updater, pod, after(2*time.Hour)); !step.Complete || strings.Contains(pod.Annotations[stateKey], `"seen"`) {
 				t.Errorf("after a crash: complete %v, state %s", step.Complete, pod.Annotations[stateKey])
 			}
 		})
@@ -313,7 +315,7 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 		{"U-7 the image does not change", "v1/1 v1/2", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			config := newConfig()
+			updater := newUpdater()
 			var pod *corev1.Pod
 			var from *template
 			grace := int32(0)
@@ -331,12 +333,12 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 				if from == nil {
 					pod = newPod(to)
 				} else {
-					target := inplaceupdate.Target{Revision: fmt.Sprint(i), GraceSeconds: grace}
-					pod = write(t, pod, mustStart(t, config, pod, from, to, target, now))
+					target := toward(fmt.Sprint(i), grace)
+					pod = write(t, pod, mustStart(t, updater, pod, from, to, target, now))
 				}
 				from, grace = to, 0
 			}
-			state, err := config.State(pod)
+			state, err := updater.Saved(pod)
 			if err != nil || state.UpdateEnvFromMetadata != tc.want {
 				t.Fatalf("needs a report = %v, want %v (%v)", state.UpdateEnvFromMetadata, tc.want, err)
 			}
@@ -347,7 +349,7 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 // TestTakenBackBeforeTheNodeLooked follows one such Pod to its end: the node has nothing to do for the image, and the agent
 // restarts the container for its env.
 func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
-	config := newConfig()
+	updater := newUpdater()
 	asks := func(name, cfg string) *template {
 		return newTemplate(image("app", name), annotation("cfg", cfg), env(0, fromAnnotation("CFG", "cfg")))
 	}
@@ -355,17 +357,116 @@ func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	pod := newPod(first)
 	report(t, pod)
 	started := pod.Annotations[metaKey]
-	pod = write(t, pod, mustStart(t, config, pod, first, second, inplaceupdate.Target{Revision: "2"}, now))
-	pod = write(t, pod, mustStart(t, config, pod, second, third, inplaceupdate.Target{Revision: "3"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, first, second, toward("2", 0), now))
+	pod = write(t, pod, mustStart(t, updater, pod, second, third, toward("3", 0), now))
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Annotations[metaKey] = started
-	step := mustNext(t, config, pod, now)
+	step := mustNext(t, updater, pod, now)
 	if diff := cmp.Diff([]string{"EnvNotReported status.containerStatuses[app]"}, codesAndPaths(step.Waiting)); diff != "" || step.Complete {
 		t.Errorf("the container runs with the first value; complete %v, waiting (-want +got):\n%s", step.Complete, diff)
 	}
 	pod.Status.ContainerStatuses[0].ContainerID = "containerd://restarted"
 	report(t, pod)
-	if step := mustNext(t, config, pod, now); !step.Complete {
+	if step := mustNext(t, updater, pod, now); !step.Complete {
 		t.Errorf("reported, and waits: %v", step.Waiting)
+	}
+}
+
+// TestSeveralAreProvenByTime: the Pod is looked at again when the first of them is proven.
+func TestSeveralAreProvenByTime(t *testing.T) {
+	at := func(d time.Duration) inplaceupdate.Sighting {
+		return inplaceupdate.Sighting{At: metav1.NewTime(now.Add(d))}
+	}
+	for _, tc := range []struct{ app, log, want time.Duration }{{-10 * time.Second, 0, 70 * time.Second}, {0, -10 * time.Second, 70 * time.Second}} {
+		seen := map[string]inplaceupdate.Sighting{"app": at(tc.app), "log": at(tc.log)}
+		pod := newPod(newTemplate())
+		records := containerRecords{}
+		for i := range pod.Status.ContainerStatuses {
+			status := &pod.Status.ContainerStatuses[i]
+			status.Image, status.State.Running = "other:tag", &corev1.ContainerStateRunning{}
+			records[status.Name] = inplaceupdate.ContainerRecord{ImageID: status.ImageID}
+			sighting := seen[status.Name]
+			sighting.ContainerID = status.ContainerID
+			seen[status.Name] = sighting
+		}
+		raw, err := json.Marshal(inplaceupdate.NewSavedState("2", now, inplaceupdate.Progress{LastContainerStatuses: records, Seen: seen}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[stateKey] = string(raw)
+		if step := mustNext(t, newUpdater(), pod, now); step.RequeueAfter != tc.want || len(step.Waiting) != 2 {
+			t.Errorf("seen at %v and %v: again in %v, waiting %v; want %v", tc.app, tc.log, step.RequeueAfter, step.Waiting, tc.want)
+		}
+	}
+}
+
+// TestNextBatchTakesStock: what time has proven in a batch stays known in the next one, and what a container runs is looked at
+// again before its image changes, because it may have been restarted meanwhile.
+func TestNextBatchTakesStock(t *testing.T) {
+	order := []func(*template){priority(0, 10), priority(1, 0)}
+	from := newTemplate(order...)
+	to := newTemplate(append(order, image("app", "app:v2"), image("log", "log:v2"))...)
+	updater := newUpdater()
+	pod := newPod(from)
+	// Both new images are the old ones under another name, and the node reports the old names.
+	reports := func(i int, id string) {
+		pod.Status.ObservedGeneration = pod.Generation
+		status := &pod.Status.ContainerStatuses[i]
+		status.ContainerID, status.State.Running = id, &corev1.ContainerStateRunning{}
+	}
+	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 0), now))
+	reports(0, "containerd://app-2")
+	pod = write(t, pod, mustNext(t, updater, pod, now).Change)
+	reports(1, "containerd://log-2") // a crash
+	pod = write(t, pod, mustNext(t, updater, pod, after(time.Hour)).Change)
+	if got := images(pod); !strings.HasSuffix(got, "app:v2 log:v2") {
+		t.Fatalf("images %s: the second batch was not sent", got)
+	}
+	reports(0, "containerd://app-3") // a crash
+	reports(1, "containerd://log-2")
+	step := mustNext(t, updater, pod, after(time.Hour))
+	if diff := cmp.Diff([]string{"ImageNotRunning status.containerStatuses[log].imageID"}, codesAndPaths(step.Waiting)); diff != "" || step.RequeueAfter != 0 {
+		t.Errorf("U-20 waiting (-want +got), again in %v:\n%s", step.RequeueAfter, diff)
+	}
+}
+
+// TestHistoryIsNotRead: a state is understood whether or not it ends with its history.
+func TestHistoryIsNotRead(t *testing.T) {
+	const record, known = `,"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app","x\"}]"]}]`, `,"knownImages":{"log":[{"image":"log:\\\"{v1","imageID":"sha256:9"}]}`
+	const head, waits = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z"`, `,"lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}}`
+	for _, tc := range []struct{ name, state string }{
+		{"no history", head + waits + "}"},
+		{"batches", head + waits + record + "}"},
+		{"images", head + waits + known + "}"},
+		{"both", head + waits + record + known + "}"},
+		{"the other way round", head + waits + known + record + "}"},
+		{"batches before the rest", head + record + waits + "}"},
+		{"images before the rest", head + known + waits + "}"},
+		{"both before the rest", head + record + known + waits + "}"},
+		{"images in between", head + known + waits + record + "}"},
+		{"batches in between", head + record + waits + known + "}"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod(newTemplate())
+			pod.Spec.Containers[0].Image = "app:v2"
+			pod.Annotations[stateKey] = tc.state
+			if step := mustNext(t, newUpdater(), pod, now); step.Complete || len(step.Waiting) != 1 || step.Waiting[0].Code != inplaceupdate.ImageNotRunning {
+				t.Errorf("while app runs app:v1: %+v", step)
+			}
+			catchUp(pod)
+			if step := mustNext(t, newUpdater(), pod, now); !step.Complete {
+				t.Errorf("when app runs app:v2: %v", step.Waiting)
+			}
+		})
+	}
+}
+
+// TestRecordOfAPlainInitContainer: nobody knows what it ran, so nothing is taken for proof.
+func TestRecordOfAPlainInitContainer(t *testing.T) {
+	pod := newPod(newTemplate())
+	pod.Annotations[stateKey] = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"setup":{"imageID":"sha256:0"}}}`
+	step := mustNext(t, newUpdater(), pod, now)
+	if diff := cmp.Diff([]string{"ImageNotRunning status.containerStatuses[setup].imageID"}, codesAndPaths(step.Waiting)); diff != "" || step.Complete {
+		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 }

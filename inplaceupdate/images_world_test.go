@@ -128,7 +128,7 @@ func FuzzNodesThatReportDigests(f *testing.F) {
 // checkImages asks for image after image, and looks whether the Pod is complete when the last one runs and not before.
 func checkImages(t *testing.T, seed uint64) string {
 	w := &nodeWorld{Rand: rand.New(rand.NewPCG(seed, 11)), tags: map[string][]string{}}
-	config := newConfig()
+	updater := newUpdater()
 	from := newTemplate(appImage("app:v1"))
 	pod := newPod(from)
 	w.look(pod)
@@ -137,28 +137,28 @@ func checkImages(t *testing.T, seed uint64) string {
 	at := now
 	for revision := range 1 + w.IntN(5) {
 		to := newTemplate(appImage(w.anyImage()), label("x", fmt.Sprint(w.IntN(2))))
-		target := inplaceupdate.Target{Revision: fmt.Sprint(revision), GraceSeconds: int32(w.IntN(4) / 3 * 30)}
-		pod, from = write(t, pod, mustStart(t, config, pod, from, to, target, at)), to
+		target := toward(fmt.Sprint(revision), int32(w.IntN(4)/3*30))
+		pod, from = write(t, pod, mustStart(t, updater, pod, from, to, target, at)), to
 		for range w.IntN(8) {
-			at.Time = at.Add(time.Duration(w.IntN(20)) * time.Second)
+			at = at.Add(time.Duration(w.IntN(20)) * time.Second)
 			w.happens(pod)
-			pod = w.next(t, config, pod)
+			pod = w.next(t, updater, pod)
 		}
 	}
 	at = after(24 * time.Hour)
 	for range 4 {
-		step := mustNext(t, config, pod, at)
+		step := mustNext(t, updater, pod, at)
 		pod = write(t, pod, step.Change)
 		w.look(pod)
 		w.act()
 		w.report(pod)
 	}
-	return w.end(t, config, pod)
+	return w.end(t, updater, pod)
 }
 
 // next writes what is to be written, and complains when the Pod is complete and something else runs.
-func (w *nodeWorld) next(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) *corev1.Pod {
-	step := mustNext(t, config, pod, now)
+func (w *nodeWorld) next(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) *corev1.Pod {
+	step := mustNext(t, updater, pod, now)
 	asked := pod.Spec.Containers[0].Image
 	reported := pod.Status.ContainerStatuses[0].ContainerID == fmt.Sprint("containerd://", w.instance)
 	if step.Complete && reported && digestFor(asked) != digestFor(w.started) {
@@ -168,9 +168,9 @@ func (w *nodeWorld) next(t *testing.T, config *inplaceupdate.Config, pod *corev1
 	return write(t, pod, step.Change)
 }
 
-func (w *nodeWorld) end(t *testing.T, config *inplaceupdate.Config, pod *corev1.Pod) string {
-	pod = w.next(t, config, pod)
-	step := mustNext(t, config, pod, now)
+func (w *nodeWorld) end(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) string {
+	pod = w.next(t, updater, pod)
+	step := mustNext(t, updater, pod, now)
 	asked := pod.Spec.Containers[0].Image
 	if raw := pod.Annotations[stateKey]; len(raw) > 2000 {
 		t.Errorf("a state of %d bytes: %s", len(raw), raw)

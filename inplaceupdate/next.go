@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -14,201 +13,121 @@ import (
 
 // Step is where a Pod's update stands and what to do about it.
 type Step struct {
-	// Complete is set when nothing of the update is left to do or to wait for. Change then opens the gate, if it is not
-	// open already. A Pod whose update is not complete must not count as available in a budget, ready or not: its revision
-	// label is that of the new revision from the first write on, while its containers may be the old ones.
+	// Complete is set when nothing of the update is left to do or to wait for. Change then opens the gate, unless it is open
+	// already. A Pod whose update is not complete must not count as available in a budget, ready or not: its revision label is
+	// that of the new revision from the first write on, while its containers may still run the old one.
 	Complete bool
-	// Change is what to write now; it may be empty. A change that opens the gate demands the exact Pod it was decided on
-	// and must not be retried on another one.
+	// Change is what to write now; it may be empty. A change that opens the gate demands the Pod as it was read, by its
+	// resourceVersion. After a conflict, call Next again with the fresh Pod.
 	Change podpatch.Change
 	// Waiting says what the update waits for, in the order it was found.
 	Waiting reason.List
-	// RequeueAfter, when positive, is when to look again; nothing else will wake the caller.
+	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is rounded
+	// up to whole seconds.
 	RequeueAfter time.Duration
 }
 
-// Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never
-// updated is complete, and its gate, which has no condition yet, is opened the same way, once its node has
-// reported its containers: nobody misses the gate before, and the write would collide with those of scheduler and kubelet.
-// The error is a reason.Reason with code UnreadableState; such a Pod is to be left alone.
-func (c *Config) Next(pod *corev1.Pod, now metav1.Time) (Step, error) {
-	grace, err := c.grace(pod)
+// Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never updated is
+// complete; its gate, which has no condition yet, is opened once its node has reported its containers. A write before that
+// would be of no use, and would conflict with those of scheduler and kubelet.
+//
+// The error carries the code UnreadableState, InvalidConfig or InvalidArgument; such a Pod is to be left alone.
+func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
+	if err := u.callable(pod, now); err != nil {
+		return Step{}, err
+	}
+	v, err := u.readToContinue(pod, now)
+	switch {
+	case err != nil:
+		return Step{}, err
+	case v.grace != nil:
+		return v.inGracePeriod()
+	case v.state == nil:
+		return v.finish()
+	}
+	if resources := v.unsent(); len(resources) > 0 {
+		change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources}
+		return Step{Waiting: v.unresized(), Change: change}, nil
+	}
+	if w := v.unfinished(); len(w.reasons) > 0 {
+		return w.step(v)
+	}
+	if next := v.state.next(); !next.isEmpty() {
+		return v.nextBatch()
+	}
+	return v.finish()
+}
+
+// inGracePeriod waits for the end of the grace period, and then delivers what it has held back.
+func (v *view) inGracePeriod() (Step, error) {
+	change := v.change(true)
+	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
+	if v.saved == nil {
+		return Step{}, reason.Reason{
+			Code: UnreadableState, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.StateAnnotation + "]",
+			Detail: "missing beside " + v.config.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
+		}
+	}
+	if v.saved.Revision != v.grace.Revision {
+		return Step{Change: change}, nil // of an update that was superseded
+	}
+	ends := v.saved.UpdateTimestamp.Add(time.Duration(v.grace.GraceSeconds) * time.Second)
+	if left := ends.Sub(v.now); left > 0 {
+		return Step{
+			Waiting:      reason.List{{Code: GracePeriodRunning, Object: v.object(), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
+			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
+		}, nil
+	}
+	held, err := v.heldMetadata()
 	if err != nil {
 		return Step{}, err
 	}
-	if grace != nil {
-		return c.nextAfterGrace(pod, grace, now)
-	}
-	state, err := c.progress(pod)
+	change.Labels = held.Metadata.Labels
+	maps.Copy(change.Annotations, held.Metadata.Annotations)
+	change.AddFinalizers, change.RemoveFinalizers = held.Metadata.Finalizers, held.Metadata.DeleteFinalizers
+	v.saved.UpdateEnvFromMetadata = v.saved.UpdateEnvFromMetadata || v.grace.UpdateEnvFromMetadata
+	v.relearn(v.grace.ContainerImages)
+	v.deliver(v.grace.work(), v.saved, &change)
+	return Step{Change: change}, v.putState(&change, v.saved)
+}
+
+// nextBatch delivers what an earlier batch was waited for.
+func (v *view) nextBatch() (Step, error) {
+	saved, err := v.whole()
 	if err != nil {
 		return Step{}, err
 	}
+	v.remember()
+	v.relearn(saved.NextContainerImages)
+	change := v.change(true)
+	v.deliver(saved.next(), saved, &change)
+	return Step{Change: change}, v.putState(&change, saved)
+}
+
+// finish opens the gate, and ends the update's hold on the Pod's resources, which others may change from now on.
+func (v *view) finish() (Step, error) {
 	step := Step{Complete: true}
-	if state != nil {
-		if resources := unsent(pod, state); len(resources) > 0 {
-			return Step{Waiting: c.unresized(pod), Change: podpatch.Change{
-				UID: pod.UID, ResourceVersion: pod.ResourceVersion, Resources: resources, ResizeInSpec: c.ResizeInSpec,
-			}}, nil
+	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen) > 0 {
+		saved, err := v.whole()
+		if err != nil {
+			return Step{}, err
 		}
-		if waiting, fresh, wait := c.unfinished(pod, state, now.Time); len(waiting) > 0 {
-			step := Step{Waiting: waiting, RequeueAfter: wait}
-			if fresh {
-				step.Change, err = c.note(pod, state, now)
-			}
-			return step, err
-		}
-		if state.next() {
-			return c.nextBatch(pod, now)
-		}
-		if step.Change, err = c.conclude(pod, state); err != nil {
+		saved.BatchResources = nil
+		v.remember()
+		step.Change = v.change(true)
+		if err := v.putState(&step.Change, saved); err != nil {
 			return Step{}, err
 		}
 	}
-	gate := podstate.Condition(pod, c.Keys.Gate)
-	if podstate.HasGate(pod, c.Keys.Gate) && !isOpen(gate) && (gate != nil || podstate.IsReported(pod)) {
-		step.Change.UID, step.Change.ResourceVersion = pod.UID, pod.ResourceVersion
-		step.Change.Conditions = []corev1.PodCondition{{Type: c.Keys.Gate, Status: corev1.ConditionTrue}}
+	key := v.config.Keys.Gate
+	gate := podstate.Condition(v.pod, key)
+	if podstate.HasGate(v.pod, key) && !isOpen(gate) && (gate != nil || podstate.IsReported(v.pod)) {
+		step.Change.UID, step.Change.ResourceVersion = v.pod.UID, v.pod.ResourceVersion
+		step.Change.Conditions = []corev1.PodCondition{{Type: key, Status: corev1.ConditionTrue}}
 	}
 	return step, nil
 }
 
-// unsent returns the resources that the current batch gives and that the Pod's spec does not have: pods/resize comes after
-// the write that begins the batch, and whoever sent that may have died in between.
-func unsent(pod *corev1.Pod, state *Progress) map[string]corev1.ResourceRequirements {
-	var out map[string]corev1.ResourceRequirements
-	for name, want := range state.BatchResources {
-		spec := podstate.Container(pod, name)
-		if spec == nil || (hasQuantities(spec.Resources.Limits, want.Limits) && hasQuantities(spec.Resources.Requests, want.Requests)) {
-			continue
-		}
-		if out == nil {
-			out = make(map[string]corev1.ResourceRequirements)
-		}
-		out[name] = want
-	}
-	return out
-}
-
-func hasQuantities(have, want corev1.ResourceList) bool {
-	for name, quantity := range want {
-		if is, ok := have[name]; !ok || is.Cmp(quantity) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// conclude ends the claim on the Pod's resources, which others may change once the update is complete, and keeps what time has
-// proven.
-func (c *Config) conclude(pod *corev1.Pod, progress *Progress) (podpatch.Change, error) {
-	if len(progress.BatchResources)+len(progress.Seen) == 0 {
-		return podpatch.Change{}, nil
-	}
-	state, err := c.State(pod)
-	if err != nil {
-		return podpatch.Change{}, err
-	}
-	state.BatchResources = nil
-	state.remember(pod)
-	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	return change, c.putState(pod, &change, state)
-}
-
 func isOpen(c *corev1.PodCondition) bool {
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == "" && c.Message == ""
-}
-
-func (c *Config) nextAfterGrace(pod *corev1.Pod, grace *Grace, now metav1.Time) (Step, error) {
-	state, err := c.State(pod)
-	if err != nil {
-		return Step{}, err
-	}
-	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	c.drop(pod, &change, c.Keys.GraceAnnotation, c.Keys.LegacyGraceAnnotation)
-	if state == nil {
-		return Step{}, reason.Reason{
-			Code: UnreadableState, Object: podObject(pod), Path: "metadata.annotations[" + c.Keys.StateAnnotation + "]",
-			Detail: "missing beside " + c.Keys.GraceAnnotation, Remedy: "remove the grace annotation",
-		}
-	}
-	if state.Revision != grace.Revision {
-		return Step{Change: change}, nil // of an update that another one has replaced
-	}
-	ends := state.UpdateTimestamp.Add(time.Duration(grace.GraceSeconds) * time.Second)
-	if left := ends.Sub(now.Time); left > 0 {
-		return Step{
-			Waiting: reason.List{{Code: GracePeriodRunning, Object: podObject(pod), Detail: "ends " + ends.UTC().Format(time.RFC3339)}},
-			// Whole seconds, rounded up.
-			RequeueAfter: (left + time.Second - 1).Truncate(time.Second),
-		}, nil
-	}
-	meta, err := grace.metadata(pod, c.Keys.GraceAnnotation)
-	if err != nil {
-		return Step{}, err
-	}
-	change.Labels = meta.Metadata.Labels
-	maps.Copy(change.Annotations, meta.Metadata.Annotations)
-	change.AddFinalizers, change.RemoveFinalizers = meta.Metadata.Finalizers, meta.Metadata.DeleteFinalizers
-	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || grace.UpdateEnvFromMetadata
-	c.relearn(pod, state, grace.ContainerImages, now.Time)
-	w := work{images: grace.ContainerImages, refs: grace.ContainerRefMetadata, resources: grace.ContainerResources}
-	c.batch(pod, state, w, now, &change)
-	return Step{Change: change}, c.putState(pod, &change, state)
-}
-
-func (c *Config) nextBatch(pod *corev1.Pod, now metav1.Time) (Step, error) {
-	state, err := c.State(pod)
-	if err != nil {
-		return Step{}, err
-	}
-	change := podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{}}
-	state.remember(pod)
-	c.relearn(pod, state, state.NextContainerImages, now.Time)
-	w := work{images: state.NextContainerImages, refs: state.NextContainerRefMetadata, resources: state.NextContainerResources}
-	c.batch(pod, state, w, now, &change)
-	return Step{Change: change}, c.putState(pod, &change, state)
-}
-
-// unfinished says what the current batch still waits for. wait is when time alone may end that, zero if it will not, and fresh
-// whether the state has to be written for that.
-func (c *Config) unfinished(pod *corev1.Pod, state *Progress, now time.Time) (waiting reason.List, fresh bool, wait time.Duration) {
-	// Reported since Kubernetes 1.34. State and spec were written together, so the Pod's own generation is the one to reach.
-	if seen := pod.Status.ObservedGeneration; seen != 0 && seen < pod.Generation && touchesContainers(state) {
-		waiting = append(waiting, reason.Reason{
-			Code: NotObserved, Object: podObject(pod), Path: "status.observedGeneration",
-			Detail: "node " + pod.Spec.NodeName + " has not seen the newest spec",
-		})
-	}
-	if state.UpdateEnvFromMetadata {
-		waiting = append(waiting, c.envUnreported(pod)...)
-	}
-	if state.UpdateResources {
-		waiting = append(waiting, c.unresized(pod)...)
-	}
-	if len(state.LastContainerStatuses) > 0 {
-		var images reason.List
-		images, fresh, wait = c.imagesUnfinished(pod, state, now)
-		waiting = append(waiting, images...)
-	}
-	if state.next() && state.PreCheckBeforeNext != nil {
-		waiting = append(waiting, batchUnready(pod, state.PreCheckBeforeNext.ContainersRequiredReady)...)
-	}
-	return waiting, fresh, wait
-}
-
-func touchesContainers(state *Progress) bool {
-	return len(state.LastContainerStatuses) > 0 || state.UpdateResources
-}
-
-func batchUnready(pod *corev1.Pod, required []string) reason.List {
-	var waiting reason.List
-	for _, name := range required {
-		if status := podstate.ContainerStatus(pod, name); status == nil || !status.Ready {
-			waiting = append(waiting, reason.Reason{
-				Code: BatchNotReady, Object: podObject(pod), Path: "status.containerStatuses[" + name + "].ready",
-				Detail: "containers of lower launch priority wait for it",
-			})
-		}
-	}
-	return waiting
 }

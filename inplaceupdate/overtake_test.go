@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -23,7 +24,7 @@ type (
 )
 
 // midway returns a Pod with the state, and unless nil the held change, of an update that is under way.
-func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.Grace) *corev1.Pod {
+func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.SavedGrace) *corev1.Pod {
 	t.Helper()
 	pod := newPod(base)
 	put := func(key string, value any) {
@@ -34,7 +35,7 @@ func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grac
 		pod.Annotations[key] = string(raw)
 	}
 	if progress != nil {
-		put(stateKey, &inplaceupdate.State{Revision: "2", UpdateTimestamp: now, Progress: *progress})
+		put(stateKey, inplaceupdate.NewSavedState("2", now, *progress))
 	}
 	if grace != nil {
 		put(graceKey, grace)
@@ -44,14 +45,14 @@ func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grac
 
 // startPlan starts a plan and returns the change without this package's annotations, and what they say.
 func startPlan(
-	t testing.TB, c *inplaceupdate.Config, pod *corev1.Pod, plan *inplaceupdate.Plan, seconds int32,
-) (change podpatch.Change, state inplaceupdate.State, grace *inplaceupdate.Grace) {
+	t testing.TB, c *inplaceupdate.Updater, pod *corev1.Pod, plan *inplaceupdate.Plan, seconds int32,
+) (change podpatch.Change, state inplaceupdate.SavedState, grace *inplaceupdate.SavedGrace) {
 	t.Helper()
 	raw, err := json.Marshal(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	change, err = c.Start(pod, plan, inplaceupdate.Target{Revision: "3", GraceSeconds: seconds}, after(time.Minute))
+	change, err = c.Start(pod, plan, toward("3", seconds), after(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func startPlan(
 		t.Fatal(err)
 	}
 	if text := change.Annotations[graceKey]; text != nil {
-		grace = &inplaceupdate.Grace{}
+		grace = &inplaceupdate.SavedGrace{}
 		if err := json.Unmarshal([]byte(*text), grace); err != nil {
 			t.Fatal(err)
 		}
@@ -107,21 +108,20 @@ func limited(pairs ...string) corev1.ResourceRequirements {
 type undelivered struct {
 	name     string
 	progress *inplaceupdate.Progress
-	grace    *inplaceupdate.Grace
+	grace    *inplaceupdate.SavedGrace
 	plan     inplaceupdate.Plan
 	want     podpatch.Change // of what is delivered: the preconditions and the gate are not looked at
 	batch    string
 }
 
-// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of that update (U-9), so a plan
+// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of that update, so a plan
 // from 2 to 3 is silent about what is the same in both, delivered or not.
 func TestStartDeliversWhatAnEarlierUpdateDidNot(t *testing.T) {
 	for _, tc := range slices.Concat(pendingCases(), pendingMetadataCases(), pendingResourceCases(), heldCases()) {
 		t.Run(tc.name, func(t *testing.T) {
-			config := newConfig()
-			config.Priority = nil
+			updater := newUpdater(withoutPriority)
 			pod := midway(t, newTemplate(), tc.progress, tc.grace)
-			change, state, _ := startPlan(t, config, pod, &tc.plan, 0)
+			change, state, _ := startPlan(t, updater, pod, &tc.plan, 0)
 			got := podpatch.Change{
 				Labels: change.Labels, Annotations: change.Annotations, Images: change.Images, Resources: change.Resources,
 				AddFinalizers: change.AddFinalizers, RemoveFinalizers: change.RemoveFinalizers,
@@ -264,8 +264,8 @@ func pendingResourceCases() []undelivered {
 }
 
 func heldCases() []undelivered {
-	held := func(metadata string) *inplaceupdate.Grace {
-		return &inplaceupdate.Grace{Revision: "2", GraceSeconds: 600, MetaDataPatch: []byte(metadata)}
+	held := func(metadata string) *inplaceupdate.SavedGrace {
+		return &inplaceupdate.SavedGrace{Revision: "2", GraceSeconds: 600, MetaDataPatch: []byte(metadata)}
 	}
 	full := held(`{"metadata":{"labels":{"x":"1","gone":null},"annotations":{"y":"1"},"finalizers":["f/2"],"$deleteFromPrimitiveList/finalizers":["f/1"]}}`)
 	full.ContainerImages, full.ContainerResources = containerImages{"app": "app:v2", "log": "log:v2"}, containerResources{"app": limited("cpu", "2")}
@@ -325,19 +325,19 @@ func heldCases() []undelivered {
 }
 
 // TestStartDropsTheGraceAnnotation: the change in it was taken over or is of another revision, so it must not be applied
-// later (U-15). A grace period of the new update holds all of it back again.
+// later. A grace period of the new update holds all of it back again.
 func TestStartDropsTheGraceAnnotation(t *testing.T) {
-	held := &inplaceupdate.Grace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
+	held := &inplaceupdate.SavedGrace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
 	plan := &inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
 	for _, tc := range []struct {
 		name    string
 		key     string
 		seconds int32
-		want    *inplaceupdate.Grace
+		want    *inplaceupdate.SavedGrace
 	}{
 		{"U-14 the new update has none", graceKey, 0, nil},
 		{"U-14 the new update has none, older name", oldGrace, 0, nil},
-		{"U-14 the new update has one", graceKey, 30, &inplaceupdate.Grace{
+		{"U-14 the new update has one", graceKey, 30, &inplaceupdate.SavedGrace{
 			Revision: "3", ContainerImages: containerImages{"app": "app:v3", "log": "log:v2"}, MetaDataPatch: []byte(`{"metadata":{}}`), GraceSeconds: 30,
 		}},
 	} {
@@ -346,17 +346,16 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 			text := pod.Annotations[graceKey]
 			delete(pod.Annotations, graceKey)
 			pod.Annotations[tc.key] = text
-			config := newConfig()
-			config.Priority = nil
-			_, _, grace := startPlan(t, config, pod, plan, tc.seconds)
+			updater := newUpdater(withoutPriority)
+			_, _, grace := startPlan(t, updater, pod, plan, tc.seconds)
 			if diff := cmp.Diff(tc.want, grace); diff != "" {
 				t.Errorf("held back (-want +got):\n%s", diff)
 			}
-			change, err := config.Start(pod, plan, inplaceupdate.Target{Revision: "3", GraceSeconds: tc.seconds}, now)
+			change, err := updater.Start(pod, plan, toward("3", tc.seconds), now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pod = write(t, pod, change); config.InGracePeriod(pod) != (tc.want != nil) {
+			if pod = write(t, pod, change); updater.InGracePeriod(pod) != (tc.want != nil) {
 				t.Errorf("annotations %v", pod.Annotations)
 			}
 		})
@@ -364,14 +363,14 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 }
 
 // TestStartInheritsWhatIsUnfinished: a new update is complete only when the earlier one would be, in the containers that it
-// leaves alone, and an image that the earlier one asked for proves nothing in those that it changes (U-13, U-23, U-28).
+// leaves alone, and an image that the earlier one asked for proves nothing in those that it changes.
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
-	for _, tc := range append(inheritedImages(), inheritedWaits(t)...) {
+	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := midway(t, newTemplate(image("app", "app:v2")), tc.progress, nil)
 			tc.pod(pod)
-			_, state, _ := startPlan(t, newConfig(), pod, &tc.plan, 0)
-			if diff := cmp.Diff(tc.want, state.Progress); diff != "" {
+			_, state, _ := startPlan(t, newUpdater(), pod, &tc.plan, 0)
+			if diff := cmp.Diff(tc.want, state.Part()); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})
@@ -445,6 +444,38 @@ func inheritedImages() []inherited {
 	}
 }
 
+// inheritedDoubts are Pods of whose app it is not certain, or was not, what it runs.
+func inheritedDoubts() []inherited {
+	one := containerRecords{"app": {ImageID: "sha256:1"}}
+	behind := func(pod *corev1.Pod) {
+		appRuns("app:v2", "sha256:2")(pod)
+		pod.Generation++
+	}
+	leftAlone := func(pod *corev1.Pod) { // app:v1 is another name of app:v2, and the kubelet has not ended the instance
+		appRuns("app:v1", "sha256:1")(pod)
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	}
+	seen := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, Seen: map[string]inplaceupdate.Sighting{
+		"app": {ContainerID: "containerd://app/app:v2", At: metav1.NewTime(now)},
+	}}
+	// The digest is that of app:v2, but app:v0 could have the same.
+	known := map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "app@sha256:2"}}}
+	doubtful := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, SupersededImages: superseded{"app": {"app:v0"}}, KnownImages: known, EnvByImage: []string{"app"}}
+	again := inplaceupdate.Progress{
+		LastContainerStatuses: containerRecords{"app": {ImageID: "sha256:2"}}, UpdateImages: true,
+		SupersededImages: superseded{"app": {"app:v0", "app:v2"}}, KnownImages: known,
+	}
+	return []inherited{
+		{
+			"U-28 changed again, its node has not seen the spec", behind, &inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true}, app3,
+			inplaceupdate.Progress{LastContainerStatuses: containerRecords{"app": {ImageID: "sha256:2"}}, UpdateImages: true, SupersededImages: superseded{"app": {"app:v2"}}},
+		},
+		{"U-23 left alone, and time has proven it", leftAlone, &seen, labelled, inplaceupdate.Progress{}},
+		{"U-28 changed again, perhaps from an overtaken image", appRuns("app:other", "sha256:2"), &doubtful, app3, again},
+		{"U-28 back to that image: its env has been read", appRuns("app:other", "sha256:2"), &doubtful, inplaceupdate.Plan{Images: containerImages{"app": "app:v0"}}, again},
+	}
+}
+
 func inheritedWaits(t *testing.T) []inherited {
 	recorded := containerRecords{"app": {ImageID: "sha256:1"}}
 	slow := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources = nil }
@@ -499,17 +530,17 @@ func TestCompletionOfOvertakingUpdates(t *testing.T) {
 		{"U-12 a label and a resize overtake, the first image runs", []*template{v1, app2, labelled, moved}, "app:v1", "log:v1", waits("app")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			config := newConfig()
+			updater := newUpdater()
 			pod := newPod(tc.templates[0])
 			for i, to := range tc.templates[1:] {
-				pod = write(t, pod, mustStart(t, config, pod, tc.templates[i], to, inplaceupdate.Target{Revision: "r"}, now))
+				pod = write(t, pod, mustStart(t, updater, pod, tc.templates[i], to, toward("r", 0), now))
 			}
 			catchUp(pod)
 			for i, runs := range []string{tc.app, tc.log} {
 				s := &pod.Status.ContainerStatuses[i]
 				s.Image, s.ImageID, s.ContainerID = runs, "sha256:"+runs, "containerd://"+s.Name+"/"+runs
 			}
-			step := mustNext(t, config, pod, now)
+			step := mustNext(t, updater, pod, now)
 			if diff := cmp.Diff(tc.want, codesAndPaths(step.Waiting)); diff != "" || step.Complete != (tc.want == nil) {
 				t.Errorf("waiting (-want +got), complete %v:\n%s", step.Complete, diff)
 			}
@@ -532,7 +563,7 @@ func TestBatchResources(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		name := map[bool]string{false: "U-18 U-21 each batch has its own", true: "U-12 requests for resizes get lost"}[lost]
 		t.Run(name, func(t *testing.T) {
-			config := newConfig()
+			updater := newUpdater()
 			pod := newPod(from)
 			var got []seen
 			record := func(what string, change podpatch.Change, complete bool) {
@@ -542,21 +573,21 @@ func TestBatchResources(t *testing.T) {
 				}
 				pod = write(t, pod, change)
 				catchUp(pod)
-				state, err := config.State(pod)
+				state, err := updater.Saved(pod)
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, seen{what, state.BatchResources, state.NextContainerResources, sent, state.UpdateResources, complete})
 			}
 			next := func(what string) {
-				step := mustNext(t, config, pod, now)
+				step := mustNext(t, updater, pod, now)
 				if !step.Change.IsEmpty() && (step.Change.UID != pod.UID || step.Change.ResourceVersion != pod.ResourceVersion) {
 					t.Errorf("%s is not bound to the Pod it was decided on: %+v", what, step.Change)
 				}
 				record(what, step.Change, step.Complete)
 			}
 			app, log := resources{"app": limited("cpu", "2")}, resources{"log": limited("cpu", "2")}
-			record("batch 1", mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now), false)
+			record("batch 1", mustStart(t, updater, pod, from, to, toward("2", 0), now), false)
 			want := []seen{{"batch 1", app, log, app, true, false}}
 			if lost {
 				next("again")
@@ -608,7 +639,7 @@ func TestPostponed(t *testing.T) {
 			base := from.DeepCopy()
 			base.Spec.Containers = append(base.Spec.Containers, corev1.Container{Name: "mesh", Image: "mesh:v1"})
 			priority(2, 0)(base)
-			change, state, _ := startPlan(t, newConfig(), newPod(base), &tc.plan, 0)
+			change, state, _ := startPlan(t, newUpdater(), newPod(base), &tc.plan, 0)
 			got := inplaceupdate.Progress{
 				NextContainerImages: state.NextContainerImages, NextContainerRefMetadata: state.NextContainerRefMetadata,
 				NextContainerResources: state.NextContainerResources, PreCheckBeforeNext: state.PreCheckBeforeNext,
@@ -617,8 +648,8 @@ func TestPostponed(t *testing.T) {
 				t.Errorf("postponed (-want +got):\n%s", diff)
 			}
 			want := podpatch.Change{
-				UID: "u1", Annotations: keys(), Images: app3.Images, Force: true,
-				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: inplaceupdate.ReasonStart}},
+				UID: "u1", Annotations: keys(), Images: app3.Images, ForceConditions: true,
+				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: "StartInPlaceUpdate"}},
 			}
 			if diff := cmp.Diff(want, change); diff != "" {
 				t.Errorf("first batch (-want +got):\n%s", diff)
@@ -653,22 +684,15 @@ func TestUnsentResize(t *testing.T) {
 		},
 		{"U-12 a native sidecar", containerResources{"proxy": limited("cpu", "1")}, containerResources{"proxy": limited("cpu", "1")}},
 		{"a container that the Pod does not have", containerResources{"gone": limited("cpu", "1")}, nil},
+		{"a plain init container, which has run", containerResources{"setup": limited("cpu", "1")}, nil},
 	} {
-		for _, inSpec := range []bool{false, true} {
-			name := tc.name + map[bool]string{false: "", true: ", older API servers"}[inSpec]
-			t.Run(name, func(t *testing.T) {
-				config := newConfig()
-				config.ResizeInSpec = inSpec
-				pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)
-				step := mustNext(t, config, pod, now)
-				if diff := cmp.Diff(tc.want, step.Change.Resources); diff != "" || step.Complete != (tc.want == nil) {
-					t.Errorf("sent (-want +got), complete %v:\n%s", step.Complete, diff)
-				}
-				if tc.want != nil && step.Change.ResizeInSpec != inSpec {
-					t.Errorf("ResizeInSpec = %v", step.Change.ResizeInSpec)
-				}
-			})
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			pod := midway(t, newTemplate(), &inplaceupdate.Progress{UpdateResources: true, BatchResources: tc.has}, nil)
+			step := mustNext(t, newUpdater(), pod, now)
+			if diff := cmp.Diff(tc.want, step.Change.Resources); diff != "" || step.Complete != (tc.want == nil) {
+				t.Errorf("sent (-want +got), complete %v:\n%s", step.Complete, diff)
+			}
+		})
 	}
 }
 
@@ -702,7 +726,7 @@ func TestEndOfAnUpdate(t *testing.T) {
 			if !want.Change.IsEmpty() {
 				want.Change.UID, want.Change.ResourceVersion = "u1", "1"
 			}
-			if diff := cmp.Diff(want, mustNext(t, newConfig(), pod, now)); diff != "" {
+			if diff := cmp.Diff(want, mustNext(t, newUpdater(), pod, now)); diff != "" {
 				t.Errorf("Next (-want +got):\n%s", diff)
 			}
 		})

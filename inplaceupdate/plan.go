@@ -15,21 +15,22 @@ import (
 )
 
 // Plan is the answer to "can a Pod of the old template become one of the new template?". It is shared between all Pods of
-// the same pair of revisions: read only.
+// the same pair of revisions: read only. The zero value is the plan for equal templates.
 type Plan struct {
-	// Blocking names every field that stands in the way; empty when the update is possible.
+	// Blocking names every field that blocks the update; empty when the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations to set, or to remove where nil, at once: all changed keys but those in RefMetadata.
+	// Labels and Annotations are set to the value, or removed where it is nil: all keys that change except those in
+	// RefMetadata.
 	Labels, Annotations map[string]*string
 	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
 	AddFinalizers, RemoveFinalizers []string
-	// Images by container or native sidecar.
+	// Images are the new images, by container or native sidecar.
 	Images map[string]string
-	// Resources by container or native sidecar: only the cpu and memory values that change.
+	// Resources are the cpu and memory values that change, by container or native sidecar.
 	Resources map[string]corev1.ResourceRequirements
-	// RefMetadata holds the labels and annotations that a container reads through env and that are delivered together with
-	// that container.
+	// RefMetadata holds, by container, the labels and annotations that the container reads through env. They are delivered
+	// together with the container's other changes.
 	RefMetadata map[string]RefMetadata
 	// ResizeRestarts is set when a resource changes whose resize policy restarts the container.
 	ResizeRestarts bool
@@ -37,37 +38,46 @@ type Plan struct {
 
 // RefMetadata is the part of a Pod's metadata that a container reads through env.
 type RefMetadata struct {
-	Labels      map[string]string `json:"labels,omitempty"`
+	// Labels that the container reads, with their new values.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations that the container reads, with their new values.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Possible reports whether the update can be done in place.
 func (p *Plan) Possible() bool { return len(p.Blocking) == 0 }
 
-// Immediate reports whether the update is over as soon as it is written, because it concerns metadata that no container
-// has to be restarted for.
+// Immediate reports whether the update is complete as soon as it is written, because it changes only metadata that no
+// container has to be restarted for.
 func (p *Plan) Immediate() bool {
 	return len(p.Images) == 0 && len(p.Resources) == 0 && len(p.RefMetadata) == 0
 }
 
-// TrafficOff reports whether the Pod has to be taken out of service first: always when a container is restarted, which a
-// resize does only where its policy says so, and never for metadata alone.
+// TrafficOff reports whether the Pod has to be taken out of service first: if a container is restarted. A resize restarts one
+// only if its resize policy says so, and metadata alone never does.
 func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
 
-// Plan compares two templates. Neither is modified. What was found is complete: a plan that is not possible names every
-// blocking field, up to a number that still fits a message.
-func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
+// Plan compares two templates. Neither is modified. A nil template is one of an unknown revision, which blocks. A plan that is
+// not possible names every blocking field; of those that nobody can change on a live Pod it names the first 20, and says how
+// many there are more.
+func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
+	if err := u.ready(); err != nil {
+		return &Plan{Blocking: reason.From(err)}
+	}
+	if from == nil || to == nil {
+		return &Plan{Blocking: unknownRevision()}
+	}
 	p := &Plan{}
-	// Shallow copies: only the parts that are neutralised get memory of their own.
+	// A shallow copy, in which all that can be delivered is set to the old values. Then the rest must be equal.
 	rest := *to
-	c.planMetadata(p, from, &rest)
+	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
-	rest.Spec.Containers = c.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
-	rest.Spec.InitContainers = c.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
+	rest.Spec.Containers = u.planContainers(p, "spec.containers", from.Spec.Containers, to.Spec.Containers)
+	rest.Spec.InitContainers = u.planContainers(p, "spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers)
 	if len(p.Resources) > 0 {
-		c.checkQOS(p, from, to)
+		p.checkQOS(from, to)
 	}
 	if !same(from, &rest) {
 		p.Blocking = append(p.Blocking, differences(from, &rest)...)
@@ -78,15 +88,15 @@ func (c *Config) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	return p
 }
 
-// same reports whether two values mean the same. The strict comparison comes first because it allocates next to nothing,
-// and templates that were decoded by the same code are strictly equal where they are equal at all.
+// same reports whether two values mean the same. The strict comparison comes first because it allocates almost nothing, and
+// templates that were decoded by the same code are strictly equal if they are equal at all.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
-// planMetadata takes labels, annotations and finalizers over and neutralises them in rest.
-func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
+// planMetadata plans the changes of labels, annotations and finalizers, and sets them to the old ones in rest.
+func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
-	c.Keys.withoutReserved(p)
+	u.config.Keys.withoutReserved(p)
 	p.blockAnnotations(from, rest)
 	for _, f := range rest.Finalizers {
 		if !slices.Contains(from.Finalizers, f) {
@@ -99,8 +109,8 @@ func (c *Config) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 		}
 	}
 	rest.Labels, rest.Annotations, rest.Finalizers = from.Labels, from.Annotations, from.Finalizers
-	if c.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
-		c.planRefMetadata(p, rest.Spec.Containers)
+	if u.config.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
+		u.planRefMetadata(p, rest.Spec.Containers)
 	}
 }
 
@@ -120,28 +130,22 @@ func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
 
 func changedKeys(from, to map[string]string) map[string]*string {
 	var changed map[string]*string
-	set := func(key string, value *string) {
-		if changed == nil {
-			changed = make(map[string]*string)
-		}
-		changed[key] = value
-	}
 	for key, value := range to {
 		if old, ok := from[key]; !ok || old != value {
-			set(key, &value)
+			put(&changed, key, &value)
 		}
 	}
 	for key := range from {
 		if _, ok := to[key]; !ok {
-			set(key, nil)
+			put(&changed, key, nil)
 		}
 	}
 	return changed
 }
 
-// planContainers takes images and resources over and returns containers in which they are neutralised. They have the names
-// and order of the old ones: what differs there has been reported, and the rest is compared by name.
-func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
+// planContainers plans the changes of images and resources, and returns the new containers with the old ones. They have the
+// names and order of the old containers: differences of those are reported already, and the rest is compared by name.
+func (u *Updater) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
 	if len(from) == 0 {
 		return from
 	}
@@ -151,7 +155,7 @@ func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Containe
 		live := path == "spec.containers" || (podstate.IsNativeSidecar(old) && podstate.IsNativeSidecar(now))
 		if old.Image != now.Image {
 			if live {
-				p.setImage(now.Name, now.Image)
+				put(&p.Images, now.Name, now.Image)
 			} else {
 				p.block(InitContainerImage, path+"["+now.Name+"].image", old.Image, now.Image,
 					"a plain init container has run and never restarts", "recreate the Pod")
@@ -159,17 +163,10 @@ func (c *Config) planContainers(p *Plan, path string, from, to []corev1.Containe
 			now.Image = old.Image
 		}
 		if live {
-			c.planResources(p, path, old, now)
+			u.planResources(p, path, old, now)
 		}
 	}
 	return rest
-}
-
-func (p *Plan) setImage(container, image string) {
-	if p.Images == nil {
-		p.Images = make(map[string]string)
-	}
-	p.Images[container] = image
 }
 
 func (p *Plan) block(code reason.Code, path, was, now, detail, remedy string) {
@@ -185,8 +182,8 @@ func sameNames(a, b []corev1.Container) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name })
 }
 
-// aligned returns the new containers under the names and in the order of the old ones, which stand in for those that are
-// missing. The slice is the caller's.
+// aligned returns the new containers in the order of the old ones. If a new one is missing, the old one takes its place. The
+// slice is the caller's.
 func aligned(from, to []corev1.Container) []corev1.Container {
 	if sameNames(from, to) {
 		return slices.Clone(to)
@@ -222,19 +219,4 @@ func names(containers []corev1.Container) string {
 		list[i] = containers[i].Name
 	}
 	return shorten(fmt.Sprint(list))
-}
-
-// containers returns the names of all containers the plan changes, sorted.
-func (p *Plan) containers() []string {
-	all := make(map[string]struct{}, len(p.Images)+len(p.Resources)+len(p.RefMetadata))
-	for name := range p.Images {
-		all[name] = struct{}{}
-	}
-	for name := range p.Resources {
-		all[name] = struct{}{}
-	}
-	for name := range p.RefMetadata {
-		all[name] = struct{}{}
-	}
-	return slices.Sorted(maps.Keys(all))
 }

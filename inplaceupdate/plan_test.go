@@ -2,6 +2,7 @@ package inplaceupdate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,7 +97,7 @@ func policy(name corev1.ResourceName, restart corev1.ResourceResizeRestartPolicy
 	}
 }
 
-func ExampleConfig_Plan() {
+func ExampleUpdater_Plan() {
 	old := newTemplate()
 	wanted := newTemplate(func(t *template) {
 		t.Labels["team"] = "a"
@@ -104,15 +105,15 @@ func ExampleConfig_Plan() {
 		t.Spec.Containers[0].Env[0].Value = "2"
 		t.Spec.NodeSelector = nil
 	})
-	config := inplaceupdate.Config{}
-	plan := config.Plan(old, wanted)
+	updater := mustNew(inplaceupdate.Config{})
+	plan := updater.Plan(old, wanted)
 	fmt.Println(plan.Possible())
 	for _, why := range plan.Blocking {
 		fmt.Println(why)
 	}
 	wanted.Spec.Containers[0].Env = old.Spec.Containers[0].Env
 	wanted.Spec.NodeSelector = old.Spec.NodeSelector
-	plan = config.Plan(old, wanted)
+	plan = updater.Plan(old, wanted)
 	fmt.Println(plan.Possible(), plan.Images, *plan.Labels["team"])
 	// Output:
 	// false
@@ -122,7 +123,8 @@ func ExampleConfig_Plan() {
 }
 
 func TestPossible(t *testing.T) {
-	all := inplaceupdate.Config{Resources: true, EnvFromMetadata: true, IgnoredEnv: []string{"SIDECARSET_VERSION"}}
+	all := mustNew(inplaceupdate.Config{AllowResize: true, EnvFromMetadata: true, IgnoredEnv: []string{"SIDECARSET_VERSION"}})
+	none := mustNew(inplaceupdate.Config{})
 	type refs = map[string]inplaceupdate.RefMetadata
 	type resources = map[string]corev1.ResourceRequirements
 	values := func(pairs ...string) map[string]*string {
@@ -136,7 +138,7 @@ func TestPossible(t *testing.T) {
 	with := func(edits ...func(*template)) *template { return newTemplate(append(zone[:2:2], edits...)...) }
 	for _, tc := range []struct {
 		name     string
-		config   inplaceupdate.Config
+		updater  *inplaceupdate.Updater
 		from, to *template
 		want     inplaceupdate.Plan
 		off      bool // traffic
@@ -173,7 +175,7 @@ func TestPossible(t *testing.T) {
 			inplaceupdate.Plan{Resources: resources{"app": {Requests: quantities("cpu", "200m"), Limits: quantities("cpu", "2")}}},
 			false,
 		},
-		{"U-5 the same quantity spelled otherwise", inplaceupdate.Config{}, newTemplate(), newTemplate(limits(0, "cpu", "1000m")), inplaceupdate.Plan{}, false},
+		{"U-5 the same quantity spelled otherwise", none, newTemplate(), newTemplate(limits(0, "cpu", "1000m")), inplaceupdate.Plan{}, false},
 		{
 			"U-10 memory restarts, cpu changes", all, newTemplate(policy("memory", corev1.RestartContainer)),
 			newTemplate(policy("memory", corev1.RestartContainer), limits(0, "cpu", "2")),
@@ -209,7 +211,7 @@ func TestPossible(t *testing.T) {
 			"app": {Labels: map[string]string{"zone": "b"}}, "log": {Labels: map[string]string{"zone": "b"}},
 		}}, true},
 		{"U-7 removed keys never count", all, with(label("zone", "a")), with(), inplaceupdate.Plan{Labels: map[string]*string{"zone": nil}}, false},
-		{"U-7 off", inplaceupdate.Config{}, with(), with(label("zone", "b")), inplaceupdate.Plan{Labels: values("zone", "b")}, false},
+		{"U-7 off", none, with(), with(label("zone", "b")), inplaceupdate.Plan{Labels: values("zone", "b")}, false},
 		{"U-7 another key with the same beginning", all, with(), with(label("zones", "b")), inplaceupdate.Plan{Labels: values("zones", "b")}, false},
 		{"U-7 a label is no annotation", all, with(), with(label("cfg", "2")), inplaceupdate.Plan{Labels: values("cfg", "2")}, false},
 		{
@@ -232,7 +234,7 @@ func TestPossible(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, to := tc.from.DeepCopy(), tc.to.DeepCopy()
-			got := tc.config.Plan(tc.from, tc.to)
+			got := tc.updater.Plan(tc.from, tc.to)
 			if diff := cmp.Diff(tc.want, *got, cmp.Transformer("nil", emptyIsNil)); diff != "" {
 				t.Errorf("Plan (-want +got):\n%s", diff)
 			}
@@ -274,7 +276,7 @@ func emptyIsNil(m map[string]*string) map[string]string {
 }
 
 func TestBlocking(t *testing.T) {
-	resize := inplaceupdate.Config{Resources: true}
+	resize := mustNew(inplaceupdate.Config{AllowResize: true})
 	guaranteed := func(cpu string) func(*template) {
 		return func(t *template) {
 			for i := range t.Spec.InitContainers {
@@ -362,7 +364,7 @@ func TestBlocking(t *testing.T) {
 			}
 		})
 	}
-	off := inplaceupdate.Config{}
+	off := mustNew(inplaceupdate.Config{})
 	plan := off.Plan(newTemplate(), newTemplate(limits(0, "cpu", "2")))
 	if diff := cmp.Diff([]string{"ResizeDisabled spec.containers[app].resources.limits[cpu]"}, codesAndPaths(plan.Blocking)); diff != "" {
 		t.Errorf("U-2 gate off (-want +got):\n%s", diff)
@@ -377,13 +379,33 @@ func codesAndPaths(list reason.List) []string {
 	return out
 }
 
+// TestReasonsAreBounded: a message has room for a few fields; the others are counted.
 func TestReasonsAreBounded(t *testing.T) {
-	from, to := newTemplate(), newTemplate()
-	for i := range 100 {
-		to.Spec.Volumes = append(to.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i)})
+	volumes := func(n int) *template {
+		return newTemplate(func(t *template) {
+			for i := range n {
+				t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i)})
+			}
+		})
 	}
-	config := inplaceupdate.Config{}
-	if n := len(config.Plan(from, to).Blocking); n == 0 || n > 30 {
-		t.Errorf("%d reasons, want some that fit a message", n)
+	for _, tc := range []struct {
+		fields, reasons int
+		last            string
+	}{
+		{20, 20, "ImmutableField: spec.volumes[v19]: {\"name\":\"v19\"}: cannot change on a live Pod; recreate the Pod"},
+		{21, 21, "ImmutableField: and 1 more that cannot change on a live Pod; recreate the Pod"},
+		{30, 21, "ImmutableField: and 10 more that cannot change on a live Pod; recreate the Pod"},
+	} {
+		list := mustNew(inplaceupdate.Config{}).Plan(newTemplate(), volumes(tc.fields)).Blocking
+		if last := list[len(list)-1].String(); len(list) != tc.reasons || last != tc.last {
+			t.Errorf("%d fields: %d reasons, the last is %q; want %d and %q", tc.fields, len(list), last, tc.reasons, tc.last)
+		}
+	}
+	// In one list of many, as well as in lists that follow it.
+	both := volumes(30)
+	both.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}}
+	both.Spec.Containers[0].Env = nil
+	if text := newUpdater().Plan(newTemplate(), both).Blocking.String(); !strings.Contains(text, "and 13 more that") {
+		t.Errorf("33 fields: %s", text)
 	}
 }

@@ -13,10 +13,10 @@ import (
 // maxPlans bounds a Planner's memory. A rollout needs one plan per revision that is still in use.
 const maxPlans = 4096
 
-// Planner keeps one Plan per pair of revisions, so that the second Pod of a pair costs a map lookup. Safe for concurrent
-// use.
+// Planner keeps one Plan per pair of revisions, so that the second Pod of a pair costs a map lookup. Make one with NewPlanner.
+// It is safe for concurrent use.
 type Planner struct {
-	config  Config
+	updater *Updater
 	decoder *revision.Decoder
 	extra   func(from, to *appsv1.ControllerRevision) reason.List
 
@@ -33,19 +33,21 @@ type planned struct {
 	from, to string
 }
 
-// NewPlanner returns a Planner. extra, unless nil, adds reasons against an update that the templates do not show, for
-// example claim templates that a revision's annotation stands for; it must depend on the two revisions alone, of which it may read all.
-func NewPlanner(config Config, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
-	return &Planner{config: config, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
+// NewPlanner returns a Planner of an Updater's plans. Updater and decoder are required: without them every plan is blocked,
+// with code InvalidConfig. extra, unless nil, adds reasons against an update that the templates do not show, for example claim
+// templates whose hash is in a revision's annotation. It must depend on the two revisions alone, all of whose fields it may read.
+func NewPlanner(updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
+	return &Planner{updater: updater, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
-// Plan returns the plan from a Pod's revision to another. A nil from means that the Pod's revision is unknown, which blocks.
-// The plan is shared: read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
+// Plan returns the plan from a Pod's revision to another. A nil revision is an unknown one, which blocks. The plan is shared:
+// read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
 func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
-	if from == nil {
-		return &Plan{Blocking: reason.List{{
-			Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's own revision is not in the history", Remedy: "recreate the Pod",
-		}}}
+	switch {
+	case p.updater == nil, p.decoder == nil:
+		return &Plan{Blocking: reason.List{{Code: InvalidConfig, Detail: "the Planner has no Updater or no decoder"}}}
+	case from == nil, to == nil:
+		return &Plan{Blocking: unknownRevision()}
 	}
 	if from.UID == "" || to.UID == "" {
 		return p.compute(from, to)
@@ -70,13 +72,13 @@ func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 	a, err := p.decoder.Content(from)
 	if err != nil {
-		return &Plan{Blocking: reason.From(err)}
+		return &Plan{Blocking: undecodable(err)}
 	}
 	b, err := p.decoder.Content(to)
 	if err != nil {
-		return &Plan{Blocking: reason.From(err)}
+		return &Plan{Blocking: undecodable(err)}
 	}
-	plan := p.config.Plan(a.Template, b.Template)
+	plan := p.updater.Plan(a.Template, b.Template)
 	blocking := plan.Blocking
 	if string(a.Outside) != string(b.Outside) {
 		blocking = append(blocking, reason.Reason{
@@ -90,4 +92,18 @@ func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 		return &Plan{Blocking: blocking}
 	}
 	return plan
+}
+
+// undecodable returns the reasons of a decoder's error, at least one: a plan without any would be possible.
+func undecodable(err error) reason.List {
+	if list := reason.From(err); len(list) > 0 {
+		return list
+	}
+	return reason.List{{Code: revision.UnreadableRevision, Detail: err.Error(), Remedy: "recreate the Pod"}}
+}
+
+func unknownRevision() reason.List {
+	return reason.List{{
+		Code: RevisionMissing, Path: "metadata.labels", Detail: "the Pod's revision or the one to update to is unknown", Remedy: "recreate the Pod",
+	}}
 }

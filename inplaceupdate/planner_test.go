@@ -1,6 +1,7 @@
 package inplaceupdate_test
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func TestPlanner(t *testing.T) {
 		{"U-6 none of the caller's", newRevision(t, "5", newTemplate()), v2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), refuse)
+			planner := inplaceupdate.NewPlanner(mustNew(inplaceupdate.Config{}), revision.NewDecoder(10, nil), refuse)
 			got := planner.Plan(tc.from, tc.to)
 			if diff := cmp.Diff(tc.want, codesAndPaths(got.Blocking)); diff != "" {
 				t.Errorf("blocking (-want +got):\n%s", diff)
@@ -72,7 +73,7 @@ func TestPlanner(t *testing.T) {
 func TestPlannerKeepsPlans(t *testing.T) {
 	asked := 0
 	count := func(_, _ *appsv1.ControllerRevision) reason.List { asked++; return nil }
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), count)
+	planner := inplaceupdate.NewPlanner(mustNew(inplaceupdate.Config{}), revision.NewDecoder(10, nil), count)
 	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
 	if first := planner.Plan(v1, v2); first != planner.Plan(v1, v2) || asked != 1 {
 		t.Errorf("the second Pod of a pair is planned again: %d times", asked)
@@ -103,7 +104,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 func TestPlannerForgets(t *testing.T) {
 	asked := map[types.UID]int{}
 	count := func(from, _ *appsv1.ControllerRevision) reason.List { asked[from.UID]++; return nil }
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(2, nil), count)
+	planner := inplaceupdate.NewPlanner(mustNew(inplaceupdate.Config{}), revision.NewDecoder(2, nil), count)
 	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
 	planner.Plan(v1, v2)
 	for i := range 10_000 {
@@ -122,7 +123,7 @@ func TestPlannerForgets(t *testing.T) {
 }
 
 func TestPlannerIsSafeForConcurrentUse(t *testing.T) {
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, revision.NewDecoder(10, nil), nil)
+	planner := inplaceupdate.NewPlanner(mustNew(inplaceupdate.Config{}), revision.NewDecoder(10, nil), nil)
 	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
 	var group sync.WaitGroup
 	for range 8 {
@@ -135,19 +136,26 @@ func TestPlannerIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-func TestValidate(t *testing.T) {
-	for name, tc := range map[string]struct {
-		keys inplaceupdate.Keys
-		ok   bool
+// TestPlannerNeverGuesses: what is missing blocks, because a plan without reasons is possible.
+func TestPlannerNeverGuesses(t *testing.T) {
+	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
+	updater, decoder := newUpdater(), revision.NewDecoder(10, nil)
+	for _, tc := range []struct {
+		name     string
+		planner  *inplaceupdate.Planner
+		from, to *appsv1.ControllerRevision
+		want     reason.Code
 	}{
-		"nothing":     {},
-		"no grace":    {keys: inplaceupdate.Keys{StateAnnotation: "s"}},
-		"no state":    {keys: inplaceupdate.Keys{GraceAnnotation: "g"}},
-		"all that is": {keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g"}, ok: true},
+		{"no updater", inplaceupdate.NewPlanner(nil, decoder, nil), v1, v2, inplaceupdate.InvalidConfig},
+		{"no decoder", inplaceupdate.NewPlanner(updater, nil, nil), v1, v2, inplaceupdate.InvalidConfig},
+		{"the zero value", &inplaceupdate.Planner{}, v1, v2, inplaceupdate.InvalidConfig},
+		{"no target", inplaceupdate.NewPlanner(updater, decoder, nil), v1, nil, inplaceupdate.RevisionMissing},
 	} {
-		config := inplaceupdate.Config{Keys: tc.keys}
-		if err := config.Validate(); (err == nil) != tc.ok {
-			t.Errorf("%s: %v", name, err)
+		if plan := tc.planner.Plan(tc.from, tc.to); plan.Possible() || !errors.Is(plan.Blocking, tc.want) {
+			t.Errorf("%s: blocking %v, want %s", tc.name, plan.Blocking, tc.want)
 		}
+	}
+	if list := inplaceupdate.Undecodable(errors.New("broken")); !errors.Is(list, revision.UnreadableRevision) {
+		t.Errorf("an error without reasons: %v", list)
 	}
 }

@@ -117,7 +117,7 @@ func redrawn(r *rand.Rand, old corev1.ResourceRequirements) corev1.ResourceRequi
 // must be the only thing in the way, exactly where Kubernetes computes another one.
 func TestQOSClassIsKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
-	config := inplaceupdate.Config{Resources: true}
+	updater := mustNew(inplaceupdate.Config{AllowResize: true})
 	kept, changed := 0, 0
 	for range 1500 {
 		from := newTemplate()
@@ -140,7 +140,7 @@ func TestQOSClassIsKubernetes(t *testing.T) {
 		} else {
 			changed++
 		}
-		plan := config.Plan(from, to)
+		plan := updater.Plan(from, to)
 		if plan.Possible() != same || (!same && (len(plan.Blocking) != 1 || plan.Blocking[0].Code != inplaceupdate.QOSClassWouldChange)) {
 			t.Fatalf("U-5 %s to %s: %v\n%+v\n%+v", class(&from.Spec), class(&to.Spec), plan.Blocking, from.Spec.Containers, to.Spec.Containers)
 		}
@@ -192,14 +192,14 @@ func TestRequestsFollowLimits(t *testing.T) {
 		{"U-5 a request is written out with its new limit", only("cpu", "1", "memory", "1Gi"), with("2", "cpu", "2", "memory", "1Gi"), resources{Limits: quantities("cpu", "2"), Requests: quantities("cpu", "2")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			config := newConfig()
-			plan := config.Plan(tc.from, tc.to)
+			updater := newUpdater()
+			plan := updater.Plan(tc.from, tc.to)
 			if diff := cmp.Diff(tc.want, plan.Resources["app"]); diff != "" || !plan.Possible() {
 				t.Errorf("blocking %v, resources (-want +got):\n%s", plan.Blocking, diff)
 			}
 			pod := newPod(tc.from)
 			pod.Spec.Containers[0].Resources = defaulted(pod.Spec.Containers[0].Resources)
-			pod = write(t, pod, mustStart(t, config, pod, tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now))
+			pod = write(t, pod, mustStart(t, updater, pod, tc.from, tc.to, toward("2", 0), now))
 			if class(&pod.Spec) != class(&tc.from.Spec) {
 				t.Errorf("class %s, was %s", class(&pod.Spec), class(&tc.from.Spec))
 			}
@@ -213,8 +213,8 @@ func TestQOSClassOfPodsWithoutResources(t *testing.T) {
 	}
 	from := newTemplate(zero)
 	to := newTemplate(zero, requests(0, "cpu", "1"))
-	config := inplaceupdate.Config{Resources: true}
-	plan := config.Plan(from, to)
+	updater := mustNew(inplaceupdate.Config{AllowResize: true})
+	plan := updater.Plan(from, to)
 	if len(plan.Blocking) != 1 || plan.Blocking[0].Old != "BestEffort" || plan.Blocking[0].New != "Burstable" {
 		t.Errorf("U-5 blocking %v", plan.Blocking)
 	}

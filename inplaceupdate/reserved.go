@@ -28,9 +28,9 @@ func (k *Keys) withoutReserved(p *Plan) {
 	maps.DeleteFunc(p.Annotations, func(key string, _ *string) bool { return k.reservesAnnotation(key) })
 }
 
-// ValidateTemplate names the labels and annotations of a template that the operator itself writes on Pods, sorted. They have
-// no effect, so an operator's admission had better refuse them.
-func (c *Config) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
+// ValidateTemplate names the labels, then the annotations, of a template that the operator itself writes on Pods, sorted. They
+// have no effect, so the operator's admission should refuse them.
+func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
 	var list reason.List
 	add := func(kind string, values map[string]string, reserved func(string) bool) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -42,14 +42,14 @@ func (c *Config) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List 
 			}
 		}
 	}
-	add("labels", template.Labels, c.Keys.reservesLabel)
-	add("annotations", template.Annotations, c.Keys.reservesAnnotation)
+	add("labels", template.Labels, u.config.Keys.reservesLabel)
+	add("annotations", template.Annotations, u.config.Keys.reservesAnnotation)
 	return list
 }
 
-// StripReserved removes from a Pod that is about to be created what its template says about the operator's own labels and
-// annotations. Call it before the operator adds its own.
-func (c *Config) StripReserved(pod *metav1.ObjectMeta) {
-	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return c.Keys.reservesLabel(key) })
-	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return c.Keys.reservesAnnotation(key) })
+// StripReserved removes the operator's own labels and annotations from a Pod that was made from a template and is about to be
+// created. Call it before the operator adds its own. It modifies the metadata.
+func (u *Updater) StripReserved(pod *metav1.ObjectMeta) {
+	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return u.config.Keys.reservesLabel(key) })
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return u.config.Keys.reservesAnnotation(key) })
 }

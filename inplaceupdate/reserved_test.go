@@ -11,10 +11,8 @@ import (
 )
 
 // operatorKeys is a configuration whose operator writes a revision label, and an annotation since when.
-func operatorKeys() *inplaceupdate.Config {
-	config := newConfig()
-	config.Keys.Reserved = []string{"revision", "since"}
-	return config
+func operatorKeys() *inplaceupdate.Updater {
+	return newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "since"} })
 }
 
 // TestReservedKeys: what a template says about the operator's own keys is no change of a Pod.
@@ -34,8 +32,8 @@ func TestReservedKeys(t *testing.T) {
 		{"a label that is named as an annotation of this package", newTemplate(), newTemplate(label(stateKey, "1")), podpatch.Change{Labels: keys(stateKey, "1")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			config := operatorKeys()
-			plan := config.Plan(tc.from, tc.to)
+			updater := operatorKeys()
+			plan := updater.Plan(tc.from, tc.to)
 			got := podpatch.Change{Labels: plan.Labels, Annotations: plan.Annotations}
 			if len(got.Labels) == 0 {
 				got.Labels = nil
@@ -47,7 +45,7 @@ func TestReservedKeys(t *testing.T) {
 				t.Errorf("blocking %v, read by containers %v, delivered (-want +got):\n%s", plan.Blocking, plan.RefMetadata, diff)
 			}
 			// As an operator sends it, with its own label.
-			change := mustStart(t, config, newPod(tc.from), tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now)
+			change := mustStart(t, updater, newPod(tc.from), tc.from, tc.to, toward("2", 0), now)
 			if _, err := podpatch.Merge(newPod(tc.from), now, change, podpatch.Change{Labels: keys("revision", "web-2")}); err != nil {
 				t.Error(err)
 			}
@@ -105,7 +103,7 @@ func TestAnnotationsThatCannotChange(t *testing.T) {
 		{"a mirror Pod's, and both sorted", newTemplate(), newTemplate(annotation(mirror, "x"), annotation(appArmor, "unconfined")), []string{"ImmutableField metadata.annotations[" + appArmor + "]", "ImmutableField metadata.annotations[" + mirror + "]"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, codesAndPaths(newConfig().Plan(tc.from, tc.to).Blocking)); diff != "" {
+			if diff := cmp.Diff(tc.want, codesAndPaths(newUpdater().Plan(tc.from, tc.to).Blocking)); diff != "" {
 				t.Errorf("blocking (-want +got):\n%s", diff)
 			}
 		})

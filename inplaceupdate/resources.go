@@ -9,9 +9,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources takes changed cpu and memory values over and neutralises the container's requests and limits. Claims are
+// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones. Claims are
 // left to the comparison of the rest.
-func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container) {
+func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 		return
@@ -19,22 +19,19 @@ func (c *Config) planResources(p *Plan, path string, old, now *corev1.Container)
 	path += "[" + now.Name + "].resources."
 	before := len(p.Blocking)
 	changed := corev1.ResourceRequirements{
-		Limits:   c.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
-		Requests: c.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
+		Limits:   u.planQuantities(p, path+"limits", old.Resources.Limits, now.Resources.Limits),
+		Requests: u.planQuantities(p, path+"requests", requestsBeside(&old.Resources, &now.Resources), requestsBeside(&now.Resources, &old.Resources)),
 	}
 	followLimits(&changed, &old.Resources, &now.Resources)
 	if len(p.Blocking) == before && len(changed.Limits)+len(changed.Requests) > 0 {
-		if p.Resources == nil {
-			p.Resources = make(map[string]corev1.ResourceRequirements)
-		}
-		p.Resources[now.Name] = changed
+		put(&p.Resources, now.Name, changed)
 		p.ResizeRestarts = p.ResizeRestarts || resizeRestarts(now, changed)
 	}
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 }
 
-// requestsBeside returns a template's requests with what Pods made from it have beside them: where it sets a limit alone and the
-// other template writes the request out, that limit.
+// requestsBeside returns a template's requests as its Pods have them: if it sets only a limit, and the other template also sets
+// the request, the API server has set the request to that limit.
 func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	all := r.Requests
 	for name, limit := range r.Limits {
@@ -45,16 +42,13 @@ func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 		if len(all) == len(r.Requests) {
 			all = maps.Clone(r.Requests)
 		}
-		if all == nil {
-			all = corev1.ResourceList{}
-		}
-		all[name] = limit
+		put(&all, name, limit)
 	}
 	return all
 }
 
-// followLimits changes the requests that nobody set together with their limits: the API server gave the live Pod requests
-// equal to its limits when it was created, and does not do so again.
+// followLimits changes requests that neither template sets together with their limits: the API server set them to the limits
+// when the Pod was created, and does not do so again.
 func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	for name, limit := range changed.Limits {
 		_, was := old.Requests[name]
@@ -62,14 +56,11 @@ func followLimits(changed, old, now *corev1.ResourceRequirements) {
 		if was || is {
 			continue
 		}
-		if changed.Requests == nil {
-			changed.Requests = corev1.ResourceList{}
-		}
-		changed.Requests[name] = limit
+		put(&changed.Requests, name, limit)
 	}
 }
 
-func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
+func (u *Updater) planQuantities(p *Plan, path string, old, now corev1.ResourceList) corev1.ResourceList {
 	var changed corev1.ResourceList
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, ok := old[name]
@@ -79,15 +70,12 @@ func (c *Config) planQuantities(p *Plan, path string, old, now corev1.ResourceLi
 		case ok && was.Cmp(is) == 0:
 		case name != corev1.ResourceCPU && name != corev1.ResourceMemory:
 			p.block(ResourceNotResizable, at, text(&was, ok), is.String(), "only cpu and memory of a live Pod can change", "recreate the Pod")
-		case !c.Resources:
+		case !u.config.AllowResize:
 			p.block(ResizeDisabled, at, text(&was, ok), is.String(), "resizing in place is not enabled", "enable it or recreate the Pod")
 		case !ok:
 			p.block(ResourceSetChanged, at, "", is.String(), "a resize replaces existing values and adds none", "recreate the Pod")
 		default:
-			if changed == nil {
-				changed = corev1.ResourceList{}
-			}
-			changed[name] = is
+			put(&changed, name, is)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(old)) {
@@ -133,7 +121,8 @@ func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirem
 	return false
 }
 
-func (c *Config) checkQOS(p *Plan, from, to *corev1.PodTemplateSpec) {
+// checkQOS blocks a resize that would give the Pod another QoS class.
+func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
 			Code: QOSClassWouldChange, Path: "spec.containers[*].resources", Old: string(was), New: string(is),
@@ -165,7 +154,7 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 			limit := r.Limits[name]
 			request, set := r.Requests[name]
 			used = used || !limit.IsZero() || !request.IsZero()
-			// An unset request is defaulted to the limit on the live Pod; a zero that somebody wrote is not.
+			// The API server sets a request that is not given to the limit, but not one that is given as zero.
 			same := !set || request.Cmp(limit) == 0
 			guaranteed = guaranteed && !limit.IsZero() && same
 		}

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/utils/dump"
 
-	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -28,50 +27,59 @@ type runtimeMeta struct {
 	} `json:"containers"`
 }
 
-// runtimeMeta returns the agent's report; ok is false when there is none. A report that cannot be read is none: the agent
-// will write it again.
-func (c *Config) runtimeMeta(pod *corev1.Pod) (meta *runtimeMeta, ok bool) {
-	raw, found := pod.Annotations[c.Keys.RuntimeMetaAnnotation]
-	if c.Keys.RuntimeMetaAnnotation == "" || !found {
-		return nil, false
+// runtimeMeta returns the agent's report, nil when there is none. One that cannot be read counts as none: the agent will write it
+// again.
+func (v *view) runtimeMeta() *runtimeMeta {
+	key := v.config.Keys.RuntimeMetaAnnotation
+	raw, found := v.pod.Annotations[key]
+	if key == "" || !found {
+		return nil
 	}
-	meta = &runtimeMeta{}
-	return meta, json.Unmarshal([]byte(raw), meta) == nil
+	meta := &runtimeMeta{}
+	if json.Unmarshal([]byte(raw), meta) != nil {
+		return nil
+	}
+	return meta
 }
 
-// envUnreported says which containers are not known to run with today's labels and annotations.
-func (c *Config) envUnreported(pod *corev1.Pod) reason.List {
-	meta, ok := c.runtimeMeta(pod)
-	if !ok {
+// envUnreported names the containers that are not known to run with the present labels and annotations.
+func (v *view) envUnreported() reason.List {
+	meta := v.runtimeMeta()
+	if meta == nil {
 		return reason.List{{
-			Code: EnvNotReported, Object: podObject(pod), Path: "metadata.annotations[" + c.Keys.RuntimeMetaAnnotation + "]",
-			Detail: "no node agent has reported what containers run with", Remedy: "run the node agent on node " + pod.Spec.NodeName,
+			Code: EnvNotReported, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
+			Detail: "no node agent has reported what containers run with", Remedy: "run the node agent on node " + v.pod.Spec.NodeName,
 		}}
 	}
-	var waiting reason.List
-	for i := range pod.Spec.Containers {
-		container := &pod.Spec.Containers[i]
-		hash := envHash(pod, container)
-		if !meta.matches(pod, container.Name, func(_, env uint64) bool { return env == hash }) {
-			waiting = append(waiting, reason.Reason{
-				Code: EnvNotReported, Object: podObject(pod), Path: "status.containerStatuses[" + container.Name + "]",
-				Detail: "container " + container.Name + " still runs with the old value of a label or annotation",
+	var list reason.List
+	for i := range v.containers {
+		c := &v.containers[i]
+		if c.init {
+			continue
+		}
+		if hash := c.envHash(); !meta.matches(c, func(_, env uint64) bool { return env == hash }) {
+			list = append(list, reason.Reason{
+				Code: EnvNotReported, Object: v.object(), Path: "status.containerStatuses[" + c.name + "]",
+				Detail: "container " + c.name + " still runs with the old value of a label or annotation",
 			})
 		}
 	}
-	return waiting
+	return list
 }
 
-// plainHashesMatch reports whether the agent confirms that every container runs exactly today's spec.
-func (c *Config) plainHashesMatch(pod *corev1.Pod) bool {
-	meta, ok := c.runtimeMeta(pod)
-	if !ok {
+// plainHashesMatch reports whether the agent confirms that every container runs exactly its present spec.
+func (v *view) plainHashesMatch() bool {
+	meta := v.runtimeMeta()
+	if meta == nil {
 		return false
 	}
-	for i := range pod.Spec.Containers {
-		container := &pod.Spec.Containers[i]
-		short, full := containerHashes(container)
-		if !meta.matches(pod, container.Name, func(plain, _ uint64) bool { return plain == short || plain == full }) {
+	for i := range v.containers {
+		c := &v.containers[i]
+		if c.init {
+			continue
+		}
+		short, full := containerHashes(c.spec)
+		if !meta.matches(c, func(plain, _ uint64) bool { return plain == short || plain == full }) {
 			return false
 		}
 	}
@@ -79,14 +87,13 @@ func (c *Config) plainHashesMatch(pod *corev1.Pod) bool {
 }
 
 // matches reports whether the report about a container is of the instance that runs and satisfies the test.
-func (m *runtimeMeta) matches(pod *corev1.Pod, name string, test func(plain, env uint64) bool) bool {
-	status := podstate.ContainerStatus(pod, name)
-	if status == nil {
+func (m *runtimeMeta) matches(c *container, test func(plain, env uint64) bool) bool {
+	if c.status == nil {
 		return false
 	}
 	for i := range m.Containers {
-		if r := &m.Containers[i]; r.Name == name {
-			return r.ContainerID == status.ContainerID && test(r.Hashes.PlainHash, r.Hashes.ExtractedEnvFromMetadataHash)
+		if r := &m.Containers[i]; r.Name == c.name {
+			return r.ContainerID == c.status.ContainerID && test(r.Hashes.PlainHash, r.Hashes.ExtractedEnvFromMetadataHash)
 		}
 	}
 	return false
@@ -98,16 +105,17 @@ func containerHashes(container *corev1.Container) (short, full uint64) {
 	return hashOf(map[string]string{"name": container.Name, "image": container.Image}), hashOf(container)
 }
 
-// envHash returns the hash of the env variables that a container reads from the Pod's labels and annotations, with
-// today's values (1.2 of the reference).
-func envHash(pod *corev1.Pod, container *corev1.Container) uint64 {
+// envHash returns the hash of the env variables that a container reads from the Pod's labels and annotations, with their present
+// values, as OpenKruise's node agent computes it.
+func (c *container) envHash() uint64 {
 	var envs []corev1.EnvVar
-	for i := range container.Env {
-		switch kind, key, ok := envRef(&container.Env[i]); {
+	for i := range c.spec.Env {
+		name, pod := c.spec.Env[i].Name, c.view.pod
+		switch kind, key, ok := envRef(&c.spec.Env[i]); {
 		case ok && kind == "labels":
-			envs = append(envs, corev1.EnvVar{Name: container.Env[i].Name, Value: pod.Labels[key]})
+			envs = append(envs, corev1.EnvVar{Name: name, Value: pod.Labels[key]})
 		case ok:
-			envs = append(envs, corev1.EnvVar{Name: container.Env[i].Name, Value: pod.Annotations[key]})
+			envs = append(envs, corev1.EnvVar{Name: name, Value: pod.Annotations[key]})
 		}
 	}
 	slices.SortStableFunc(envs, func(a, b corev1.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
@@ -118,7 +126,7 @@ func envHash(pod *corev1.Pod, container *corev1.Container) uint64 {
 func hashOf(v any) uint64 {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return 0 // no hash of a container is 0 but by chance; the caller then waits, which is safe
+		return 0 // hardly the hash of any container; the caller waits then, which is safe
 	}
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, dump.ForHash(raw))

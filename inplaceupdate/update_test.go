@@ -34,18 +34,37 @@ const (
 	gate corev1.PodConditionType = "example.com/Updated"
 )
 
-var now = metav1.NewTime(time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC))
+var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 
-func after(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(d)) }
+func after(d time.Duration) time.Time { return now.Add(d) }
 
-// newConfig delivers everything. A container's priority is its env PRIORITY.
-func newConfig() *inplaceupdate.Config {
-	return &inplaceupdate.Config{
+// mustNew returns an Updater of a configuration that may lack its keys.
+func mustNew(config inplaceupdate.Config) *inplaceupdate.Updater {
+	if config.Keys.StateAnnotation == "" {
+		config.Keys.StateAnnotation, config.Keys.GraceAnnotation = stateKey, graceKey
+	}
+	u, err := inplaceupdate.New(config)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+func withoutPriority(c *inplaceupdate.Config) { c.Priority = nil }
+
+// toward is a target of an operator that keeps the revision elsewhere than in labels.
+func toward(revision string, graceSeconds int32) inplaceupdate.Target {
+	return inplaceupdate.Target{Revision: revision, Labels: map[string]string{}, GracePeriod: time.Duration(graceSeconds) * time.Second}
+}
+
+// newUpdater delivers everything. A container's priority is its env PRIORITY.
+func newUpdater(edits ...func(*inplaceupdate.Config)) *inplaceupdate.Updater {
+	config := inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation: stateKey, GraceAnnotation: graceKey, LegacyStateAnnotation: oldState, LegacyGraceAnnotation: oldGrace,
 			RuntimeMetaAnnotation: metaKey, Gate: gate,
 		},
-		Resources: true, EnvFromMetadata: true,
+		AllowResize: true, EnvFromMetadata: true,
 		Priority: func(c *corev1.Container) (int, bool) {
 			for _, e := range c.Env {
 				if e.Name == "PRIORITY" {
@@ -56,6 +75,10 @@ func newConfig() *inplaceupdate.Config {
 			return 0, false
 		},
 	}
+	for _, edit := range edits {
+		edit(&config)
+	}
+	return mustNew(config)
 }
 
 func priority(container, n int) func(*template) {
@@ -151,7 +174,7 @@ func write(t testing.TB, pod *corev1.Pod, changes ...podpatch.Change) *corev1.Po
 	return pod
 }
 
-func mustStart(t testing.TB, c *inplaceupdate.Config, pod *corev1.Pod, from, to *template, target inplaceupdate.Target, at metav1.Time) podpatch.Change {
+func mustStart(t testing.TB, c *inplaceupdate.Updater, pod *corev1.Pod, from, to *template, target inplaceupdate.Target, at time.Time) podpatch.Change {
 	t.Helper()
 	before := pod.DeepCopy()
 	change, err := c.Start(pod, c.Plan(from, to), target, at)
@@ -164,7 +187,7 @@ func mustStart(t testing.TB, c *inplaceupdate.Config, pod *corev1.Pod, from, to 
 	return change
 }
 
-func mustNext(t testing.TB, c *inplaceupdate.Config, pod *corev1.Pod, at metav1.Time) inplaceupdate.Step {
+func mustNext(t testing.TB, c *inplaceupdate.Updater, pod *corev1.Pod, at time.Time) inplaceupdate.Step {
 	t.Helper()
 	before := pod.DeepCopy()
 	step, err := c.Next(pod, at)
@@ -198,20 +221,28 @@ func images(pod *corev1.Pod) string {
 
 // Example takes a Pod through a whole update with a grace period.
 func Example() {
-	config := &inplaceupdate.Config{Keys: inplaceupdate.Keys{
+	updater, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: "example.com/update-state", GraceAnnotation: "example.com/update-grace", Gate: gate,
-	}}
+		Reserved: []string{"example.com/revision"},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	old, wanted := newTemplate(), newTemplate(image("app", "app:v2"))
 	pod := newPod(old)
 
-	change, err := config.Start(pod, config.Plan(old, wanted), inplaceupdate.Target{Revision: "web-2", GraceSeconds: 30}, now)
+	target := inplaceupdate.Target{
+		Revision: "web-2", Labels: map[string]string{"example.com/revision": "web-2"}, GracePeriod: 30 * time.Second,
+	}
+	change, err := updater.Start(pod, updater.Plan(old, wanted), target, now)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	pod, _ = send(pod, change)
 	for _, at := range []time.Duration{10 * time.Second, 30 * time.Second, 31 * time.Second, 40 * time.Second} {
-		step, err := config.Next(pod, metav1.NewTime(now.Add(at)))
+		step, err := updater.Next(pod, now.Add(at))
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -237,7 +268,7 @@ func Example() {
 	// ready: true
 }
 
-// TestStartWritesTheWireFormat compares with section 1.2 of the reference, key by key and in its order.
+// TestStartWritesTheWireFormat compares with what OpenKruise 1.9 writes, key by key and in its order.
 func TestStartWritesTheWireFormat(t *testing.T) {
 	setup := []func(*template){
 		priority(0, 10), priority(1, 0), env(1, fromLabel("ZONE", "zone")), requests(1, "cpu", "100m"), limits(1, "cpu", "1"),
@@ -248,7 +279,7 @@ func TestStartWritesTheWireFormat(t *testing.T) {
 	delete(to.Annotations, "note")
 	const known = `,"knownImages":{"app":[{"image":"app:v1","imageID":"sha256:app:v1","containerID":"containerd://app/app:v1"}],` +
 		`"log":[{"image":"log:v1","imageID":"sha256:log:v1","containerID":"containerd://log/log:v1"}]}}`
-	config := newConfig()
+	updater := newUpdater()
 	for _, tc := range []struct {
 		name  string
 		grace int32
@@ -272,12 +303,12 @@ func TestStartWritesTheWireFormat(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			change := mustStart(t, config, newPod(from), from, to, inplaceupdate.Target{Revision: "web-2", GraceSeconds: tc.grace}, now)
+			change := mustStart(t, updater, newPod(from), from, to, toward("web-2", tc.grace), now)
 			if diff := cmp.Diff(tc.state, *change.Annotations[stateKey]); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 			want := podpatch.Change{
-				UID: "u1", Force: true, Annotations: change.Annotations,
+				UID: "u1", ForceConditions: true, Annotations: change.Annotations,
 				Conditions: []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: "StartInPlaceUpdate"}},
 			}
 			if tc.hold != "" {
@@ -325,8 +356,8 @@ func TestStartClosesTheGate(t *testing.T) {
 			if tc.noGate {
 				pod.Spec.ReadinessGates = nil
 			}
-			change := mustStart(t, newConfig(), pod, tc.from, tc.to, inplaceupdate.Target{Revision: "2"}, now)
-			if got := len(change.Conditions) == 1 && change.Conditions[0].Status == corev1.ConditionFalse && change.Force; got != tc.want {
+			change := mustStart(t, newUpdater(), pod, tc.from, tc.to, toward("2", 0), now)
+			if got := len(change.Conditions) == 1 && change.Conditions[0].Status == corev1.ConditionFalse && change.ForceConditions; got != tc.want {
 				t.Errorf("closes the gate = %v: %+v", got, change.Conditions)
 			}
 		})
@@ -337,9 +368,9 @@ func TestStartClosesTheGate(t *testing.T) {
 const slowState = `{"revision":"2","nextContainerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`
 
 func TestStartRefuses(t *testing.T) {
-	config, base := newConfig(), newTemplate()
-	blocked := config.Plan(base, newTemplate(func(t *template) { t.Spec.HostNetwork = true }))
-	_, err := config.Start(newPod(base), blocked, inplaceupdate.Target{}, now)
+	updater, base := newUpdater(), newTemplate()
+	blocked := updater.Plan(base, newTemplate(func(t *template) { t.Spec.HostNetwork = true }))
+	_, err := updater.Start(newPod(base), blocked, toward("2", 0), now)
 	if !errors.Is(err, inplaceupdate.UpdateBlocked) || !strings.Contains(err.Error(), "spec.hostNetwork") {
 		t.Errorf("Start of a blocked plan = %v", err)
 	}
@@ -347,9 +378,9 @@ func TestStartRefuses(t *testing.T) {
 		for _, key := range []string{stateKey, oldState, graceKey, oldGrace} {
 			pod := newPod(base)
 			pod.Annotations[key] = text
-			_, err := config.Next(pod, now)
+			_, err := updater.Next(pod, now)
 			if key == stateKey || key == oldState {
-				_, startErr := config.Start(pod, config.Plan(base, base), inplaceupdate.Target{}, now)
+				_, startErr := updater.Start(pod, updater.Plan(base, base), toward("2", 0), now)
 				if !errors.Is(startErr, inplaceupdate.UnreadableState) {
 					t.Errorf("U-27 Start with %s %q = %v", key, text, startErr)
 				}
@@ -369,21 +400,21 @@ func TestStartRefuses(t *testing.T) {
 		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // reading it would take half a minute
 	} {
 		pod.Annotations[graceKey] = text
-		if _, err := config.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
+		if _, err := updater.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
 			t.Errorf("U-27 Next with a grace annotation %s = %v", text, err)
 		}
-		if _, err := config.Start(pod, config.Plan(base, base), inplaceupdate.Target{}, now); !errors.Is(err, inplaceupdate.UnreadableState) {
+		if _, err := updater.Start(pod, updater.Plan(base, base), toward("2", 0), now); !errors.Is(err, inplaceupdate.UnreadableState) {
 			t.Errorf("U-27 Start with a grace annotation %s = %v", text, err)
 		}
 	}
 	pod = newPod(base)
 	pod.Annotations[graceKey] = `{"revision":"2"}`
-	if _, err := config.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
+	if _, err := updater.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
 		t.Errorf("U-16 grace without state = %v", err)
 	}
 }
 
-// TestReadsWhatOthersWrote takes over the JSON of section 1.2 of the reference as it is.
+// TestReadsWhatOthersWrote takes over the JSON of OpenKruise 1.9 as it is.
 func TestReadsWhatOthersWrote(t *testing.T) {
 	state := `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z",` +
 		`"lastContainerStatuses":{"app":{"imageID":"docker.io/library/app@sha256:1111"}},"updateImages":true,` +
@@ -399,7 +430,7 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 		t.Run("1.2 next batch from "+keys[0], func(t *testing.T) {
 			pod := newPod(base)
 			pod.Annotations[keys[0]] = state
-			step := mustNext(t, newConfig(), pod, after(time.Minute))
+			step := mustNext(t, newUpdater(), pod, after(time.Minute))
 			pod = write(t, pod, step.Change)
 			got := fmt.Sprint(images(pod), " ", pod.Labels["zone"], " ", pod.Spec.Containers[1].Resources.Limits.Cpu())
 			if want := "setup:v1 proxy:v1 app:v1 log:v2 b 500m"; got != want {
@@ -408,11 +439,11 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 			if _, kept := pod.Annotations[oldState]; kept || pod.Annotations[stateKey] == "" {
 				t.Errorf("annotations after a write: %v", slices.Collect(maps.Keys(pod.Annotations)))
 			}
-			after, err := newConfig().State(pod)
+			after, err := newUpdater().Saved(pod)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []inplaceupdate.Batch{{Timestamp: now, Containers: []string{"app"}}, {Timestamp: metav1.NewTime(now.Add(time.Minute)), Containers: []string{"log"}}}
+			want := []inplaceupdate.SavedBatch{{Timestamp: metav1.NewTime(now), Containers: []string{"app"}}, {Timestamp: metav1.NewTime(now.Add(time.Minute)), Containers: []string{"log"}}}
 			if diff := cmp.Diff(want, after.ContainerBatchesRecord); diff != "" {
 				t.Errorf("U-20 record (-want +got):\n%s", diff)
 			}
@@ -421,17 +452,17 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 			pod := newPod(base)
 			pod.Annotations[keys[0]] = `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null}`
 			pod.Annotations[keys[1]] = grace
-			config := newConfig()
-			if !config.InGracePeriod(pod) {
+			updater := newUpdater()
+			if !updater.InGracePeriod(pod) {
 				t.Error("U-16: not in grace period")
 			}
-			pod = write(t, pod, mustNext(t, config, pod, after(30*time.Second)).Change)
+			pod = write(t, pod, mustNext(t, updater, pod, after(30*time.Second)).Change)
 			limits, requests := pod.Spec.Containers[0].Resources.Limits, pod.Spec.Containers[0].Resources.Requests
-			got := fmt.Sprint(pod.Spec.Containers[0].Image, " ", pod.Annotations["cfg"], " ", limits.Cpu(), " ", requests.Cpu(), " ", config.InGracePeriod(pod))
+			got := fmt.Sprint(pod.Spec.Containers[0].Image, " ", pod.Annotations["cfg"], " ", limits.Cpu(), " ", requests.Cpu(), " ", updater.InGracePeriod(pod))
 			if want := "app:v2 2 2 1 false"; got != want {
 				t.Errorf("after the grace period: %s, want %s", got, want)
 			}
-			if state, err := config.State(pod); err != nil || !state.UpdateEnvFromMetadata {
+			if state, err := updater.Saved(pod); err != nil || !state.UpdateEnvFromMetadata {
 				t.Errorf("state %+v, %v; want updateEnvFromMetadata taken over", state, err)
 			}
 		})
@@ -454,7 +485,7 @@ func TestStateIsWrittenAsItWasRead(t *testing.T) {
 		for _, key := range []string{stateKey, oldState} {
 			pod := newPod(newTemplate())
 			pod.Annotations[key] = text
-			state, err := newConfig().State(pod)
+			state, err := newUpdater().Saved(pod)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -466,10 +497,10 @@ func TestStateIsWrittenAsItWasRead(t *testing.T) {
 	}
 	pod := newPod(newTemplate())
 	pod.Annotations[oldState], pod.Annotations[stateKey] = `{"revision":"old"}`, `{"revision":"new"}`
-	if state, err := newConfig().State(pod); err != nil || state.Revision != "new" {
+	if state, err := newUpdater().Saved(pod); err != nil || state.Revision != "new" {
 		t.Errorf("with both names: %+v, %v; want the new one", state, err)
 	}
-	if state, err := newConfig().State(newPod(newTemplate())); err != nil || state != nil {
+	if state, err := newUpdater().Saved(newPod(newTemplate())); err != nil || state != nil {
 		t.Errorf("U-24 without the annotation: %+v, %v", state, err)
 	}
 }
@@ -477,10 +508,10 @@ func TestStateIsWrittenAsItWasRead(t *testing.T) {
 func TestGracePeriod(t *testing.T) {
 	from := newTemplate()
 	to := newTemplate(image("app", "app:v2"), label("x", "1"), func(t *template) { t.Finalizers = []string{"f/2"}; delete(t.Annotations, "note") })
-	config := newConfig()
+	updater := newUpdater()
 	started := func() *corev1.Pod {
 		pod := newPod(from)
-		return write(t, pod, mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2", GraceSeconds: 30}, now))
+		return write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 30), now))
 	}
 	for _, tc := range []struct {
 		name  string
@@ -499,7 +530,7 @@ func TestGracePeriod(t *testing.T) {
 			if images(pod) != images(newPod(from)) || podstate.IsTrue(pod, corev1.PodReady) {
 				t.Fatalf("not waiting out of service: %s", images(pod))
 			}
-			step := mustNext(t, config, pod, after(tc.at))
+			step := mustNext(t, updater, pod, after(tc.at))
 			if step.RequeueAfter != tc.again || step.Complete {
 				t.Errorf("RequeueAfter = %v, complete %v; want %v", step.RequeueAfter, step.Complete, tc.again)
 			}
@@ -514,7 +545,7 @@ func TestGracePeriod(t *testing.T) {
 			}
 			pod = write(t, pod, step.Change)
 			_, note := pod.Annotations["note"]
-			if pod.Spec.Containers[0].Image != "app:v2" || pod.Labels["x"] != "1" || note || config.InGracePeriod(pod) || pod.Finalizers[0] != "f/2" {
+			if pod.Spec.Containers[0].Image != "app:v2" || pod.Labels["x"] != "1" || note || updater.InGracePeriod(pod) || pod.Finalizers[0] != "f/2" {
 				t.Errorf("after the grace period: %s %+v", images(pod), pod.ObjectMeta)
 			}
 		})
@@ -522,14 +553,14 @@ func TestGracePeriod(t *testing.T) {
 	t.Run("U-15 another revision meanwhile", func(t *testing.T) {
 		pod := started()
 		pod.Annotations[stateKey] = strings.Replace(pod.Annotations[stateKey], `"revision":"2"`, `"revision":"3"`, 1)
-		step := mustNext(t, config, pod, after(time.Hour))
+		step := mustNext(t, updater, pod, after(time.Hour))
 		want := podpatch.Change{UID: "u1", ResourceVersion: pod.ResourceVersion, Annotations: map[string]*string{graceKey: nil}}
 		if diff := cmp.Diff(inplaceupdate.Step{Change: want}, step); diff != "" {
 			t.Errorf("Next (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("U-14 metadata alone needs no grace period", func(t *testing.T) {
-		change := mustStart(t, config, newPod(from), from, newTemplate(label("x", "1")), inplaceupdate.Target{Revision: "2", GraceSeconds: 30}, now)
+		change := mustStart(t, updater, newPod(from), from, newTemplate(label("x", "1")), toward("2", 30), now)
 		if _, waits := change.Annotations[graceKey]; waits || change.Labels["x"] == nil {
 			t.Errorf("change %+v", change)
 		}
@@ -537,18 +568,18 @@ func TestGracePeriod(t *testing.T) {
 }
 
 // batches runs an update to its end on a node that is always ready and returns the containers of each batch.
-func batches(t testing.TB, config *inplaceupdate.Config, pod *corev1.Pod, from, to *template) (*corev1.Pod, []string) {
+func batches(t testing.TB, updater *inplaceupdate.Updater, pod *corev1.Pod, from, to *template) (*corev1.Pod, []string) {
 	t.Helper()
-	pod = write(t, pod, mustStart(t, config, pod, from, to, inplaceupdate.Target{Revision: "2"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 0), now))
 	for range 20 {
 		catchUp(pod)
 		report(t, pod)
-		step := mustNext(t, config, pod, now)
+		step := mustNext(t, updater, pod, now)
 		pod = write(t, pod, step.Change)
 		if !step.Complete {
 			continue
 		}
-		state, err := config.State(pod)
+		state, err := updater.Saved(pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -603,7 +634,7 @@ func TestBatches(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			from, to := tc.base(), tc.base(tc.to...)
-			pod, got := batches(t, newConfig(), newPod(from), from, to)
+			pod, got := batches(t, newUpdater(), newPod(from), from, to)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("batches (-want +got):\n%s", diff)
 			}
@@ -637,21 +668,21 @@ func checkDelivered(t testing.TB, pod *corev1.Pod, to *template) {
 func TestNextBatchWaitsUntilReady(t *testing.T) {
 	base := newTemplate(priority(0, 10), priority(1, 0))
 	to := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v2"), image("log", "log:v2"))
-	config := newConfig()
+	updater := newUpdater()
 	pod := newPod(base)
-	pod = write(t, pod, mustStart(t, config, pod, base, to, inplaceupdate.Target{Revision: "2"}, now))
-	step := mustNext(t, config, pod, now)
+	pod = write(t, pod, mustStart(t, updater, pod, base, to, toward("2", 0), now))
+	step := mustNext(t, updater, pod, now)
 	if diff := cmp.Diff([]string{"NotObserved", "ImageNotRunning"}, codes(step.Waiting)[:2]); diff != "" || !step.Change.IsEmpty() {
 		t.Errorf("U-20 before the node acts (-want +got):\n%s%+v", diff, step.Change)
 	}
 	catchUp(pod)
 	pod.Status.ContainerStatuses[0].Ready = false
-	step = mustNext(t, config, pod, now)
+	step = mustNext(t, updater, pod, now)
 	if diff := cmp.Diff([]string{"BatchNotReady status.containerStatuses[app].ready"}, codesAndPaths(step.Waiting)); diff != "" || !step.Change.IsEmpty() || step.Complete {
 		t.Errorf("U-20 app runs and is not ready (-want +got):\n%s%+v", diff, step.Change)
 	}
 	pod.Status.ContainerStatuses[0].Ready = true
-	if step = mustNext(t, config, pod, now); step.Change.Images["log"] != "log:v2" {
+	if step = mustNext(t, updater, pod, now); step.Change.Images["log"] != "log:v2" {
 		t.Errorf("U-20 app is ready: %+v", step)
 	}
 }
@@ -659,13 +690,13 @@ func TestNextBatchWaitsUntilReady(t *testing.T) {
 func TestBatchThatNeverGetsReady(t *testing.T) {
 	base := newTemplate(priority(0, 10), priority(1, 0))
 	to := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:broken"), image("log", "log:v2"))
-	config := newConfig()
+	updater := newUpdater()
 	pod := newPod(base)
-	pod = write(t, pod, mustStart(t, config, pod, base, to, inplaceupdate.Target{Revision: "2"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, base, to, toward("2", 0), now))
 	for hours := range 5 {
 		catchUp(pod)
 		pod.Status.ContainerStatuses[0].Ready = false
-		pod = write(t, pod, mustNext(t, config, pod, after(time.Duration(hours)*time.Hour)).Change)
+		pod = write(t, pod, mustNext(t, updater, pod, after(time.Duration(hours)*time.Hour)).Change)
 	}
 	if got, want := images(pod), "setup:v1 proxy:v1 app:broken log:v1"; got != want {
 		t.Errorf("U-20 images %s, want %s", got, want)
@@ -675,10 +706,10 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	}
 	// A way out: the repaired template overtakes, and what was pending is still delivered.
 	repaired := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v3"), image("log", "log:v2"))
-	pod = write(t, pod, mustStart(t, config, pod, to, repaired, inplaceupdate.Target{Revision: "3"}, now))
+	pod = write(t, pod, mustStart(t, updater, pod, to, repaired, toward("3", 0), now))
 	for range 3 {
 		catchUp(pod)
-		pod = write(t, pod, mustNext(t, config, pod, now).Change)
+		pod = write(t, pod, mustNext(t, updater, pod, now).Change)
 	}
 	checkDelivered(t, pod, repaired)
 }
@@ -696,7 +727,7 @@ func TestGateOfAnUnreportedPod(t *testing.T) {
 			if tc.closed {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse}}
 			}
-			step := mustNext(t, newConfig(), pod, now)
+			step := mustNext(t, newUpdater(), pod, now)
 			if !step.Complete || step.Change.IsEmpty() == tc.closed {
 				t.Errorf("complete: %v, change: %+v", step.Complete, step.Change)
 			}
@@ -732,10 +763,10 @@ func TestGateAtTheEnd(t *testing.T) {
 			}
 			want := inplaceupdate.Step{Complete: true}
 			if tc.want {
-				// U-11: only for the very Pod that was looked at.
+				// Only for the very Pod that was looked at.
 				want.Change = podpatch.Change{UID: "u1", ResourceVersion: "1", Conditions: []corev1.PodCondition{*condition("True", "", "")}}
 			}
-			if diff := cmp.Diff(want, mustNext(t, newConfig(), pod, now)); diff != "" {
+			if diff := cmp.Diff(want, mustNext(t, newUpdater(), pod, now)); diff != "" {
 				t.Errorf("U-24 Next without state (-want +got):\n%s", diff)
 			}
 		})

@@ -9,19 +9,45 @@
 //
 // # Use
 //
-// A [Machine] is made once per owner. [Machine.Facts] reads a Pod, the owner adds what it wants in [Facts], [Next] decides,
-// and [Machine.Change] says what to write: the state's label and timestamp, and the hook's labels and finalizers where they
-// have to come back. Transition.Act tells whether the Pod may be deleted or updated, in the same write where it is an
-// update; Transition.Hold, ReleaseDelete and ReleaseUpdate which writers of the readiness gate to add and remove.
+// Make a [Machine] of your [Keys] once with [New], and give it the hooks of each owner with [Machine.With]. [Machine.Next]
+// takes a Pod and what its owner wants of it, and returns a [Transition]: Act says whether the Pod may be deleted or
+// updated now, Why what it waits for. [Machine.Change] says what to write: the state's label and timestamp, and the
+// hook's labels and finalizers where they come back. Send it in one write with the update, where there is one. Hold,
+// ReleaseDelete and ReleaseUpdate say which holders of the readiness gate to add and to remove.
+//
+// # What decides
+//
+// Next looks at nothing but these facts:
+//
+//   - the Pod's state, which is its label;
+//   - of each hook: whether it is configured, whether the Pod has any of its labels and finalizers (then the hook holds it) or
+//     all of them (then the hook is complete), and how it is set;
+//   - whether the Pod has a node;
+//   - what is in [Want].
+//
+// A deletion goes first, then one that has begun, then an update, then what the state itself leads to:
+//
+//	state            intent        goes to
+//	any              Delete        PreparingDelete while the deletion hook holds the Pod, then it is deleted
+//	PreparingDelete  Cancel        PreparingNormal; where a hook took the Pod out of service, its deletion goes on
+//	PreparingDelete  Update        the same
+//	PreparingDelete  Keep          its deletion goes on
+//	Updated          Update        PreparingUpdate, where the update hook is put back; Updating if there is none
+//	Updating         Update        Updating: another update starts
+//	any other        Update        PreparingUpdate while the update hook holds the Pod, then Updating
+//	PreparingNormal  Keep, Cancel  Normal when the preNormal hook is complete or, if there is none, the Pod has a node
+//	PreparingUpdate  Keep, Cancel  stays until it is Settled, then as from Updating
+//	Updating         Keep, Cancel  stays until it is Complete, then Normal, or Updated until the update hook is complete
+//	Updated          Keep, Cancel  Normal when the update hook is complete
 //
 // # A hook before updates only
 //
-// The update hook is asked twice: to let go before an update, and to come back after it. Who only wants to be asked before, to
-// drain connections for example, sets [Hook].BeforeOnly and removes the hook's labels and finalizers when the Pod may be
-// updated. The machine puts them back in the write that returns the Pod from Updating to Normal, without passing through
-// Updated, so that the next update is held again. A Pod that waits in Updated when the setting is switched on returns the
-// same way. The first update is held where the Pod has the labels and finalizers, which its template gives to new Pods: those that
-// were there before the hook are updated once without being asked.
+// The update hook is asked twice: to release the Pod before an update, and to be complete again after it. If you only want
+// to be asked before, to drain connections for example, set [Hook].BeforeOnly and remove the hook's labels and finalizers
+// when the Pod may be updated. The machine puts them back in the write that returns the Pod from Updating to Normal,
+// without passing through Updated, so that the next update is held again. A Pod that waits in Updated when the setting is
+// switched on returns the same way. [Machine.Stamp] puts them on new Pods. Pods that were there before the hook do not
+// have them and are updated once without being asked.
 //
 // # Where this differs from OpenKruise 1.9
 //
@@ -32,7 +58,7 @@
 //     deletion goes on. Neither is an error that stalls its owner.
 //   - A Pod in PreparingUpdate whose update is no longer wanted returns as after a rollback, also when it is the
 //     partition that was raised.
-//   - The readiness writer of the update hook is released on entering Normal as well.
+//   - The holder of the readiness gate for the update hook is released on entering Normal as well.
 //   - A state nobody knows is treated as PreparingNormal.
 //
 // Without an update hook, a finished update goes from Updating to Normal in one write instead of through Updated.
@@ -43,35 +69,32 @@ package lifecycle
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // State is the value of a Pod's state label. The empty State means that there is no label.
 type State string
 
-// The states of a Pod. Their spelling is part of the wire format (1.1 of the reference).
+// The states of a Pod. Their spelling is that of OpenKruise's label, so that either can take over the Pods of the other.
 const (
 	// PreparingNormal is the state of a Pod that does not count yet.
 	PreparingNormal State = "PreparingNormal"
 	// Normal is the state of a Pod in service.
 	Normal State = "Normal"
-	// PreparingUpdate is the state of a Pod that waits for the update hook to let go.
+	// PreparingUpdate is the state of a Pod that waits until the update hook no longer holds it.
 	PreparingUpdate State = "PreparingUpdate"
 	// Updating is the state of a Pod from the start of its in-place update until it is complete.
 	Updating State = "Updating"
-	// Updated is the state of a Pod that waits for the update hook to come back.
+	// Updated is the state of a Pod that waits until the update hook is complete again.
 	Updated State = "Updated"
-	// PreparingDelete is the state of a Pod that waits for the deletion hook to let go.
+	// PreparingDelete is the state of a Pod that waits until the deletion hook no longer holds it.
 	PreparingDelete State = "PreparingDelete"
 )
 
 // Available reports whether a Pod in this state may count as available. Pods without a state may.
 func (s State) Available() bool { return s == "" || s == Normal }
 
-// Keys names the label and the annotation of the state. Both are required.
+// Keys names the label and the annotation of the state. Both are required: see New.
 //
 // Where Pods are updated in place, name both among inplaceupdate.Keys.Reserved: a template must not set them.
 type Keys struct {
@@ -99,19 +122,19 @@ type Hooks struct {
 	PreDelete, InPlaceUpdate, PreNormal *Hook
 }
 
-// Kind names one of the hooks.
+// Kind names a hook that can take a Pod's readiness away.
 type Kind string
 
-// The kinds of hooks, as the API's fields are called.
+// The kinds of hooks, as the fields of OpenKruise's API are called.
 const (
 	PreDelete     Kind = "preDelete"
 	InPlaceUpdate Kind = "inPlaceUpdate"
-	PreNormal     Kind = "preNormal"
+	preNormal     Kind = "preNormal"
 )
 
-// Hooked reports whether the Pod has at least one of the hook's labels, with its value, or finalizers. A nil or empty
+// hooked reports whether the Pod has at least one of the hook's labels, with its value, or finalizers. A nil or empty
 // hook holds nothing.
-func Hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
+func hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
 		return false
 	}
@@ -128,9 +151,9 @@ func Hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	return false
 }
 
-// AllHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. A nil hook is
+// allHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. A nil hook is
 // never all-hooked, an empty one always is.
-func AllHooked(meta *metav1.ObjectMeta, hook *Hook) bool {
+func allHooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
 		return false
 	}
@@ -159,27 +182,23 @@ func hasFinalizer(meta *metav1.ObjectMeta, finalizer string) bool {
 // Initial returns the state of a Pod to be created from the template when nothing but a hook keeps it from being Normal
 // (StatefulSet): PreparingNormal if there is a preNormal hook that the template does not satisfy by itself. Owners that
 // prepare all their Pods create them in PreparingNormal (CloneSet), owners without states in none (DaemonSet).
-func Initial(template *metav1.ObjectMeta, hooks Hooks) State {
-	if hooks.PreNormal != nil && !AllHooked(template, hooks.PreNormal) {
+func (h Hooks) Initial(template *metav1.ObjectMeta) State {
+	if h.PreNormal != nil && !allHooked(template, h.PreNormal) {
 		return PreparingNormal
 	}
 	return Normal
 }
 
 // CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal, because the workload was scaled up
-// again: call Next with the intent Cancel for that many of those that nobody asked to delete. pods counts the
-// workload's active Pods, condemned those among them that are in PreparingDelete or asked to be deleted, and cancellable
-// those in PreparingDelete that nobody asked to delete. It is 0 when MarkNotReady is set for deletion or update.
-func CancelDeletions(replicas, pods, condemned, cancellable int, hooks Hooks) int {
-	if !hooks.cancellable() {
+// again: call Next with the intent Cancel for that many of those that nobody asked to delete. staying counts the
+// active Pods that are neither in PreparingDelete nor asked to be deleted, waiting those in PreparingDelete that nobody
+// asked to delete. It is 0 when MarkNotReady is set for deletion or update: who drains a Pod that was taken out of
+// service relies on its end.
+func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
+	if h.PreDelete != nil && h.PreDelete.MarkNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkNotReady {
 		return 0
 	}
-	return max(0, min(replicas-pods+condemned, cancellable))
-}
-
-// cancellable is false once a Pod in PreparingDelete has been taken out of service: whoever drains it relies on its end.
-func (h Hooks) cancellable() bool {
-	return (h.PreDelete == nil || !h.PreDelete.MarkNotReady) && (h.InPlaceUpdate == nil || !h.InPlaceUpdate.MarkNotReady)
+	return max(0, min(replicas-staying, waiting))
 }
 
 func (h Hooks) of(kind Kind) *Hook {
@@ -188,34 +207,8 @@ func (h Hooks) of(kind Kind) *Hook {
 		return h.PreDelete
 	case InPlaceUpdate:
 		return h.InPlaceUpdate
-	case PreNormal:
+	case preNormal:
 		return h.PreNormal
 	}
 	return nil
-}
-
-// StateOf returns the Pod's state under the given keys.
-func StateOf(pod *corev1.Pod, keys Keys) State { return State(pod.Labels[keys.State]) }
-
-// Machine reads and changes the states of an owner's Pods. It is a plain value.
-type Machine struct {
-	Keys  Keys
-	Hooks Hooks
-}
-
-// Facts reads what the Pod contributes to a decision. The caller sets Intent, Settled, Complete and KeepUnset.
-func (m Machine) Facts(pod *corev1.Pod) Facts {
-	read := func(hook *Hook) HookFacts {
-		f := HookFacts{Configured: hook != nil, Hooked: Hooked(&pod.ObjectMeta, hook), AllHooked: AllHooked(&pod.ObjectMeta, hook)}
-		if hook != nil {
-			f.Empty = len(hook.Labels)+len(hook.Finalizers) == 0
-			f.MarkNotReady, f.BeforeOnly = hook.MarkNotReady, hook.BeforeOnly
-		}
-		return f
-	}
-	return Facts{
-		State:     StateOf(pod, m.Keys),
-		PreDelete: read(m.Hooks.PreDelete), InPlaceUpdate: read(m.Hooks.InPlaceUpdate), PreNormal: read(m.Hooks.PreNormal),
-		Unscheduled: !podstate.IsScheduled(pod),
-	}
 }

@@ -1,6 +1,7 @@
-package lifecycle_test
+package lifecycle
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,27 +13,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
 var (
-	keys = lifecycle.Keys{State: "example.com/state", Timestamp: "example.com/state-since"}
-	now  = metav1.NewTime(time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("", 2*3600)))
+	keys = Keys{State: "example.com/state", Timestamp: "example.com/state-since"}
+	now  = time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("", 2*3600))
 )
 
 const (
-	unset           = lifecycle.State("")
-	preparingNormal = lifecycle.PreparingNormal
-	normal          = lifecycle.Normal
-	preparingUpdate = lifecycle.PreparingUpdate
-	updating        = lifecycle.Updating
-	updated         = lifecycle.Updated
-	preparingDelete = lifecycle.PreparingDelete
+	unset           = State("")
+	preparingNormal = PreparingNormal
+	normal          = Normal
+	preparingUpdate = PreparingUpdate
+	updating        = Updating
+	updated         = Updated
+	preparingDelete = PreparingDelete
 )
 
-func newPod(state lifecycle.State, labels map[string]string, finalizers ...string) *corev1.Pod {
+func newPod(state State, labels map[string]string, finalizers ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u1", Labels: map[string]string{}, Finalizers: finalizers},
 		Spec:       corev1.PodSpec{NodeName: "n1"},
@@ -44,43 +44,17 @@ func newPod(state lifecycle.State, labels map[string]string, finalizers ...strin
 	return pod
 }
 
-func Example() {
-	machine := lifecycle.Machine{
-		Keys: lifecycle.Keys{State: "example.com/state", Timestamp: "example.com/state-since"},
-		Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{
-			Finalizers: []string{"example.com/drain"}, MarkNotReady: true,
-		}},
-	}
-	pod := newPod(lifecycle.Normal, nil, "example.com/drain")
-
-	facts := machine.Facts(pod)
-	facts.Intent = lifecycle.Delete
-	t := lifecycle.Next(facts)
-	fmt.Println(t.From, "->", t.To, "hold the gate for", t.Hold)
-	fmt.Println(machine.Why(pod, t))
-
-	pod.Labels["example.com/state"] = string(t.To)
-	pod.Finalizers = nil // drained
-	facts = machine.Facts(pod)
-	facts.Intent = lifecycle.Delete
-	fmt.Println(lifecycle.Next(facts).Act == lifecycle.DeletePod)
-	// Output:
-	// Normal -> PreparingDelete hold the gate for preDelete
-	// HookHolds: Pod default/web-0: metadata.finalizers: example.com/drain: preDelete hook; remove it when the Pod may be touched
-	// true
-}
-
 func TestHooked(t *testing.T) {
-	hook := &lifecycle.Hook{Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"f", "g"}}
+	hook := &Hook{Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"f", "g"}}
 	type answer struct{ Hooked, AllHooked bool }
 	for _, tc := range []struct {
 		name string
-		hook *lifecycle.Hook
+		hook *Hook
 		pod  *corev1.Pod
 		want answer
 	}{
 		{"L-1 nil hook", nil, newPod("", map[string]string{"a": "1"}, "f"), answer{}},
-		{"L-1 empty hook", &lifecycle.Hook{}, newPod("", nil), answer{AllHooked: true}},
+		{"L-1 empty hook", &Hook{}, newPod("", nil), answer{AllHooked: true}},
 		{"L-1 one label", hook, newPod("", map[string]string{"a": "1"}), answer{Hooked: true}},
 		{"L-1 another value", hook, newPod("", map[string]string{"a": "2"}), answer{}},
 		{"L-1 one finalizer", hook, newPod("", nil, "x", "g"), answer{Hooked: true}},
@@ -88,10 +62,10 @@ func TestHooked(t *testing.T) {
 		{"L-1 a label is missing", hook, newPod("", map[string]string{"a": "1"}, "f", "g"), answer{Hooked: true}},
 		{"L-1 a finalizer is missing", hook, newPod("", map[string]string{"a": "1", "b": "2"}, "f"), answer{Hooked: true}},
 		{"L-1 nothing", hook, newPod("", nil), answer{}},
-		{"L-1 an empty value must be there", &lifecycle.Hook{Labels: map[string]string{"a": ""}}, newPod("", nil), answer{}},
+		{"L-1 an empty value must be there", &Hook{Labels: map[string]string{"a": ""}}, newPod("", nil), answer{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := answer{lifecycle.Hooked(&tc.pod.ObjectMeta, tc.hook), lifecycle.AllHooked(&tc.pod.ObjectMeta, tc.hook)}
+			got := answer{hooked(&tc.pod.ObjectMeta, tc.hook), allHooked(&tc.pod.ObjectMeta, tc.hook)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -101,61 +75,74 @@ func TestHooked(t *testing.T) {
 
 // The ways in which a Pod can stand to a hook.
 var (
-	none     = lifecycle.HookFacts{}
-	empty    = lifecycle.HookFacts{Configured: true, Empty: true, AllHooked: true}
-	free     = lifecycle.HookFacts{Configured: true}
-	partly   = lifecycle.HookFacts{Configured: true, Hooked: true}
-	full     = lifecycle.HookFacts{Configured: true, Hooked: true, AllHooked: true}
-	allHooks = []lifecycle.HookFacts{none, empty, free, partly, full}
+	none     = hookFacts{}
+	empty    = hookFacts{configured: true, empty: true, allHooked: true}
+	free     = hookFacts{configured: true}
+	partly   = hookFacts{configured: true, hooked: true}
+	full     = hookFacts{configured: true, hooked: true, allHooked: true}
+	allHooks = []hookFacts{none, empty, free, partly, full}
 )
 
-func beforeOnly(h lifecycle.HookFacts) lifecycle.HookFacts {
-	h.BeforeOnly = true
+func beforeOnly(h hookFacts) hookFacts {
+	h.beforeOnly = true
 	return h
 }
 
-func notReady(h lifecycle.HookFacts) lifecycle.HookFacts {
-	h.MarkNotReady = true
+func notReady(h hookFacts) hookFacts {
+	h.markNotReady = true
 	return h
 }
 
 func TestNext(t *testing.T) {
-	const del, upd, nrm = lifecycle.PreDelete, lifecycle.InPlaceUpdate, lifecycle.PreNormal
-	type F = lifecycle.Facts
-	type T = lifecycle.Transition
+	const del, upd, nrm = PreDelete, InPlaceUpdate, preNormal
+	type F struct {
+		State                                     State
+		Intent                                    Intent
+		PreDelete, InPlaceUpdate, PreNormal       hookFacts
+		Settled, Complete, KeepUnset, Unscheduled bool
+		AnyNode                                   bool
+	}
+	type T struct { // the releases are in checkTransition
+		To     State
+		Act    Action
+		Awaits awaited
+		Hook   Kind
+		Rearm  bool
+		Hold   Kind
+	}
 	for _, tc := range []struct {
 		name  string
 		facts F
-		want  T // From and the releases are filled in
+		want  T
 	}{
-		{"L-2 no hook", F{State: normal, Intent: lifecycle.Delete}, T{To: normal, Act: lifecycle.DeletePod}},
-		{"L-2 hooked", F{State: normal, Intent: lifecycle.Delete, PreDelete: partly}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del}},
-		{"L-2 still hooked", F{State: preparingDelete, Intent: lifecycle.Delete, PreDelete: full}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del}},
-		{"L-2 released", F{State: preparingDelete, Intent: lifecycle.Delete, PreDelete: free}, T{To: preparingDelete, Act: lifecycle.DeletePod}},
-		{"L-2 C-18 a deletion goes on by itself", F{State: preparingDelete, PreDelete: free}, T{To: preparingDelete, Act: lifecycle.DeletePod}},
-		{"L-13 without a state", F{Intent: lifecycle.Delete, PreDelete: full}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del}},
-		{"L-2 L-11 not ready", F{State: normal, Intent: lifecycle.Delete, PreDelete: notReady(full)}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del, Hold: del}},
+		{"L-2 no hook", F{State: normal, Intent: Delete}, T{To: normal, Act: DeletePod}},
+		{"L-2 hooked", F{State: normal, Intent: Delete, PreDelete: partly}, T{To: preparingDelete, Awaits: hookReleased, Hook: del}},
+		{"L-2 still hooked", F{State: preparingDelete, Intent: Delete, PreDelete: full}, T{To: preparingDelete, Awaits: hookReleased, Hook: del}},
+		{"L-2 released", F{State: preparingDelete, Intent: Delete, PreDelete: free}, T{To: preparingDelete, Act: DeletePod}},
+		{"L-2 C-18 a deletion goes on by itself", F{State: preparingDelete, PreDelete: free}, T{To: preparingDelete, Act: DeletePod}},
+		{"L-13 without a state", F{Intent: Delete, PreDelete: full}, T{To: preparingDelete, Awaits: hookReleased, Hook: del}},
+		{"L-2 L-11 not ready", F{State: normal, Intent: Delete, PreDelete: notReady(full)}, T{To: preparingDelete, Awaits: hookReleased, Hook: del, Hold: del}},
 
-		{"L-3 unset, hooked", F{Intent: lifecycle.Update, InPlaceUpdate: partly}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd}},
-		{"L-3 preparing normal, hooked", F{State: preparingNormal, Intent: lifecycle.Update, InPlaceUpdate: full}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd}},
-		{"L-3 normal, hooked", F{State: normal, Intent: lifecycle.Update, InPlaceUpdate: full}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd}},
-		{"L-3 L-11 not ready", F{State: normal, Intent: lifecycle.Update, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Hold: upd}},
-		{"L-3 L-12 not ready is evaluated again", F{State: preparingUpdate, Intent: lifecycle.Update, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Hold: upd}},
-		{"L-3 normal, not hooked", F{State: normal, Intent: lifecycle.Update, InPlaceUpdate: free}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"L-3 normal, no hook", F{State: normal, Intent: lifecycle.Update}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"L-3 waiting, released", F{State: preparingUpdate, Intent: lifecycle.Update, InPlaceUpdate: notReady(free)}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"L-3 unset", F{Intent: lifecycle.Update}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"S-19 unset stays unset", F{Intent: lifecycle.Update, KeepUnset: true}, T{To: unset, Act: lifecycle.StartUpdate}},
-		{"S-19 set does not", F{State: normal, Intent: lifecycle.Update, KeepUnset: true}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"U-28 another revision while updating", F{State: updating, Intent: lifecycle.Update, InPlaceUpdate: full}, T{To: updating, Act: lifecycle.StartUpdate}},
+		{"L-3 unset, hooked", F{Intent: Update, InPlaceUpdate: partly}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd}},
+		{"L-3 preparing normal, hooked", F{State: preparingNormal, Intent: Update, InPlaceUpdate: full}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd}},
+		{"L-3 normal, hooked", F{State: normal, Intent: Update, InPlaceUpdate: full}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd}},
+		{"L-3 L-11 not ready", F{State: normal, Intent: Update, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Hold: upd}},
+		{"L-3 L-12 not ready is evaluated again", F{State: preparingUpdate, Intent: Update, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Hold: upd}},
+		{"L-3 normal, not hooked", F{State: normal, Intent: Update, InPlaceUpdate: free}, T{To: updating, Act: StartUpdate}},
+		{"L-3 normal, no hook", F{State: normal, Intent: Update}, T{To: updating, Act: StartUpdate}},
+		{"L-3 waiting, released", F{State: preparingUpdate, Intent: Update, InPlaceUpdate: notReady(free)}, T{To: updating, Act: StartUpdate}},
+		{"L-3 unset", F{Intent: Update}, T{To: updating, Act: StartUpdate}},
+		{"S-19 unset stays unset", F{Intent: Update, KeepUnset: true}, T{To: unset, Act: StartUpdate}},
+		{"S-19 set does not", F{State: normal, Intent: Update, KeepUnset: true}, T{To: updating, Act: StartUpdate}},
+		{"U-28 another revision while updating", F{State: updating, Intent: Update, InPlaceUpdate: full}, T{To: updating, Act: StartUpdate}},
 
-		{"L-4 incomplete", F{State: updating}, T{To: updating, Act: lifecycle.Wait, Awaits: lifecycle.UpdateComplete}},
+		{"L-4 incomplete", F{State: updating}, T{To: updating, Awaits: updateComplete}},
 		{"L-4 complete, no hook: straight to normal", F{State: updating, Complete: true}, T{To: normal}},
 		{"L-4 complete, all hooked", F{State: updating, Complete: true, InPlaceUpdate: full}, T{To: normal}},
 		{"L-4 complete, empty hook", F{State: updating, Complete: true, InPlaceUpdate: empty}, T{To: normal}},
-		{"L-4 complete, hook not back", F{State: updating, Complete: true, InPlaceUpdate: free}, T{To: updated, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: upd}},
-		{"L-4 complete, hook partly back", F{State: updating, Complete: true, InPlaceUpdate: partly}, T{To: updated, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: upd}},
-		{"L-4 updated, hook not back", F{State: updated, InPlaceUpdate: partly}, T{To: updated, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: upd}},
+		{"L-4 complete, hook not back", F{State: updating, Complete: true, InPlaceUpdate: free}, T{To: updated, Awaits: hookComplete, Hook: upd}},
+		{"L-4 complete, hook partly back", F{State: updating, Complete: true, InPlaceUpdate: partly}, T{To: updated, Awaits: hookComplete, Hook: upd}},
+		{"L-4 updated, hook not back", F{State: updated, InPlaceUpdate: partly}, T{To: updated, Awaits: hookComplete, Hook: upd}},
 		{"L-4 updated, hook back", F{State: updated, InPlaceUpdate: full}, T{To: normal}},
 		{"L-4 updated, hook gone from the spec", F{State: updated}, T{To: normal}},
 
@@ -163,63 +150,71 @@ func TestNext(t *testing.T) {
 		{"before only: complete, a part is put back", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
 		{"before only: complete, nobody took it away", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(full)}, T{To: normal}},
 		{"before only: complete, empty hook", F{State: updating, Complete: true, InPlaceUpdate: beforeOnly(empty)}, T{To: normal}},
-		{"before only: incomplete", F{State: updating, InPlaceUpdate: beforeOnly(free)}, T{To: updating, Act: lifecycle.Wait, Awaits: lifecycle.UpdateComplete}},
+		{"before only: incomplete", F{State: updating, InPlaceUpdate: beforeOnly(free)}, T{To: updating, Awaits: updateComplete}},
 		{"before only: switched on while nobody restores the hook", F{State: updated, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
-		{"before only: switched on, and a newer revision", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: beforeOnly(free)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true}},
-		{"before only: it holds as others do", F{State: normal, Intent: lifecycle.Update, InPlaceUpdate: beforeOnly(full)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd}},
+		{"before only: switched on, and a newer revision", F{State: updated, Intent: Update, InPlaceUpdate: beforeOnly(free)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Rearm: true}},
+		{"before only: it holds as others do", F{State: normal, Intent: Update, InPlaceUpdate: beforeOnly(full)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd}},
 		{"before only: rolled back, partly released", F{State: preparingUpdate, Settled: true, InPlaceUpdate: beforeOnly(partly)}, T{To: normal, Rearm: true}},
 		{"before only: rolled back while it holds", F{State: preparingUpdate, Settled: true, InPlaceUpdate: beforeOnly(full)}, T{To: normal}},
-		{"before only means nothing to other hooks", F{State: preparingNormal, PreNormal: beforeOnly(free), PreDelete: beforeOnly(free)}, T{To: preparingNormal, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: nrm}},
+		{"before only means nothing to other hooks", F{State: preparingNormal, PreNormal: beforeOnly(free), PreDelete: beforeOnly(free)}, T{To: preparingNormal, Awaits: hookComplete, Hook: nrm}},
 
-		{"L-5 newer revision", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: free}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true}},
-		{"L-5 newer revision, not ready", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: notReady(free)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Rearm: true, Hold: upd}},
-		{"L-5 newer revision, no hook", F{State: updated, Intent: lifecycle.Update}, T{To: updating, Act: lifecycle.StartUpdate}},
-		{"L-5 newer revision, empty hook", F{State: updated, Intent: lifecycle.Update, InPlaceUpdate: empty}, T{To: updating, Act: lifecycle.StartUpdate}},
+		{"L-5 newer revision", F{State: updated, Intent: Update, InPlaceUpdate: free}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Rearm: true}},
+		{"L-5 newer revision, not ready", F{State: updated, Intent: Update, InPlaceUpdate: notReady(free)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Rearm: true, Hold: upd}},
+		{"L-5 newer revision, no hook", F{State: updated, Intent: Update}, T{To: updating, Act: StartUpdate}},
+		{"L-5 newer revision, empty hook", F{State: updated, Intent: Update, InPlaceUpdate: empty}, T{To: updating, Act: StartUpdate}},
 
 		{"L-6 rolled back, all hooked", F{State: preparingUpdate, Settled: true, InPlaceUpdate: notReady(full)}, T{To: normal}},
 		{"L-6 rolled back, no hook", F{State: preparingUpdate, Settled: true}, T{To: normal}},
-		{"L-6 rolled back, partly released", F{State: preparingUpdate, Settled: true, InPlaceUpdate: partly}, T{To: updated, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: upd}},
-		{"L-6 merely not selected now, hooked", F{State: preparingUpdate, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: upd, Hold: upd}},
+		{"L-6 rolled back, partly released", F{State: preparingUpdate, Settled: true, InPlaceUpdate: partly}, T{To: updated, Awaits: hookComplete, Hook: upd}},
+		{"L-6 merely not selected now, hooked", F{State: preparingUpdate, InPlaceUpdate: notReady(full)}, T{To: preparingUpdate, Awaits: hookReleased, Hook: upd, Hold: upd}},
 		{"L-6 merely not selected now, released", F{State: preparingUpdate, InPlaceUpdate: free}, T{To: preparingUpdate}},
 
 		{"L-7 no hook", F{State: preparingNormal}, T{To: normal}},
-		{"L-7 no hook, no node", F{State: preparingNormal, Unscheduled: true}, T{To: preparingNormal, Act: lifecycle.Wait, Awaits: lifecycle.PodScheduled}},
-		{"L-7 hook not complete", F{State: preparingNormal, PreNormal: partly}, T{To: preparingNormal, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: nrm}},
+		{"L-7 no hook, no node", F{State: preparingNormal, Unscheduled: true}, T{To: preparingNormal, Awaits: scheduled}},
+		{"L-7 no hook, no node, which does not matter", F{State: preparingNormal, Unscheduled: true, AnyNode: true}, T{To: normal}},
+		{"L-7 hook not complete, node or not", F{State: preparingNormal, PreNormal: partly, AnyNode: true}, T{To: preparingNormal, Awaits: hookComplete, Hook: nrm}},
+		{"L-7 hook not complete", F{State: preparingNormal, PreNormal: partly}, T{To: preparingNormal, Awaits: hookComplete, Hook: nrm}},
 		{"L-7 hook complete, node or not", F{State: preparingNormal, PreNormal: full, Unscheduled: true}, T{To: normal}},
-		{"L-7 L-11 preNormal does not take readiness", F{State: preparingNormal, PreNormal: notReady(free)}, T{To: preparingNormal, Act: lifecycle.Wait, Awaits: lifecycle.HookComplete, Hook: nrm}},
+		{"L-7 L-11 preNormal does not take readiness", F{State: preparingNormal, PreNormal: notReady(free)}, T{To: preparingNormal, Awaits: hookComplete, Hook: nrm}},
 
-		{"L-9 update instead of deletion", F{State: preparingDelete, Intent: lifecycle.Update, PreDelete: full}, T{To: preparingNormal}},
-		{"L-9 update instead of deletion, hook released", F{State: preparingDelete, Intent: lifecycle.Update, PreDelete: free}, T{To: preparingNormal}},
-		{"L-9 not when out of service: wait", F{State: preparingDelete, Intent: lifecycle.Update, PreDelete: notReady(full)}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del, Hold: del}},
-		{"L-9 not when out of service: delete", F{State: preparingDelete, Intent: lifecycle.Update, PreDelete: notReady(free)}, T{To: preparingDelete, Act: lifecycle.DeletePod, Hold: del}},
+		{"L-9 update instead of deletion", F{State: preparingDelete, Intent: Update, PreDelete: full}, T{To: preparingNormal}},
+		{"L-9 update instead of deletion, hook released", F{State: preparingDelete, Intent: Update, PreDelete: free}, T{To: preparingNormal}},
+		{"L-9 not when out of service: wait", F{State: preparingDelete, Intent: Update, PreDelete: notReady(full)}, T{To: preparingDelete, Awaits: hookReleased, Hook: del, Hold: del}},
+		{"L-9 not when out of service: delete", F{State: preparingDelete, Intent: Update, PreDelete: notReady(free)}, T{To: preparingDelete, Act: DeletePod, Hold: del}},
 
-		{"L-14 cancelled", F{State: preparingDelete, Intent: lifecycle.Cancel, PreDelete: full}, T{To: preparingNormal}},
-		{"L-14 not with markPodNotReady", F{State: preparingDelete, Intent: lifecycle.Cancel, PreDelete: full, InPlaceUpdate: notReady(full)}, T{To: preparingDelete, Act: lifecycle.Wait, Awaits: lifecycle.HookReleased, Hook: del}},
-		{"L-14 nothing to cancel", F{State: normal, Intent: lifecycle.Cancel}, T{To: normal}},
+		{"L-14 cancelled", F{State: preparingDelete, Intent: Cancel, PreDelete: full}, T{To: preparingNormal}},
+		{"L-14 not with markPodNotReady", F{State: preparingDelete, Intent: Cancel, PreDelete: full, InPlaceUpdate: notReady(full)}, T{To: preparingDelete, Awaits: hookReleased, Hook: del}},
+		{"L-14 nothing to cancel", F{State: normal, Intent: Cancel}, T{To: normal}},
 
 		{"L-12 normal", F{State: normal, InPlaceUpdate: full}, T{To: normal}},
 		{"L-8 no state", F{}, T{To: unset}},
 		{"an unknown state becomes normal", F{State: "Foo"}, T{To: normal}},
-		{"an unknown state can be updated", F{State: "Foo", Intent: lifecycle.Update}, T{To: updating, Act: lifecycle.StartUpdate}},
+		{"an unknown state can be updated", F{State: "Foo", Intent: Update}, T{To: updating, Act: StartUpdate}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := lifecycle.Next(tc.facts)
-			tc.want.From, tc.want.ReleaseDelete, tc.want.ReleaseUpdate = tc.facts.State, got.ReleaseDelete, got.ReleaseUpdate
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Next (-want +got):\n%s", diff)
+			f := tc.facts
+			got := next(facts{
+				Want:  Want{Intent: f.Intent, Settled: f.Settled, Complete: f.Complete, KeepUnset: f.KeepUnset, AnyNode: f.AnyNode},
+				state: f.State, preDelete: f.PreDelete, inPlaceUpdate: f.InPlaceUpdate, preNormal: f.PreNormal, unscheduled: f.Unscheduled,
+			})
+			if diff := cmp.Diff(tc.want, T{got.To, got.Act, got.awaits, got.hook, got.Rearm, got.Hold}); diff != "" {
+				t.Errorf("next (-want +got):\n%s", diff)
+			}
+			if got.From != f.State {
+				t.Errorf("From = %q, want %q", got.From, f.State)
 			}
 		})
 	}
 }
 
 // everything calls f with all combinations of facts.
-func everything(f func(lifecycle.Facts)) {
-	states := []lifecycle.State{unset, preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Foo"}
-	intents := []lifecycle.Intent{lifecycle.Keep, lifecycle.Update, lifecycle.Delete, lifecycle.Cancel}
-	var hooks []lifecycle.HookFacts
+func everything(f func(facts)) {
+	states := []State{unset, preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Foo"}
+	intents := []Intent{Keep, Update, Delete, Cancel}
+	var hooks []hookFacts
 	for _, h := range allHooks {
 		hooks = append(hooks, h)
-		if h.Configured {
+		if h.configured {
 			hooks = append(hooks, notReady(h))
 		}
 	}
@@ -233,9 +228,9 @@ func everything(f func(lifecycle.Facts)) {
 				for _, upd := range updateHooks {
 					for _, nrm := range allHooks {
 						for bits := range 16 {
-							f(lifecycle.Facts{
-								State: state, Intent: intent, PreDelete: del, InPlaceUpdate: upd, PreNormal: nrm,
-								Settled: bits&1 != 0, Complete: bits&2 != 0, Unscheduled: bits&4 != 0, KeepUnset: bits&8 != 0,
+							f(facts{
+								Want:  Want{Intent: intent, Settled: bits&1 != 0, Complete: bits&2 != 0, KeepUnset: bits&8 != 0},
+								state: state, preDelete: del, inPlaceUpdate: upd, preNormal: nrm, unscheduled: bits&4 != 0,
 							})
 						}
 					}
@@ -246,26 +241,26 @@ func everything(f func(lifecycle.Facts)) {
 }
 
 // honour returns the facts after somebody has done what the transition waits for and the owner what it wants.
-func honour(f lifecycle.Facts, t lifecycle.Transition) lifecycle.Facts {
-	f.State = t.To
-	if t.Rearm {
-		f.InPlaceUpdate.Hooked, f.InPlaceUpdate.AllHooked = true, true
+func honour(f facts, d decision) facts {
+	f.state = d.To
+	if d.Rearm {
+		f.inPlaceUpdate.hooked, f.inPlaceUpdate.allHooked = true, true
 	}
-	hooks := map[lifecycle.Kind]*lifecycle.HookFacts{
-		lifecycle.PreDelete: &f.PreDelete, lifecycle.InPlaceUpdate: &f.InPlaceUpdate, lifecycle.PreNormal: &f.PreNormal,
+	hooks := map[Kind]*hookFacts{
+		PreDelete: &f.preDelete, InPlaceUpdate: &f.inPlaceUpdate, preNormal: &f.preNormal,
 	}
-	switch t.Awaits {
-	case lifecycle.HookReleased:
-		hooks[t.Hook].Hooked, hooks[t.Hook].AllHooked = false, hooks[t.Hook].Empty
-	case lifecycle.HookComplete:
-		hooks[t.Hook].Hooked, hooks[t.Hook].AllHooked = true, true
-	case lifecycle.PodScheduled:
-		f.Unscheduled = false
-	case lifecycle.UpdateComplete:
+	switch d.awaits {
+	case hookReleased:
+		hooks[d.hook].hooked, hooks[d.hook].allHooked = false, hooks[d.hook].empty
+	case hookComplete:
+		hooks[d.hook].hooked, hooks[d.hook].allHooked = true, true
+	case scheduled:
+		f.unscheduled = false
+	case updateComplete:
 		f.Complete = true
 	}
-	if t.Act == lifecycle.StartUpdate {
-		f.Intent, f.Settled, f.Complete = lifecycle.Keep, true, false
+	if d.Act == StartUpdate {
+		f.Intent, f.Settled, f.Complete = Keep, true, false
 	}
 	return f
 }
@@ -274,29 +269,29 @@ func honour(f lifecycle.Facts, t lifecycle.Transition) lifecycle.Facts {
 // honoured, and that each single answer makes sense.
 func TestNoStateWithoutExit(t *testing.T) {
 	cases := 0
-	everything(func(start lifecycle.Facts) {
+	everything(func(start facts) {
 		cases++
 		f := start
 		var path []string
 		for range 8 {
-			n := lifecycle.Next(f)
+			n := next(f)
 			path = append(path, string(n.To))
 			checkTransition(t, f, n)
-			if n.Act == lifecycle.DeletePod {
-				if f.Intent != lifecycle.Delete && f.State != preparingDelete {
+			if n.Act == DeletePod {
+				if f.Intent != Delete && f.state != preparingDelete {
 					t.Fatalf("%+v deletes a Pod that nobody wants gone", start)
 				}
 				return
 			}
 			f = honour(f, n)
-			resting := n.Act == lifecycle.Nothing && n.From == n.To
+			resting := n.Act == 0 && n.awaits == nothing && n.From == n.To
 			if resting && (n.To == normal || n.To == unset) {
 				return
 			}
 			if resting && n.To == preparingUpdate { // the owner has not made up its mind; both ways out must work
 				f.Settled = start.Complete
 				if !f.Settled {
-					f.Intent = lifecycle.Update
+					f.Intent = Update
 				}
 			}
 		}
@@ -305,58 +300,58 @@ func TestNoStateWithoutExit(t *testing.T) {
 	t.Logf("%d combinations", cases)
 }
 
-func checkTransition(t *testing.T, f lifecycle.Facts, n lifecycle.Transition) {
+func checkTransition(t *testing.T, f facts, n decision) {
 	t.Helper()
 	fail := func(what string) { t.Fatalf("%s\nfacts %+v\ntransition %+v", what, f, n) }
-	holding := map[lifecycle.Kind]lifecycle.HookFacts{lifecycle.PreDelete: f.PreDelete, lifecycle.InPlaceUpdate: f.InPlaceUpdate}
+	holding := map[Kind]hookFacts{PreDelete: f.preDelete, InPlaceUpdate: f.inPlaceUpdate}
 	switch {
-	case (n.Act == lifecycle.Wait) != (n.Awaits != lifecycle.NothingAwaited):
-		fail("waits for nothing, or awaits without waiting")
-	case n.Awaits == lifecycle.HookReleased && !holding[n.Hook].Hooked && !n.Rearm:
+	case n.Act != 0 && n.awaits != nothing:
+		fail("acts and waits")
+	case n.awaits == hookReleased && !holding[n.hook].hooked && !n.Rearm:
 		fail("waits for a hook that does not hold")
-	case n.Act == lifecycle.DeletePod && f.PreDelete.Hooked:
+	case n.Act == DeletePod && f.preDelete.hooked:
 		fail("deletes a hooked Pod")
-	case n.Act == lifecycle.StartUpdate && f.InPlaceUpdate.Hooked && f.State != updating && f.State != updated:
+	case n.Act == StartUpdate && f.inPlaceUpdate.hooked && f.state != updating && f.state != updated:
 		fail("updates a hooked Pod")
-	case n.Act == lifecycle.StartUpdate && f.Intent != lifecycle.Update:
+	case n.Act == StartUpdate && f.Intent != Update:
 		fail("updates without being asked")
-	case n.Hold != "" && !holding[n.Hold].MarkNotReady:
+	case n.Hold != "" && !holding[n.Hold].markNotReady:
 		fail("takes readiness without being asked")
-	case n.Hold == lifecycle.PreDelete && n.ReleaseDelete, n.Hold == lifecycle.InPlaceUpdate && n.ReleaseUpdate:
+	case n.Hold == PreDelete && n.ReleaseDelete, n.Hold == InPlaceUpdate && n.ReleaseUpdate:
 		fail("holds and releases")
 	case n.To == preparingDelete && n.ReleaseDelete, n.To == updating && n.ReleaseUpdate:
 		fail("gives readiness back too early")
 	case (n.To == normal || n.To == preparingNormal || n.To == updated) && (!n.ReleaseDelete || !n.ReleaseUpdate):
 		fail("L-11: leaves a writer behind")
-	case n.Rearm && (!f.InPlaceUpdate.Configured || (n.To != preparingUpdate && (n.To != normal || !f.InPlaceUpdate.BeforeOnly))):
+	case n.Rearm && (!f.inPlaceUpdate.configured || (n.To != preparingUpdate && (n.To != normal || !f.inPlaceUpdate.beforeOnly))):
 		fail("puts back what is not there")
-	case f.InPlaceUpdate.BeforeOnly && n.To == updated && n.Act != lifecycle.DeletePod:
+	case f.inPlaceUpdate.beforeOnly && n.To == updated && n.Act != DeletePod:
 		fail("waits for what nobody restores")
-	case f.InPlaceUpdate.BeforeOnly && f.State == updating && n.To == normal && n.Rearm == f.InPlaceUpdate.AllHooked:
+	case f.inPlaceUpdate.beforeOnly && f.state == updating && n.To == normal && n.Rearm == f.inPlaceUpdate.allHooked:
 		fail("leaves the next update without its hook")
 	}
 }
 
 func TestChange(t *testing.T) {
-	machine := lifecycle.Machine{Keys: keys, Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{
+	machine := Machine{keys: keys, hooks: Hooks{InPlaceUpdate: &Hook{
 		Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"},
 	}}}
 	pod := newPod(updated, nil)
 	stamp := new("2026-07-01T10:00:00Z")
 	for _, tc := range []struct {
 		name string
-		t    lifecycle.Transition
+		t    Transition
 		want podpatch.Change
 	}{
-		{"L-12 unchanged state", lifecycle.Transition{From: normal, To: normal}, podpatch.Change{UID: "u1"}},
-		{"L-12 label and timestamp", lifecycle.Transition{From: normal, To: updating}, podpatch.Change{
+		{"L-12 unchanged state", Transition{From: normal, To: normal}, podpatch.Change{UID: "u1"}},
+		{"L-12 label and timestamp", Transition{From: normal, To: updating}, podpatch.Change{
 			UID: "u1", Labels: map[string]*string{keys.State: new("Updating")}, Annotations: map[string]*string{keys.Timestamp: stamp},
 		}},
-		{"before only: the hook comes back with Normal", lifecycle.Transition{From: updating, To: normal, Rearm: true}, podpatch.Change{
+		{"before only: the hook comes back with Normal", Transition{From: updating, To: normal, Rearm: true}, podpatch.Change{
 			UID: "u1", Labels: map[string]*string{keys.State: new("Normal"), "hold": new("yes")},
 			Annotations: map[string]*string{keys.Timestamp: stamp}, AddFinalizers: []string{"f", "g"},
 		}},
-		{"L-5 the hook comes back in the same write", lifecycle.Transition{From: updated, To: preparingUpdate, Rearm: true}, podpatch.Change{
+		{"L-5 the hook comes back in the same write", Transition{From: updated, To: preparingUpdate, Rearm: true}, podpatch.Change{
 			UID: "u1", Labels: map[string]*string{keys.State: new("PreparingUpdate"), "hold": new("yes")},
 			Annotations: map[string]*string{keys.Timestamp: stamp}, AddFinalizers: []string{"f", "g"},
 		}},
@@ -377,31 +372,30 @@ func TestChange(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	hook := &lifecycle.Hook{Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"f", "g"}}
-	machine := lifecycle.Machine{Keys: keys, Hooks: lifecycle.Hooks{PreDelete: hook, InPlaceUpdate: hook, PreNormal: hook}}
+	hook := &Hook{Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"f", "g"}}
+	machine := Machine{keys: keys, hooks: Hooks{PreDelete: hook, InPlaceUpdate: hook, PreNormal: hook}}
 	pod := newPod(normal, map[string]string{"a": "1", "b": "x"}, "g")
 	for _, tc := range []struct {
 		name string
-		t    lifecycle.Transition
+		d    decision
 		want []string
 	}{
-		{"what holds", lifecycle.Transition{Awaits: lifecycle.HookReleased, Hook: lifecycle.PreDelete}, []string{
+		{"what holds", decision{awaits: hookReleased, hook: PreDelete}, []string{
 			"HookHolds metadata.labels[a]=1", "HookHolds metadata.finalizers=g",
 		}},
-		{"what is missing", lifecycle.Transition{Awaits: lifecycle.HookComplete, Hook: lifecycle.PreNormal}, []string{
+		{"what is missing", decision{awaits: hookComplete, hook: preNormal}, []string{
 			"HookMissing metadata.labels[b]=2", "HookMissing metadata.finalizers=f",
 		}},
-		{"what will hold", lifecycle.Transition{Awaits: lifecycle.HookReleased, Hook: lifecycle.InPlaceUpdate, Rearm: true}, []string{
+		{"what will hold", decision{awaits: hookReleased, hook: InPlaceUpdate, Transition: Transition{Rearm: true}}, []string{
 			"HookHolds metadata.labels[a]=1", "HookHolds metadata.labels[b]=2", "HookHolds metadata.finalizers=f", "HookHolds metadata.finalizers=g",
 		}},
-		{"no node", lifecycle.Transition{Awaits: lifecycle.PodScheduled}, []string{"NotScheduled spec.nodeName="}},
-		{"not complete", lifecycle.Transition{Awaits: lifecycle.UpdateComplete}, []string{"UpdateIncomplete ="}},
-		{"nothing", lifecycle.Transition{}, nil},
-		{"a hook that is gone", lifecycle.Transition{Awaits: lifecycle.HookReleased, Hook: "other"}, nil},
+		{"no node", decision{awaits: scheduled}, []string{"NotScheduled spec.nodeName="}},
+		{"not complete", decision{awaits: updateComplete}, []string{"UpdateIncomplete ="}},
+		{"nothing", decision{}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, r := range machine.Why(pod, tc.t) {
+			for _, r := range machine.why(pod, &tc.d) {
 				if r.Object != (reason.Object{Kind: "Pod", Namespace: "default", Name: "web-0", UID: "u1"}) || r.Remedy == "" {
 					t.Errorf("reason lacks object or remedy: %+v", r)
 				}
@@ -415,26 +409,26 @@ func TestWhy(t *testing.T) {
 }
 
 func TestInitialAndStamp(t *testing.T) {
-	hook := &lifecycle.Hook{Labels: map[string]string{"a": "1"}}
+	hook := &Hook{Labels: map[string]string{"a": "1"}}
 	for _, tc := range []struct {
 		name  string
-		hooks lifecycle.Hooks
+		hooks Hooks
 		meta  metav1.ObjectMeta
-		want  lifecycle.State
+		want  State
 	}{
-		{"L-8 no hook", lifecycle.Hooks{}, metav1.ObjectMeta{}, normal},
-		{"L-8 hook not satisfied", lifecycle.Hooks{PreNormal: hook}, metav1.ObjectMeta{}, preparingNormal},
-		{"L-8 hook satisfied by the template", lifecycle.Hooks{PreNormal: hook}, metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}, normal},
-		{"L-8 another hook", lifecycle.Hooks{PreDelete: hook}, metav1.ObjectMeta{}, normal},
+		{"L-8 no hook", Hooks{}, metav1.ObjectMeta{}, normal},
+		{"L-8 hook not satisfied", Hooks{PreNormal: hook}, metav1.ObjectMeta{}, preparingNormal},
+		{"L-8 hook satisfied by the template", Hooks{PreNormal: hook}, metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}, normal},
+		{"L-8 another hook", Hooks{PreDelete: hook}, metav1.ObjectMeta{}, normal},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := lifecycle.Initial(&tc.meta, tc.hooks); got != tc.want {
+			if got := tc.hooks.Initial(&tc.meta); got != tc.want {
 				t.Errorf("Initial = %q, want %q", got, tc.want)
 			}
 		})
 	}
 	var meta metav1.ObjectMeta
-	lifecycle.Machine{Keys: keys}.Stamp(&meta, preparingNormal, now)
+	Machine{keys: keys}.Stamp(&meta, preparingNormal, now)
 	want := metav1.ObjectMeta{
 		Labels: map[string]string{keys.State: "PreparingNormal"}, Annotations: map[string]string{keys.Timestamp: "2026-07-01T10:00:00Z"},
 	}
@@ -443,8 +437,89 @@ func TestInitialAndStamp(t *testing.T) {
 	}
 }
 
+func TestStampBeforeOnly(t *testing.T) {
+	hook := &Hook{Labels: map[string]string{"hold": "yes"}, Finalizers: []string{"f", "g"}, BeforeOnly: true}
+	meta := metav1.ObjectMeta{Finalizers: []string{"g"}}
+	Machine{keys: keys}.With(Hooks{InPlaceUpdate: hook}).Stamp(&meta, normal, now)
+	want := metav1.ObjectMeta{
+		Labels:      map[string]string{keys.State: "Normal", "hold": "yes"},
+		Annotations: map[string]string{keys.Timestamp: "2026-07-01T10:00:00Z"}, Finalizers: []string{"g", "f"},
+	}
+	if diff := cmp.Diff(want, meta); diff != "" {
+		t.Errorf("Stamp (-want +got):\n%s", diff)
+	}
+	meta, hook.BeforeOnly = metav1.ObjectMeta{}, false
+	Machine{keys: keys}.With(Hooks{InPlaceUpdate: hook}).Stamp(&meta, normal, now)
+	if len(meta.Labels) > 1 || len(meta.Finalizers) > 0 {
+		t.Errorf("a hook that somebody restores is put on by them: %v", meta)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		keys Keys
+		want []string // in the error
+	}{
+		{"good keys", keys, nil},
+		{"the zero value", Keys{}, []string{"Keys.State is required", "Keys.Timestamp is required"}},
+		{"no timestamp", Keys{State: "a/b"}, []string{"Keys.Timestamp is required"}},
+		{"no name for a label", Keys{State: "a b", Timestamp: "a/b/c"}, []string{`Keys.State "a b"`, `Keys.Timestamp "a/b/c"`}},
+		{"one name for both", Keys{State: "a/b", Timestamp: "a/b"}, []string{`both "a/b"`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			machine, err := New(tc.keys)
+			if (err == nil) != (tc.want == nil) {
+				t.Fatalf("error = %v, want %q", err, tc.want)
+			}
+			for _, text := range tc.want {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("error = %v, want %q in it", err, text)
+				}
+			}
+			if (machine == Machine{}) != (err != nil) {
+				t.Errorf("machine = %+v beside %v", machine, err)
+			}
+		})
+	}
+}
+
+func TestNodeIsAwaited(t *testing.T) {
+	machine := Machine{keys: keys}
+	pod := newPod(preparingNormal, nil)
+	pod.Spec.NodeName = ""
+	if got := machine.Next(pod, Want{}); got.To != preparingNormal || !errors.Is(got.Why, NotScheduled) {
+		t.Errorf("L-7: without a node it goes to %s, and waits for %q", got.To, got.Why)
+	}
+	if got := machine.Next(pod, Want{AnyNode: true}); got.To != normal || len(got.Why) > 0 {
+		t.Errorf("L-7: with any node it goes to %s, and waits for %q", got.To, got.Why)
+	}
+}
+
+// TestZeroMachine holds that whoever forgets New writes no label without a name.
+func TestZeroMachine(t *testing.T) {
+	hook := &Hook{Finalizers: []string{"f"}}
+	pod := newPod(unset, map[string]string{"": "Updating"}, "f")
+	for _, machine := range []Machine{{}, Machine{}.With(Hooks{PreDelete: hook, InPlaceUpdate: hook, PreNormal: hook})} {
+		for _, want := range []Want{{}, {Intent: Update}, {Intent: Delete}, {Intent: Cancel}} {
+			transition := machine.Next(pod, want)
+			if transition.From != unset {
+				t.Errorf("%+v: state %q is read", want, transition.From)
+			}
+			if change := machine.Change(pod, transition, now); !change.IsEmpty() {
+				t.Errorf("%+v: %+v is written", want, change)
+			}
+		}
+		var meta metav1.ObjectMeta
+		machine.Stamp(&meta, normal, now)
+		if len(meta.Labels)+len(meta.Annotations) > 0 {
+			t.Errorf("stamped: %+v", meta)
+		}
+	}
+}
+
 func TestAvailable(t *testing.T) {
-	for state, want := range map[lifecycle.State]bool{
+	for state, want := range map[State]bool{
 		unset: true, normal: true, preparingNormal: false, preparingUpdate: false, updating: false, updated: false, preparingDelete: false, "Foo": false,
 	} {
 		if got := state.Available(); got != want {
@@ -455,22 +530,22 @@ func TestAvailable(t *testing.T) {
 
 func TestCancelDeletions(t *testing.T) {
 	for _, tc := range []struct {
-		name                                   string
-		replicas, pods, condemned, cancellable int
-		hooks                                  lifecycle.Hooks
-		want                                   int
+		name                       string
+		replicas, staying, waiting int
+		hooks                      Hooks
+		want                       int
 	}{
-		{"L-14 scaled back up", 5, 5, 2, 2, lifecycle.Hooks{}, 2},
-		{"L-14 half way", 4, 5, 2, 2, lifecycle.Hooks{}, 1},
-		{"L-14 not at all", 3, 5, 2, 2, lifecycle.Hooks{}, 0},
-		{"L-14 scaled further down", 1, 5, 2, 2, lifecycle.Hooks{}, 0},
-		{"L-14 some were asked to go", 5, 5, 2, 1, lifecycle.Hooks{}, 1},
-		{"L-14 taken out of service by deletion", 5, 5, 2, 2, lifecycle.Hooks{PreDelete: &lifecycle.Hook{MarkNotReady: true}}, 0},
-		{"L-14 taken out of service by update", 5, 5, 2, 2, lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{MarkNotReady: true}}, 0},
-		{"L-14 hooks that leave readiness alone", 5, 5, 2, 2, lifecycle.Hooks{PreDelete: &lifecycle.Hook{}, InPlaceUpdate: &lifecycle.Hook{}}, 2},
+		{"L-14 scaled back up", 5, 3, 2, Hooks{}, 2},
+		{"L-14 half way", 4, 3, 2, Hooks{}, 1},
+		{"L-14 not at all", 3, 3, 2, Hooks{}, 0},
+		{"L-14 scaled further down", 1, 3, 2, Hooks{}, 0},
+		{"L-14 some were asked to go", 5, 3, 1, Hooks{}, 1},
+		{"L-14 taken out of service by deletion", 5, 3, 2, Hooks{PreDelete: &Hook{MarkNotReady: true}}, 0},
+		{"L-14 taken out of service by update", 5, 3, 2, Hooks{InPlaceUpdate: &Hook{MarkNotReady: true}}, 0},
+		{"L-14 hooks that leave readiness alone", 5, 3, 2, Hooks{PreDelete: &Hook{}, InPlaceUpdate: &Hook{}}, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := lifecycle.CancelDeletions(tc.replicas, tc.pods, tc.condemned, tc.cancellable, tc.hooks); got != tc.want {
+			if got := tc.hooks.CancelDeletions(tc.replicas, tc.staying, tc.waiting); got != tc.want {
 				t.Errorf("CancelDeletions = %d, want %d", got, tc.want)
 			}
 		})
@@ -479,102 +554,102 @@ func TestCancelDeletions(t *testing.T) {
 
 // TestWalks follows one Pod through whole stories, each step being what somebody does followed by one pass of the owner.
 func TestWalks(t *testing.T) {
-	hook := func(name string, mark bool) *lifecycle.Hook {
-		return &lifecycle.Hook{Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: mark}
+	hook := func(name string, mark bool) *Hook {
+		return &Hook{Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: mark}
 	}
 	type S = simulation
-	release := func(s *S) { s.last.Awaits = lifecycle.HookReleased; s.honour() }
-	restore := func(s *S) { s.last.Awaits = lifecycle.HookComplete; s.honour() }
+	release := func(s *S) { s.last.awaits = hookReleased; s.honour() }
+	restore := func(s *S) { s.last.awaits = hookComplete; s.honour() }
 	template := func(s *S) { s.atTarget, s.complete = false, false }
 	rollback := func(s *S) { s.atTarget = true }
 	complete := func(s *S) { s.complete = true }
 	scaleIn := func(s *S) { s.deleting = true }
 	scaleOut := func(s *S) { s.deleting = false }
 	pass := func(*S) {}
-	alone := func(s *S) { s.m.Hooks.InPlaceUpdate.BeforeOnly = true }
-	before := func(mark bool) *lifecycle.Hook {
+	alone := func(s *S) { s.m.hooks.InPlaceUpdate.BeforeOnly = true }
+	before := func(mark bool) *Hook {
 		h := hook("upd", mark)
 		h.BeforeOnly = true
 		return h
 	}
 	for _, tc := range []struct {
 		name  string
-		hooks lifecycle.Hooks
+		hooks Hooks
 		steps []func(*S)
 		want  string // state after each step, with the holders of the gate; "deleted" ends it
 	}{
 		{
 			"L-3 L-4 L-11 an update with hooks",
-			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, pass, release, complete, restore, pass},
 			"Normal PreparingUpdate[inPlaceUpdate] PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal Normal",
 		},
 		{
 			"L-4 an update without hooks takes two writes",
-			lifecycle.Hooks{},
+			Hooks{},
 			[]func(*S){pass, template, pass, complete},
 			"Normal Updating Updating Normal",
 		},
 		{
 			"L-4 a preNormal hook does not matter to it",
-			lifecycle.Hooks{PreNormal: hook("nrm", false)},
+			Hooks{PreNormal: hook("nrm", false)},
 			[]func(*S){pass, restore, template, complete},
 			"PreparingNormal Normal Updating Normal",
 		},
 		{
 			"L-5 the next template arrives before the hook is back",
-			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, release, complete, template, pass, release, complete, restore},
 			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated PreparingUpdate[inPlaceUpdate] " +
 				"PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal",
 		},
 		{
 			"L-6 L-11 rolled back while hooked: nobody keeps the gate",
-			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, rollback, pass},
 			"Normal PreparingUpdate[inPlaceUpdate] Normal Normal",
 		},
 		{
 			"before only: two updates, each held, and nobody restores anything",
-			lifecycle.Hooks{InPlaceUpdate: before(true)},
+			Hooks{InPlaceUpdate: before(true)},
 			[]func(*S){pass, template, release, complete, pass, template, release, complete},
 			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Normal Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Normal",
 		},
 		{
 			"before only: switched on after an update",
-			lifecycle.Hooks{InPlaceUpdate: hook("upd", true)},
+			Hooks{InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, release, complete, alone, template},
 			"Normal PreparingUpdate[inPlaceUpdate] Updating[inPlaceUpdate] Updated Normal PreparingUpdate[inPlaceUpdate]",
 		},
 		{
 			"L-2 L-11 scaled in",
-			lifecycle.Hooks{PreDelete: hook("del", true)},
+			Hooks{PreDelete: hook("del", true)},
 			[]func(*S){pass, scaleIn, pass, release},
 			"Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
 		},
 		{
 			"L-14 scaled in and out again",
-			lifecycle.Hooks{PreDelete: hook("del", false)},
+			Hooks{PreDelete: hook("del", false)},
 			[]func(*S){pass, scaleIn, scaleOut, pass},
 			"Normal PreparingDelete PreparingNormal Normal",
 		},
 		{
 			"L-14 out of service: there is no way back",
-			lifecycle.Hooks{PreDelete: hook("del", true)},
+			Hooks{PreDelete: hook("del", true)},
 			[]func(*S){pass, scaleIn, scaleOut, release},
 			"Normal PreparingDelete[preDelete] PreparingDelete[preDelete] deleted",
 		},
 		{
 			"L-2 scaled in during an update",
-			lifecycle.Hooks{PreDelete: hook("del", true), InPlaceUpdate: hook("upd", true)},
+			Hooks{PreDelete: hook("del", true), InPlaceUpdate: hook("upd", true)},
 			[]func(*S){pass, template, scaleIn, release},
 			"Normal PreparingUpdate[inPlaceUpdate] PreparingDelete[inPlaceUpdate preDelete] deleted",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &simulation{
-				t: t, m: lifecycle.Machine{Keys: keys, Hooks: tc.hooks}, pod: newPod(preparingNormal, map[string]string{"del": "on", "upd": "on"}, "f/del", "f/upd"),
-				atTarget: true, holders: map[lifecycle.Kind]bool{},
+				t: t, m: Machine{keys: keys, hooks: tc.hooks}, pod: newPod(preparingNormal, map[string]string{"del": "on", "upd": "on"}, "f/del", "f/upd"),
+				atTarget: true, holders: map[Kind]bool{},
 			}
 			var got []string
 			for _, step := range tc.steps {
@@ -583,7 +658,7 @@ func TestWalks(t *testing.T) {
 					got = append(got, "deleted")
 					break
 				}
-				state := string(lifecycle.StateOf(s.pod, keys))
+				state := string(s.m.State(s.pod))
 				if len(s.holders) > 0 {
 					state += fmt.Sprint(slices.Sorted(maps.Keys(s.holders)))
 				}
@@ -606,19 +681,19 @@ func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(0b0000010), []byte{0, 22, 24, 1, 19, 21, 10, 11, 0, 1, 10})
 	f.Fuzz(func(t *testing.T, config uint8, schedule []byte) {
 		schedule = schedule[:min(len(schedule), 100)]
-		hook := func(bit uint, name string) *lifecycle.Hook {
+		hook := func(bit uint, name string) *Hook {
 			if config>>bit&1 == 0 {
 				return nil
 			}
-			return &lifecycle.Hook{
+			return &Hook{
 				Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: config>>(bit+3)&1 != 0,
 				BeforeOnly: config>>6&1 != 0,
 			}
 		}
-		m := lifecycle.Machine{Keys: keys, Hooks: lifecycle.Hooks{
+		m := Machine{keys: keys, hooks: Hooks{
 			PreDelete: hook(0, "del"), InPlaceUpdate: hook(1, "upd"), PreNormal: hook(2, "nrm"),
 		}}
-		s := &simulation{t: t, m: m, pod: newPod(preparingNormal, nil), atTarget: true, holders: map[lifecycle.Kind]bool{}}
+		s := &simulation{t: t, m: m, pod: newPod(preparingNormal, nil), atTarget: true, holders: map[Kind]bool{}}
 		for _, b := range schedule {
 			name := []string{"del", "upd", "nrm"}[b>>4%3]
 			switch b % 12 {
@@ -627,7 +702,7 @@ func FuzzSchedules(f *testing.F) {
 			case 3:
 				s.atTarget = true // rolled back, or the partition was raised
 			case 4:
-				s.deleting = m.Hooks.PreDelete != nil // scaled down
+				s.deleting = m.hooks.PreDelete != nil // scaled down
 			case 5:
 				s.deleting = false
 			case 6:
@@ -641,7 +716,7 @@ func FuzzSchedules(f *testing.F) {
 			case 10:
 				s.complete = true
 			case 11:
-				if h := m.Hooks.InPlaceUpdate; h != nil {
+				if h := m.hooks.InPlaceUpdate; h != nil {
 					h.BeforeOnly = !h.BeforeOnly
 				}
 			}
@@ -657,7 +732,7 @@ func FuzzSchedules(f *testing.F) {
 			}
 			s.honour()
 		}
-		if got := lifecycle.StateOf(s.pod, keys); got != normal || len(s.holders) > 0 {
+		if got := s.m.State(s.pod); got != normal || len(s.holders) > 0 {
 			t.Errorf("ends in %q, gate held by %v, after %s", got, s.holders, strings.Join(s.path, " "))
 		}
 	})
@@ -666,33 +741,37 @@ func FuzzSchedules(f *testing.F) {
 // simulation is an owner with one Pod.
 type simulation struct {
 	t                            *testing.T
-	m                            lifecycle.Machine
+	m                            Machine
 	pod                          *corev1.Pod
 	atTarget, complete, deleting bool
-	holders                      map[lifecycle.Kind]bool
-	last                         lifecycle.Transition
+	holders                      map[Kind]bool
+	last                         decision
 	path                         []string
 }
 
 // step decides once and writes the result; it reports whether the Pod was deleted.
 func (s *simulation) step() bool {
-	facts := s.m.Facts(s.pod)
-	facts.Settled, facts.Complete = s.atTarget, s.complete
+	want := Want{Settled: s.atTarget, Complete: s.complete}
 	switch {
 	case s.deleting:
-		facts.Intent = lifecycle.Delete
-	case facts.State == preparingDelete:
-		facts.Intent = lifecycle.Cancel
+		want.Intent = Delete
+	case s.m.State(s.pod) == preparingDelete:
+		want.Intent = Cancel
 	case !s.atTarget:
-		facts.Intent = lifecycle.Update
+		want.Intent = Update
 	}
-	n := lifecycle.Next(facts)
-	checkTransition(s.t, facts, n)
+	f := s.m.facts(s.pod, want)
+	decided := next(f)
+	checkTransition(s.t, f, decided)
+	n := s.m.Next(s.pod, want)
+	if (len(n.Why) > 0) != (decided.awaits != nothing) {
+		s.t.Fatalf("it waits for %d and says %q", decided.awaits, n.Why)
+	}
 	s.path = append(s.path, string(n.To))
-	if n.Act == lifecycle.DeletePod {
+	if n.Act == DeletePod {
 		return true
 	}
-	if n.Act == lifecycle.StartUpdate {
+	if n.Act == StartUpdate {
 		s.atTarget, s.complete = true, false
 	}
 	change := s.m.Change(s.pod, n, now)
@@ -704,42 +783,38 @@ func (s *simulation) step() bool {
 		s.holders[n.Hold] = true
 	}
 	if n.ReleaseDelete {
-		delete(s.holders, lifecycle.PreDelete)
+		delete(s.holders, PreDelete)
 	}
 	if n.ReleaseUpdate {
-		delete(s.holders, lifecycle.InPlaceUpdate)
+		delete(s.holders, InPlaceUpdate)
 	}
-	s.last = n
+	s.last = decided
 	return false
 }
 
 // honour does what the Pod waits for.
 func (s *simulation) honour() {
-	hooks := map[lifecycle.Kind]*lifecycle.Hook{
-		lifecycle.PreDelete: s.m.Hooks.PreDelete, lifecycle.InPlaceUpdate: s.m.Hooks.InPlaceUpdate, lifecycle.PreNormal: s.m.Hooks.PreNormal,
-	}
-	hook := hooks[s.last.Hook]
+	hook := s.m.hooks.of(s.last.hook)
 	if hook == nil {
 		return
 	}
-	switch s.last.Awaits {
-	case lifecycle.HookReleased:
+	switch s.last.awaits {
+	case hookReleased:
 		for key := range hook.Labels {
 			delete(s.pod.Labels, key)
 		}
 		s.pod.Finalizers = slices.DeleteFunc(s.pod.Finalizers, func(f string) bool { return slices.Contains(hook.Finalizers, f) })
-	case lifecycle.HookComplete:
+	case hookComplete:
 		maps.Copy(s.pod.Labels, hook.Labels)
 		s.pod.Finalizers = append(s.pod.Finalizers, hook.Finalizers...)
 	}
 }
 
 func BenchmarkNext(b *testing.B) {
-	m := lifecycle.Machine{Keys: keys, Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"f"}}}}
+	m := Machine{keys: keys, hooks: Hooks{PreDelete: &Hook{Finalizers: []string{"f"}}}}
 	pod := newPod(normal, nil, "f")
 	b.ReportAllocs()
 	for b.Loop() {
-		facts := m.Facts(pod)
-		_ = lifecycle.Next(facts)
+		_ = m.Next(pod, Want{})
 	}
 }

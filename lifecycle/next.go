@@ -1,5 +1,7 @@
 package lifecycle
 
+import "github.com/workloadkit/workloadkit/reason"
+
 // Intent is what an owner wants for a Pod.
 type Intent uint8
 
@@ -15,60 +17,32 @@ const (
 	Cancel
 )
 
-// Action is what the owner does to the Pod beside writing its state.
-type Action uint8
-
-// The actions of an owner.
-const (
-	// Nothing is done; the Pod is where it should be or moves on in the next pass.
-	Nothing Action = iota
-	// Wait for what Transition.Awaits says.
-	Wait
-	// StartUpdate begins the in-place update, in the same write as the state.
-	StartUpdate
-	// DeletePod deletes the Pod, within the owner's budget.
-	DeletePod
-)
-
-// Awaited is what a Pod waits for.
-type Awaited uint8
-
-// What a Pod may wait for.
-const (
-	// NothingAwaited is the answer for a Pod that does not wait.
-	NothingAwaited Awaited = iota
-	// HookReleased waits until the Pod has none of the hook's labels and finalizers.
-	HookReleased
-	// HookComplete waits until the Pod has all of the hook's labels and finalizers.
-	HookComplete
-	// PodScheduled waits for a node.
-	PodScheduled
-	// UpdateComplete waits until the in-place update is complete.
-	UpdateComplete
-)
-
-// HookFacts is what a Pod shows of one hook.
-type HookFacts struct {
-	Configured, Empty, Hooked, AllHooked, MarkNotReady, BeforeOnly bool
-}
-
-// Facts is everything that Next looks at. Machine.Facts reads the first group from a Pod.
-type Facts struct {
-	State                               State
-	PreDelete, InPlaceUpdate, PreNormal HookFacts
-	// Unscheduled keeps a Pod without preNormal hook in PreparingNormal (CloneSet). StatefulSets set it to false.
-	Unscheduled bool
-
-	// Intent is what the owner wants.
+// Want is what an owner wants of a Pod and knows of it. The zero value wants nothing new.
+type Want struct {
+	// Intent is what is to become of the Pod.
 	Intent Intent
 	// Settled says that the Pod has the revision it is meant to have: the update revision, or an older one that a partition
 	// keeps. It takes a Pod out of PreparingUpdate. It has no meaning beside the intent Update.
 	Settled bool
 	// Complete says that the Pod's in-place update, if any, is complete.
 	Complete bool
-	// KeepUnset leaves a Pod without state without one when its update begins at once.
+	// AnyNode lets a Pod without preNormal hook become Normal before it has a node, as StatefulSets do.
+	AnyNode bool
+	// KeepUnset leaves a Pod without state without one when its update begins at once, as StatefulSets do.
 	KeepUnset bool
 }
+
+// Action is what the owner does to the Pod beside writing its state. The zero Action does nothing: the Pod is where it
+// should be, moves on in the next pass, or waits.
+type Action uint8
+
+// The actions of an owner.
+const (
+	// StartUpdate begins the in-place update, in the same write as the state.
+	StartUpdate Action = iota + 1
+	// DeletePod deletes the Pod, within the owner's budget.
+	DeletePod
+)
 
 // Transition is what happens to one Pod now.
 type Transition struct {
@@ -76,37 +50,72 @@ type Transition struct {
 	From, To State
 	// Act is what else the owner does.
 	Act Action
-	// Awaits says what a Pod waits for, and Hook which hook that concerns.
-	Awaits Awaited
-	Hook   Kind
+	// Why says what the Pod waits for: a reason for each label or finalizer that has to go or to come. It is empty when it does not
+	// wait.
+	Why reason.List
 	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update, and
 	// after one where nobody else does.
 	Rearm bool
-	// Hold is the hook whose writer must hold the Pod's readiness gate, empty for none. Which podreadiness.Writer stands for a
+	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. Which podreadiness.Holder stands for a
 	// hook is the caller's choice, the same each time.
 	Hold Kind
-	// ReleaseDelete and ReleaseUpdate say that the writers of these hooks must not hold the gate. Where they do not, there is
+	// ReleaseDelete and ReleaseUpdate say that the holders of these hooks must not hold the gate. Where they do not, there is
 	// nothing to write.
 	ReleaseDelete, ReleaseUpdate bool
 }
 
-// Next decides what happens to a Pod. Called again after its transition was written and the facts have
-// changed, it leads every Pod to Normal or to its deletion as soon as hooks are honoured; no state is without exit.
-func Next(f Facts) Transition {
-	t := Transition{From: f.State, To: f.State}
-	state := f.State.known()
+// awaited is what a Pod waits for.
+type awaited uint8
+
+const (
+	nothing awaited = iota
+	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until it has all of them.
+	hookReleased
+	hookComplete
+	// scheduled waits for a node.
+	scheduled
+	// updateComplete waits until the in-place update is complete.
+	updateComplete
+)
+
+// hookFacts is what a Pod shows of one hook.
+type hookFacts struct {
+	configured, empty, hooked, allHooked, markNotReady, beforeOnly bool
+}
+
+// facts is everything that next looks at.
+type facts struct {
+	Want
+
+	state                               State
+	preDelete, inPlaceUpdate, preNormal hookFacts
+	unscheduled                         bool
+}
+
+// decision is a transition and what it waits for, not yet in words.
+type decision struct {
+	Transition
+
+	awaits awaited
+	hook   Kind
+}
+
+// next decides from facts alone.
+func next(f facts) decision {
+	d := decision{Transition: Transition{From: f.state, To: f.state}}
+	state := f.state.known()
 	switch {
 	case f.Intent == Delete:
-		t.toDeletion(&f)
+		d.toDeletion(&f)
 	case state == PreparingDelete:
-		t.fromPreparingDelete(&f)
+		d.fromPreparingDelete(&f)
 	case f.Intent == Update:
-		t.toUpdate(&f, state)
+		d.toUpdate(&f, state)
 	default:
-		t.onwards(&f, state)
+		d.onwards(&f, state)
 	}
-	t.readiness(&f)
-	return t
+	d.readiness(&f)
+	return d
 }
 
 // known maps what nobody knows to the state before Normal.
@@ -119,105 +128,105 @@ func (s State) known() State {
 }
 
 // toDeletion waits in PreparingDelete while the hook holds the Pod.
-func (t *Transition) toDeletion(f *Facts) {
-	if f.PreDelete.Hooked {
-		t.To = PreparingDelete
-		t.wait(HookReleased, PreDelete)
+func (d *decision) toDeletion(f *facts) {
+	if f.preDelete.hooked {
+		d.To = PreparingDelete
+		d.wait(hookReleased, PreDelete)
 		return
 	}
-	t.Act = DeletePod
+	d.Act = DeletePod
 }
 
 // fromPreparingDelete cancels a deletion where that is asked for and possible, and goes on with it otherwise.
-func (t *Transition) fromPreparingDelete(f *Facts) {
-	cancellable := !f.PreDelete.MarkNotReady && !f.InPlaceUpdate.MarkNotReady
+func (d *decision) fromPreparingDelete(f *facts) {
+	cancellable := !f.preDelete.markNotReady && !f.inPlaceUpdate.markNotReady
 	if cancellable && (f.Intent == Cancel || f.Intent == Update) {
-		t.To = PreparingNormal
+		d.To = PreparingNormal
 		return
 	}
-	t.toDeletion(f)
+	d.toDeletion(f)
 }
 
 // toUpdate moves a Pod towards a newer revision.
-func (t *Transition) toUpdate(f *Facts, state State) {
-	if state == Updated && f.InPlaceUpdate.Configured && !f.InPlaceUpdate.Empty {
-		t.To, t.Rearm = PreparingUpdate, true
-		t.wait(HookReleased, InPlaceUpdate)
+func (d *decision) toUpdate(f *facts, state State) {
+	if state == Updated && f.inPlaceUpdate.configured && !f.inPlaceUpdate.empty {
+		d.To, d.Rearm = PreparingUpdate, true
+		d.wait(hookReleased, InPlaceUpdate)
 		return
 	}
 	// A Pod that is being updated already was let go by the hook, which has not come back since.
-	if state != Updating && state != Updated && f.InPlaceUpdate.Hooked {
-		t.To = PreparingUpdate
-		t.wait(HookReleased, InPlaceUpdate)
+	if state != Updating && state != Updated && f.inPlaceUpdate.hooked {
+		d.To = PreparingUpdate
+		d.wait(hookReleased, InPlaceUpdate)
 		return
 	}
-	t.Act = StartUpdate
-	if f.State != "" || !f.KeepUnset {
-		t.To = Updating
+	d.Act = StartUpdate
+	if f.state != "" || !f.KeepUnset {
+		d.To = Updating
 	}
 }
 
 // onwards moves a Pod of which nothing new is wanted towards Normal.
-func (t *Transition) onwards(f *Facts, state State) {
+func (d *decision) onwards(f *facts, state State) {
 	switch state {
 	case PreparingNormal:
-		t.toNormal(f)
+		d.toNormal(f)
 	case PreparingUpdate:
 		switch {
 		case f.Settled:
-			t.afterUpdate(f)
-		case f.InPlaceUpdate.Hooked:
-			t.wait(HookReleased, InPlaceUpdate)
+			d.afterUpdate(f)
+		case f.inPlaceUpdate.hooked:
+			d.wait(hookReleased, InPlaceUpdate)
 		}
 	case Updating:
 		if !f.Complete {
-			t.wait(UpdateComplete, "")
+			d.wait(updateComplete, "")
 			return
 		}
-		t.afterUpdate(f)
+		d.afterUpdate(f)
 	case Updated:
-		t.afterUpdate(f)
+		d.afterUpdate(f)
 	}
 }
 
 // afterUpdate returns a Pod to Normal once the update hook is back, or together with it where nobody brings it back.
-func (t *Transition) afterUpdate(f *Facts) {
-	if !f.InPlaceUpdate.Configured || f.InPlaceUpdate.AllHooked {
-		t.To = Normal
+func (d *decision) afterUpdate(f *facts) {
+	if !f.inPlaceUpdate.configured || f.inPlaceUpdate.allHooked {
+		d.To = Normal
 		return
 	}
-	if f.InPlaceUpdate.BeforeOnly {
-		t.To, t.Rearm = Normal, true
+	if f.inPlaceUpdate.beforeOnly {
+		d.To, d.Rearm = Normal, true
 		return
 	}
-	t.To = Updated
-	t.wait(HookComplete, InPlaceUpdate)
+	d.To = Updated
+	d.wait(hookComplete, InPlaceUpdate)
 }
 
 // toNormal makes a new Pod count.
-func (t *Transition) toNormal(f *Facts) {
+func (d *decision) toNormal(f *facts) {
 	switch {
-	case f.PreNormal.Configured && !f.PreNormal.AllHooked:
-		t.wait(HookComplete, PreNormal)
-	case !f.PreNormal.Configured && f.Unscheduled:
-		t.wait(PodScheduled, "")
+	case f.preNormal.configured && !f.preNormal.allHooked:
+		d.wait(hookComplete, preNormal)
+	case !f.preNormal.configured && f.unscheduled && !f.AnyNode:
+		d.wait(scheduled, "")
 	default:
-		t.To = Normal
+		d.To = Normal
 	}
 }
 
-func (t *Transition) wait(what Awaited, hook Kind) { t.Act, t.Awaits, t.Hook = Wait, what, hook }
+func (d *decision) wait(what awaited, hook Kind) { d.awaits, d.hook = what, hook }
 
 // readiness decides about the gate from the state alone, in each pass, so that no way out of a state can leave a
 // writer behind.
-func (t *Transition) readiness(f *Facts) {
+func (d *decision) readiness(f *facts) {
 	switch {
-	case t.To == PreparingDelete && f.PreDelete.MarkNotReady:
-		t.Hold = PreDelete
-	case t.To == PreparingUpdate && f.InPlaceUpdate.MarkNotReady:
-		t.Hold = InPlaceUpdate
+	case d.To == PreparingDelete && f.preDelete.markNotReady:
+		d.Hold = PreDelete
+	case d.To == PreparingUpdate && f.inPlaceUpdate.markNotReady:
+		d.Hold = InPlaceUpdate
 	}
-	t.ReleaseDelete = t.To != PreparingDelete
+	d.ReleaseDelete = d.To != PreparingDelete
 	// Updating keeps what PreparingUpdate has begun.
-	t.ReleaseUpdate = t.Hold != InPlaceUpdate && t.To != Updating && t.To != PreparingDelete
+	d.ReleaseUpdate = d.Hold != InPlaceUpdate && d.To != Updating && d.To != PreparingDelete
 }

@@ -8,10 +8,10 @@ import (
 // Name returns the name of an owner's Pod: "web" and 3 give "web-3".
 func Name(owner string, ordinal int) string { return owner + "-" + strconv.Itoa(ordinal) }
 
-// Parse takes a Pod's name apart: "web-3" gives "web" and 3. It accepts exactly the names that Name makes, so no two names
-// have one owner and ordinal: no leading zeros, no sign, nothing above Max, and no owner that is empty or ends in "-". No
-// allocation.
-func Parse(podName string) (owner string, ordinal int, ok bool) {
+// ParseName takes a Pod's name apart: "web-3" gives "web" and 3. It accepts exactly the names that Name makes of an ordinal from
+// 0 to Max and an owner that neither is empty nor ends in "-". So no two names give the same owner and ordinal: there
+// are no leading zeros and no sign. It does not allocate.
+func ParseName(podName string) (owner string, ordinal int, ok bool) {
 	at := strings.LastIndexByte(podName, '-')
 	if at <= 0 || podName[at-1] == '-' {
 		return "", 0, false

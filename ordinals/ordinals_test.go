@@ -1,15 +1,17 @@
 package ordinals_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/ordinals"
@@ -17,12 +19,8 @@ import (
 )
 
 func Example() {
-	reserved, err := ordinals.ParseSet("spec.reserveOrdinals", []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("5-7")})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	set, err := ordinals.Of(0, 5, reserved)
+	reserved := []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("5-7")}
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserveOrdinals"}, 0, 5, reserved...)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -68,11 +66,7 @@ func TestOf(t *testing.T) {
 		{"reserved up to the end, not needed", 0, 2, []string{"2-2147483647"}, "0-1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			reserved, err := ordinals.ParseSet("spec.reserveOrdinals", entries(tc.reserved...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			set, err := ordinals.Of(tc.start, tc.replicas, reserved)
+			set, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserveOrdinals"}, tc.start, tc.replicas, entries(tc.reserved...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,31 +81,33 @@ func TestOf(t *testing.T) {
 }
 
 func TestOfRefuses(t *testing.T) {
-	all, err := ordinals.ParseSet("r", entries("1-2147483647"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tooLarge := ordinals.Max
 	tooLarge++ // negative where an int has 32 bits
 	for _, tc := range []struct {
 		name            string
 		start, replicas int
-		reserved        ordinals.Set
-		want            reason.Code
+		reserved        []string
+		want            []string
 	}{
-		{"negative start", -1, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
-		{"start too large", tooLarge, 1, ordinals.Set{}, ordinals.InvalidOrdinal},
-		{"negative replicas", 0, -1, ordinals.Set{}, ordinals.InvalidOrdinal},
-		{"past the end", ordinals.Max, 2, ordinals.Set{}, ordinals.OrdinalOverflow},
-		{"all reserved", 0, 2, all, ordinals.OrdinalOverflow},
-		{"more than there are numbers", 0, math.MaxInt, ordinals.Set{}, ordinals.OrdinalOverflow},
+		{"negative start", -1, 1, nil, []string{"InvalidOrdinal start -1"}},
+		{"start too large", tooLarge, 1, nil, []string{"InvalidOrdinal start " + strconv.Itoa(tooLarge)}},
+		{"negative replicas", 0, -1, nil, []string{"InvalidOrdinal replicas -1"}},
+		{"S-6 a bad entry", 0, 1, []string{"1", "x"}, []string{`InvalidOrdinal reserved[1] "x"`}},
+		{"S-6 everything bad", -1, -2, []string{"x"}, []string{`InvalidOrdinal reserved[0] "x"`, "InvalidOrdinal start -1", "InvalidOrdinal replicas -2"}},
+		{"past the end", ordinals.Max, 2, nil, []string{"OrdinalOverflow replicas 2"}},
+		{"all reserved", 0, 2, []string{"1-2147483647"}, []string{"OrdinalOverflow replicas 2"}},
+		{"more than there are numbers", 0, math.MaxInt, nil, []string{"OrdinalOverflow replicas " + strconv.Itoa(math.MaxInt)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			set, err := ordinals.Of(tc.start, tc.replicas, tc.reserved)
-			if !errors.Is(err, tc.want) {
-				t.Errorf("error = %v, want %s", err, tc.want)
+			set, err := ordinals.Of(ordinals.Paths{Start: "start", Replicas: "replicas", Reserved: "reserved"}, tc.start, tc.replicas, entries(tc.reserved...)...)
+			var got []string
+			for _, r := range reason.From(err) {
+				got = append(got, strings.Join([]string{string(r.Code), r.Path, r.New}, " "))
 			}
-			if set.Len() != 0 {
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if !set.IsZero() {
 				t.Errorf("set beside an error = %s", set)
 			}
 		})
@@ -158,8 +154,15 @@ func TestParseSetRefuses(t *testing.T) {
 
 func TestEmptySet(t *testing.T) {
 	var s ordinals.Set
-	if _, ok := s.At(0); ok || s.Len() != 0 || s.Contains(0) || s.String() != "" {
+	if _, ok := s.At(0); ok || s.Len() != 0 || s.Contains(0) || s.String() != "" || !s.IsZero() {
 		t.Error("the zero Set is not empty")
+	}
+	computed, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 0)
+	if err != nil || computed.Len() != 0 || computed.IsZero() {
+		t.Errorf("no replicas: %s, %v; want a set that is empty and not zero", computed, err)
+	}
+	if parsed, err := ordinals.ParseSet("r", nil); err != nil || parsed.IsZero() {
+		t.Errorf("no entries: %v; want a set that is not zero", err)
 	}
 	for ordinal := range s.All() {
 		t.Errorf("the zero Set yields %d", ordinal)
@@ -170,7 +173,7 @@ func TestEmptySet(t *testing.T) {
 }
 
 func TestIterationStops(t *testing.T) {
-	s, err := ordinals.Of(0, 1_000_000, ordinals.Set{})
+	s, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 1_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +189,7 @@ func TestIterationStops(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseName(t *testing.T) {
 	type answer struct {
 		Owner   string
 		Ordinal int
@@ -215,23 +218,63 @@ func TestParse(t *testing.T) {
 		{"web-١", answer{}},
 	} {
 		t.Run("S-1 "+tc.name, func(t *testing.T) {
-			owner, ordinal, ok := ordinals.Parse(tc.name)
+			owner, ordinal, ok := ordinals.ParseName(tc.name)
 			if diff := cmp.Diff(tc.want, answer{owner, ordinal, ok}); diff != "" {
-				t.Errorf("Parse(%q) (-want +got):\n%s", tc.name, diff)
+				t.Errorf("ParseName(%q) (-want +got):\n%s", tc.name, diff)
 			}
 		})
 	}
 }
 
-// FuzzParse holds that a name is accepted only if Name gives it back.
-func FuzzParse(f *testing.F) {
+func pod(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+
+func TestOfPod(t *testing.T) {
+	for _, tc := range []struct {
+		owner, pod string
+		want       int
+		ok         bool
+	}{
+		{"web", "web-7", 7, true},
+		{"web", "web-0", 0, true},
+		{"web-1", "web-1-2", 2, true},
+		{"web", "web-1-2", 0, false},
+		{"web", "webs-1", 0, false},
+		{"web", "web-01", 0, false},
+		{"web", "web", 0, false},
+		{"", "-1", 0, false},
+	} {
+		t.Run("S-1 "+tc.pod+" of "+tc.owner, func(t *testing.T) {
+			if got, ok := ordinals.OfPod(tc.owner, pod(tc.pod)); got != tc.want || ok != tc.ok {
+				t.Errorf("OfPod = %d, %v; want %d, %v", got, ok, tc.want, tc.ok)
+			}
+		})
+	}
+}
+
+func TestSortPods(t *testing.T) {
+	var pods []*corev1.Pod
+	for _, name := range []string{"web-10", "other-0", "web-2147483647", "web-9", "web", "web-0"} {
+		pods = append(pods, pod(name))
+	}
+	ordinals.SortPods("web", pods)
+	var got []string
+	for _, pod := range pods {
+		got = append(got, pod.Name)
+	}
+	if diff := cmp.Diff([]string{"web-0", "web-9", "web-10", "web-2147483647", "other-0", "web"}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// FuzzParseName holds that a name is accepted only if Name gives it back.
+func FuzzParseName(f *testing.F) {
 	for _, s := range []string{"web-0", "web-01", "a-b-2147483648", "--", "-", "web-+1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		owner, ordinal, ok := ordinals.Parse(name)
+		owner, ordinal, ok := ordinals.ParseName(name)
 		if ok && (ordinals.Name(owner, ordinal) != name || owner == "") {
-			t.Errorf("Parse(%q) = %q, %d", name, owner, ordinal)
+			t.Errorf("ParseName(%q) = %q, %d", name, owner, ordinal)
 		}
 	})
 }
@@ -255,7 +298,7 @@ func FuzzSet(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := ordinals.Of(int(start), int(replicas), reserved)
+		set, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, int(start), int(replicas), list...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +359,8 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { set.Contains(1234); set.At(777); set.Index(5) }); n != 0 {
 		t.Errorf("membership allocates %v times, want 0", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _, _ = ordinals.Parse("my-web-123") }); n != 0 {
-		t.Errorf("Parse allocates %v times, want 0", n)
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = ordinals.ParseName("my-web-123") }); n != 0 {
+		t.Errorf("ParseName allocates %v times, want 0", n)
 	}
 }
 
@@ -328,11 +371,7 @@ func benchmarkSet(tb testing.TB) ordinals.Set {
 	for i := range int32(1000) {
 		list = append(list, intstr.FromInt32(10*i))
 	}
-	reserved, err := ordinals.ParseSet("r", list)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	set, err := ordinals.Of(0, 9000, reserved)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 9000, list...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -348,12 +387,11 @@ func BenchmarkContains(b *testing.B) {
 }
 
 func BenchmarkOfMillionReserved(b *testing.B) {
-	reserved, err := ordinals.ParseSet("r", entries("1-1000000"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	reserved := entries("1-1000000")
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = ordinals.Of(0, 10_000, reserved)
+		if _, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 10_000, reserved...); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,10 +1,15 @@
-// Package ordinals answers "which numbers do the Pods of this workload have?" for workloads whose Pods are numbered.
+// Package ordinals answers "which numbers do Pods have, with a start and reserved ranges?" for workloads whose Pods are numbered,
+// as those of a StatefulSet are.
 //
 // With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved ones,
-// until there are as many as replicas say. [Of] computes them as a [Set] of intervals, so that a reserved range of a
-// million costs as much as a reserved number. [Name] and [Parse] go between an ordinal and a Pod's name.
+// until there are as many as replicas says. [Of] computes them as a [Set] of intervals, so that a reserved range of a
+// million costs as much as a reserved number. [Name] makes a Pod's name of an ordinal, [ParseName] and [OfPod] go back.
 //
-// Everything here is pure; a Set never changes and is safe for concurrent use. Its zero value is empty.
+// What to do with these ordinals (create, delete, update) is the question of package rollout: give the Set to its
+// Numbered.
+//
+// Everything here is pure; a Set never changes and is safe for concurrent use. Its zero value is empty. [Set.IsZero] tells it
+// from a set that was computed for no replicas, so that a forgotten error does not read as "no Pods are wanted".
 package ordinals
 
 import (
@@ -22,16 +27,17 @@ import (
 
 const (
 	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative or
-	// runs backwards. The caller freezes the workload rather than taking the list for empty.
+	// runs backwards. Leave the workload as it is then: with an empty list instead, Pods would be created and deleted.
 	InvalidOrdinal reason.Code = "InvalidOrdinal"
 	// OrdinalOverflow means that there are not enough numbers: the last Pod would get one above Max.
 	OrdinalOverflow reason.Code = "OrdinalOverflow"
 )
 
-// Max is the largest ordinal.
+// Max is the largest ordinal, that of an int32 in an API.
 const Max = math.MaxInt32
 
-// Set is a set of ordinals, kept as disjoint intervals in ascending order.
+// Set is a set of ordinals, kept as intervals: what it costs depends on their number and not on that of the ordinals. Of and
+// ParseSet make one.
 type Set struct {
 	spans []span
 }
@@ -42,8 +48,11 @@ type span struct {
 }
 
 // ParseSet reads a list of single ordinals and ranges with both ends in them: 1, "7", "3-7". Entries may overlap and come
-// in any order; leading zeros are accepted here ("0003-005" is 3, 4, 5). path is the field's path, for the error alone.
-// The error is a reason.List with one InvalidOrdinal for each bad entry, and the set is empty then. O(n log n).
+// in any order. Leading zeros are accepted, as OpenKruise does: "0003-005" is 3, 4, 5. [Of] reads its list with it;
+// call it where nothing but the list is of interest, to validate one for example.
+//
+// path is the path of the list, for the error alone. The error is a reason.List with one InvalidOrdinal for each bad
+// entry, and the Set is the zero Set then. O(n log n).
 func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	var problems reason.List
 	spans := make([]span, 0, len(entries))
@@ -65,17 +74,33 @@ func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	return Set{merge(spans)}, nil
 }
 
-// Of returns the ordinals of a workload: the first replicas numbers from start on that are not reserved. Reserved numbers
-// below start have no effect. The error is a reason.Reason: InvalidOrdinal for a negative start or number of replicas,
-// OrdinalOverflow when the numbers run out. O(number of reserved intervals).
-func Of(start, replicas int, reserved Set) (Set, error) {
+// Paths are where the numbers that Of is given stand in an API, such as spec.replicas, for its errors. Reserved is that of the list.
+type Paths struct{ Start, Replicas, Reserved string }
+
+// Of returns the ordinals of a workload's Pods: the first replicas numbers from start on that are not reserved. Reserved
+// numbers below start have no effect, and entries of reserved may overlap and come in any order, as for ParseSet.
+//
+// paths are for the error alone. The error is a reason.List: InvalidOrdinal for each bad entry, for a start that is not an ordinal
+// and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, when the numbers run out. The Set is the zero
+// Set then. O(n log n) for n entries, whatever the number of replicas is.
+func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, error) {
+	skip, err := ParseSet(paths.Reserved, reserved)
+	problems := reason.From(err)
 	if start < 0 || start > Max {
-		return Set{}, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(start), Detail: "start", Remedy: "use 0 to 2147483647"}
+		problems = append(problems, reason.Reason{Code: InvalidOrdinal, Path: paths.Start, New: strconv.Itoa(start), Detail: "no ordinal to start from", Remedy: "use 0 to 2147483647"})
 	}
 	if replicas < 0 {
-		return Set{}, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(replicas), Detail: "replicas", Remedy: "use 0 or more"}
+		problems = append(problems, reason.Reason{Code: InvalidOrdinal, Path: paths.Replicas, New: strconv.Itoa(replicas), Detail: "no number of replicas", Remedy: "use 0 or more"})
 	}
-	var spans []span
+	if len(problems) > 0 {
+		return Set{}, problems
+	}
+	return skip.free(paths.Replicas, start, replicas)
+}
+
+// free returns the first replicas numbers from start on that are not in the set. path is that of the replicas.
+func (s Set) free(path string, start, replicas int) (Set, error) {
+	spans := []span{}                   // not nil: the set was computed
 	want := min(int64(replicas), Max+1) // there are no more numbers; 64 bits hold the sums below on every platform
 	next, have := start, 0
 	gap := func(last int) {
@@ -84,7 +109,7 @@ func Of(start, replicas int, reserved Set) (Set, error) {
 			have += last - next + 1
 		}
 	}
-	for _, r := range reserved.spans[reserved.from(start):] {
+	for _, r := range s.spans[s.from(start):] {
 		if int64(have) == want {
 			break
 		}
@@ -93,14 +118,18 @@ func Of(start, replicas int, reserved Set) (Set, error) {
 	}
 	gap(Max)
 	if have < replicas {
-		return Set{}, reason.Reason{
-			Code: OrdinalOverflow, New: strconv.Itoa(replicas),
+		return Set{}, reason.List{{
+			Code: OrdinalOverflow, Path: path, New: strconv.Itoa(replicas),
 			Detail: "only " + strconv.Itoa(have) + " ordinals are free from " + strconv.Itoa(start) + " on",
 			Remedy: "lower the start or the replicas, or reserve fewer",
-		}
+		}}
 	}
 	return Set{spans}, nil
 }
+
+// IsZero reports whether the set is the zero value, which no call of Of or ParseSet returns without an error. A set that they
+// return for no replicas or no entries is empty and not zero.
+func (s Set) IsZero() bool { return s.spans == nil }
 
 // Len returns how many ordinals are in the set.
 func (s Set) Len() int {
@@ -111,14 +140,14 @@ func (s Set) Len() int {
 	return last.before + last.last - last.first + 1
 }
 
-// Contains reports whether the ordinal is in the set. O(log intervals), no allocation.
+// Contains reports whether the ordinal is in the set. O(log n) for n intervals, no allocation.
 func (s Set) Contains(ordinal int) bool {
 	_, ok := s.Index(ordinal)
 	return ok
 }
 
-// Index returns how many elements are smaller than the ordinal, and whether the ordinal itself is in the set: its rank,
-// counted from 0. O(log intervals), no allocation.
+// Index returns how many ordinals of the set are below the given one, which is its rank counted from 0, and whether it is
+// in the set itself. O(log n) for n intervals, no allocation.
 func (s Set) Index(ordinal int) (int, bool) {
 	i := s.from(ordinal)
 	if i == len(s.spans) {
@@ -130,7 +159,8 @@ func (s Set) Index(ordinal int) (int, bool) {
 	return s.spans[i].before, false
 }
 
-// At returns the n-th smallest ordinal, counted from 0, and false when there is none. O(log intervals), no allocation.
+// At returns the ordinal of rank n, counted from 0, and false when there is none: At(0) is the lowest. O(log n) for n
+// intervals, no allocation.
 func (s Set) At(n int) (int, bool) {
 	if n < 0 || n >= s.Len() {
 		return 0, false
@@ -139,7 +169,7 @@ func (s Set) At(n int) (int, bool) {
 	return s.spans[i].first + n - s.spans[i].before, true
 }
 
-// All iterates in ascending order.
+// All iterates over the ordinals in ascending order, the order in which Pods are created.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range s.spans {
@@ -152,7 +182,7 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Backward iterates in descending order, the order in which ordinals are given up and updated.
+// Backward iterates over the ordinals in descending order, the order in which Pods are deleted and updated.
 func (s Set) Backward() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range slices.Backward(s.spans) {
@@ -165,7 +195,7 @@ func (s Set) Backward() iter.Seq[int] {
 	}
 }
 
-// String renders the set as ParseSet reads it: "0,2-4". The empty set is "".
+// String renders the set for people: "0,2-4". The empty set is "".
 func (s Set) String() string {
 	var b strings.Builder
 	for i, at := range s.spans {
@@ -183,7 +213,15 @@ func (s Set) String() string {
 
 // from returns the index of the first span that does not end below the ordinal.
 func (s Set) from(ordinal int) int {
-	return sort.Search(len(s.spans), func(i int) bool { return s.spans[i].last >= ordinal })
+	low, high := 0, len(s.spans)
+	for low < high { // sort.Search would call a function for each step
+		if middle := (low + high) / 2; s.spans[middle].last >= ordinal {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
 }
 
 func parseSpan(entry *intstr.IntOrString) (span, string) {

@@ -1,16 +1,16 @@
-// Package podorder answers "which Pod first?": which to update first, and which to delete first.
+// Package podorder answers "which Pod first, to update and to delete?"
 //
-// An update order is made of steps, each of which is stable and keeps the order of the step before where it has no opinion
-// of its own: [SortForUpdate], then a [Priority], then a [Scatter], then [Front] for Pods whose update has
-// already begun. Deletion has one order, [Deletion].
+// Each answer is a value with a Sort method: [Update] for the Pods that wait for their update, [Deletion] for those of which
+// some are to be deleted. What they are made of ([Priority], [Scatter]) is compiled once from what users write, and refused with an
+// error if it makes no sense.
 //
 // # What priority does to Pods without a key
 //
-// With an order priority, Pods that have none of the keys come before all that have one. That contradicts the
-// description this API has always had (keyed Pods first, the others behind them), but it is what every release did and
-// what rollouts were tuned to, so it stays.
+// With an order priority, Pods that have none of the keys come before all that have one. The descriptions of OpenKruise's API
+// say the opposite (Pods with a key first, the others behind them), but this is what every release of it does and what
+// rollouts were tuned to.
 //
-// All functions reorder the slice they are given, never copy or modify a Pod, and take O(n log n). Compiled values are
+// Sort reorders the slice that it is given, never copies or modifies a Pod, and takes O(n log n). Compiled values are
 // immutable and safe for concurrent use; nothing here reads a clock or an API.
 package podorder
 
@@ -24,36 +24,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/podstate"
 )
-
-// SortForUpdate sorts Pods into the default update order: not assigned to a node; phase Pending, then Unknown, then
-// Running; not ready; ready more recently; more container restarts; newer. What serves least is updated first. The sort is
-// stable.
-func SortForUpdate(pods []*corev1.Pod) {
-	if len(pods) < 2 {
-		return
-	}
-	facts := make([]facts, len(pods))
-	for i, pod := range pods {
-		facts[i] = factsOf(pod)
-	}
-	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compare(&facts[b]) }))
-}
-
-// Front moves the Pods for which first is true to the front, keeping the order among them and among the others (for
-// Pods whose update is being prepared, say). O(n).
-func Front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
-	var rest []*corev1.Pod
-	n := 0
-	for _, pod := range pods {
-		if first(pod) {
-			pods[n] = pod
-			n++
-			continue
-		}
-		rest = append(rest, pod)
-	}
-	copy(pods[n:], rest)
-}
 
 // facts is what the orders compare, read once per Pod. What only deletion looks at is zero for updates, and so decides
 // nothing there.

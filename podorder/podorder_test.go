@@ -95,10 +95,14 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	podorder.SortForUpdate(pods)
-	priority.Sort(pods)
-	fmt.Println(names(pods))
-	// Output: c b a
+	podorder.Update{Priority: priority}.Sort(pods, nil)
+	for _, pod := range pods {
+		fmt.Println(pod.Name)
+	}
+	// Output:
+	// c
+	// b
+	// a
 }
 
 func ExampleDeletion() {
@@ -122,7 +126,10 @@ func expectOrder(t *testing.T, sort func([]*corev1.Pod), want []*corev1.Pod) {
 	}
 }
 
-func TestSortForUpdate(t *testing.T) {
+// byDefault sorts for updates when nothing else is said.
+func byDefault(pods []*corev1.Pod) { podorder.Update{}.Sort(pods, nil) }
+
+func TestUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		want []*corev1.Pod
@@ -141,27 +148,58 @@ func TestSortForUpdate(t *testing.T) {
 		}},
 		{"C-42 readiness counts more than restarts", []*corev1.Pod{newPod("a", readyAfter(time.Second)), newPod("b", restarts(9))}},
 	} {
-		t.Run(tc.name, func(t *testing.T) { expectOrder(t, podorder.SortForUpdate, tc.want) })
+		t.Run(tc.name, func(t *testing.T) { expectOrder(t, byDefault, tc.want) })
 	}
 }
 
-func TestSortForUpdateIsStable(t *testing.T) {
+func TestUpdateIsStable(t *testing.T) {
 	pods := make([]*corev1.Pod, 100)
 	for i := range pods {
 		pods[i] = newPod(fmt.Sprintf("p%02d", i))
 	}
 	want := names(pods)
-	podorder.SortForUpdate(pods)
+	byDefault(pods)
 	if diff := cmp.Diff(want, names(pods)); diff != "" {
 		t.Errorf("equal Pods were moved (-want +got):\n%s", diff)
 	}
 }
 
-func TestFront(t *testing.T) {
-	pods := []*corev1.Pod{newPod("a"), newPod("b", label("s", "1")), newPod("c"), newPod("d", label("s", "1"))}
-	podorder.Front(pods, func(p *corev1.Pod) bool { return p.Labels["s"] != "" })
-	if diff := cmp.Diff("b d a c", names(pods)); diff != "" {
-		t.Errorf("C-42 order (-want +got):\n%s", diff)
+// TestUpdateSteps holds that each step has the last word over those before it.
+func TestUpdateSteps(t *testing.T) {
+	priority, err := podorder.CompileWeights("w", []podorder.WeightTerm{{Selector: selector("tier", "canary"), Weight: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scatter, err := podorder.CompileScatter("s", []podorder.ScatterTerm{{Key: "tier", Value: "canary"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(key string) func(*corev1.Pod) bool {
+		return func(p *corev1.Pod) bool { return p.Labels[key] != "" }
+	}
+	for _, tc := range []struct {
+		name  string
+		order podorder.Update
+		want  string
+	}{
+		{"C-42 nothing is said", podorder.Update{}, "d a b c e f g"},
+		{"S-16 as given", podorder.Update{AsGiven: true}, "a b c d e f g"},
+		{"O-1 priority", podorder.Update{AsGiven: true, Priority: priority}, "e f g a b c d"},
+		{"O-3 priority over what serves", podorder.Update{Priority: priority}, "e f g d a b c"},
+		{"O-5 scatter after priority", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter}, "e a b f c d g"},
+		{"C-42 first over both", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter, First: has("begun")}, "f c e a b d g"},
+		{"last over first", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter, First: has("begun"), Last: has("refused")}, "f a b d g c e"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pods := []*corev1.Pod{
+				newPod("a"), newPod("b"), newPod("c", label("begun", "1"), label("refused", "1")), newPod("d", unready()),
+				newPod("e", label("tier", "canary"), label("refused", "1")), newPod("f", label("tier", "canary"), label("begun", "1")), newPod("g", label("tier", "canary")),
+			}
+			tc.order.Sort(pods, slices.Clone(pods))
+			if diff := cmp.Diff(tc.want, names(pods)); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -232,7 +270,7 @@ func TestPriority(t *testing.T) {
 		{"no priority", podorder.Priority{}, []*corev1.Pod{newPod("b"), newPod("a")}, "b a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tc.priority.Sort(tc.in)
+			podorder.Update{AsGiven: true, Priority: tc.priority}.Sort(tc.in, nil)
 			if diff := cmp.Diff(tc.want, names(tc.in)); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
@@ -326,7 +364,7 @@ func TestScatter(t *testing.T) {
 			if tc.rest == "lost" {
 				all = nil
 			}
-			scatter.Apply(waiting, all)
+			podorder.Update{AsGiven: true, Scatter: scatter}.Sort(waiting, all)
 			if diff := cmp.Diff(tc.want, names(waiting)); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
@@ -352,7 +390,7 @@ func FuzzScatter(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scatter.Apply(waiting, append(slices.Clone(waiting), rest...))
+		podorder.Update{AsGiven: true, Scatter: scatter}.Sort(waiting, append(slices.Clone(waiting), rest...))
 		for _, kind := range []string{"m", "k", "u"} {
 			of := func(pods []*corev1.Pod) []*corev1.Pod {
 				return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Labels["x"] != kind })
@@ -519,14 +557,14 @@ func benchmarkOrder(b *testing.B, sort func([]*corev1.Pod)) {
 	}
 }
 
-func BenchmarkSortForUpdate10k(b *testing.B) { benchmarkOrder(b, podorder.SortForUpdate) }
+func BenchmarkUpdate10k(b *testing.B) { benchmarkOrder(b, byDefault) }
 
 func BenchmarkPriority10k(b *testing.B) {
 	p, err := podorder.CompileOrder("o", []podorder.OrderTerm{{Key: "zone"}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	benchmarkOrder(b, p.Sort)
+	benchmarkOrder(b, func(pods []*corev1.Pod) { podorder.Update{AsGiven: true, Priority: p}.Sort(pods, nil) })
 }
 
 func BenchmarkWeights10k(b *testing.B) {
@@ -534,7 +572,7 @@ func BenchmarkWeights10k(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	benchmarkOrder(b, p.Sort)
+	benchmarkOrder(b, func(pods []*corev1.Pod) { podorder.Update{AsGiven: true, Priority: p}.Sort(pods, nil) })
 }
 
 func BenchmarkScatter10k(b *testing.B) {
@@ -543,7 +581,7 @@ func BenchmarkScatter10k(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := benchmarkPods(10_000)
-	benchmarkOrder(b, func(pods []*corev1.Pod) { s.Apply(pods, all) })
+	benchmarkOrder(b, func(pods []*corev1.Pod) { podorder.Update{AsGiven: true, Scatter: s}.Sort(pods, all) })
 }
 
 func BenchmarkDeletion10k(b *testing.B) { benchmarkOrder(b, podorder.Deletion{}.Sort) }

@@ -30,7 +30,8 @@ type OrderTerm struct {
 	Key string
 }
 
-// Priority is a compiled priority of one of two kinds. The zero value has no opinion.
+// Priority is a compiled priority of one of two kinds, for Update. CompileWeights and CompileOrder make one; the zero value
+// changes no order.
 type Priority struct {
 	weights []weight
 	keys    []string
@@ -96,8 +97,8 @@ func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
 	return p, nil
 }
 
-// Sort puts the Pods of higher priority first. It is stable.
-func (p Priority) Sort(pods []*corev1.Pod) {
+// sort puts the Pods of higher priority first. It is stable.
+func (p Priority) sort(pods []*corev1.Pod) {
 	if len(p.weights) == 0 && len(p.keys) == 0 || len(pods) < 2 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // This file holds the orders against slow, literal readings of the statements they come from.
 
-// before reads C-42 without available, costs and ranks, and C-23 with them.
+// before is the order of updates without available, costs and ranks, and that of deletions with them.
 func before(a, b *corev1.Pod, available func(*corev1.Pod) bool, costs bool, rank map[string]float64) bool {
 	phases := map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}
 	ready := func(p *corev1.Pod) bool {
@@ -72,7 +72,7 @@ func stack(pods []*corev1.Pod, group func(*corev1.Pod) string) (positions map[st
 	return positions, len(byGroup)
 }
 
-// literalDeletion sorts by C-23 to C-25 as they are written.
+// literalDeletion sorts for deletion as the reference is written.
 func literalDeletion(pods []*corev1.Pod, available func(*corev1.Pod) bool, keys []string) {
 	sortBy := func(list []*corev1.Pod, rank map[string]float64) {
 		sort.SliceStable(list, func(i, j int) bool { return before(list[i], list[j], available, true, rank) })
@@ -154,7 +154,7 @@ func FuzzOrders(f *testing.F) {
 		available := func(p *corev1.Pod) bool { return p.Labels["unavailable"] == "" }
 		want, got := podsFrom(raw), podsFrom(raw)
 		sort.SliceStable(want, func(i, j int) bool { return before(want[i], want[j], always, false, nil) })
-		podorder.SortForUpdate(got)
+		byDefault(got)
 		if diff := cmp.Diff(names(want), names(got)); diff != "" {
 			t.Fatalf("C-42 (-literal +got):\n%s", diff)
 		}
@@ -176,7 +176,7 @@ func FuzzOrders(f *testing.F) {
 	})
 }
 
-// literalScatter reads O-4 step by step, with floating point where the statement has fractions.
+// literalScatter scatters step by step, with floating point where the statement has fractions.
 func literalScatter(waiting, all []*corev1.Pod) []*corev1.Pod {
 	is := func(p *corev1.Pod) bool { return p.Labels["x"] == "m" }
 	var matched, others []*corev1.Pod
@@ -247,7 +247,7 @@ func FuzzScatterLiterally(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scatter.Apply(waiting, all)
+		podorder.Update{AsGiven: true, Scatter: scatter}.Sort(waiting, all)
 		if diff := cmp.Diff(want, names(waiting)); diff != "" {
 			t.Fatalf("O-4 (-literal +got):\n%s", diff)
 		}

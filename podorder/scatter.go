@@ -15,7 +15,9 @@ type ScatterTerm struct {
 	Key, Value string
 }
 
-// Scatter is a compiled scatter strategy. The zero value leaves every order as it is.
+// Scatter is a compiled scatter strategy, for Update: Pods that match a term are spread evenly among the others. With several
+// terms, those that match more waiting Pods are applied first. A term that matches fewer than two Pods, or all but one,
+// changes nothing. CompileScatter makes one; the zero value changes no order.
 type Scatter struct {
 	terms []ScatterTerm
 }
@@ -41,11 +43,11 @@ func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	return Scatter{slices.Clone(terms)}, nil
 }
 
-// Apply spreads the Pods that match a term evenly among the others in waiting, the Pods still to be updated in the order
+// apply spreads the Pods that match a term evenly among the others in waiting, the Pods still to be updated in the order
 // so far. all are all Pods of the workload, waiting ones included: their proportion keeps the spread the same in
 // each step of a rollout. With several terms, those that match more waiting Pods are applied first. A term that matches
 // fewer than two Pods, or all but one, changes nothing. O(n) per term.
-func (s Scatter) Apply(waiting, all []*corev1.Pod) {
+func (s Scatter) apply(waiting, all []*corev1.Pod) {
 	type counted struct {
 		ScatterTerm
 

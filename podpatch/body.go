@@ -1,6 +1,8 @@
 package podpatch
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,8 +74,8 @@ type conditionBody struct {
 	Message            *string                 `json:"message"`
 }
 
-func newConditionBody(have, want *corev1.PodCondition, now metav1.Time) conditionBody {
-	out := conditionBody{Type: want.Type, Status: want.Status, LastTransitionTime: now}
+func newConditionBody(have, want *corev1.PodCondition, now time.Time) conditionBody {
+	out := conditionBody{Type: want.Type, Status: want.Status, LastTransitionTime: metav1.NewTime(now)}
 	if have != nil && have.Status == want.Status && !have.LastTransitionTime.IsZero() {
 		out.LastTransitionTime = have.LastTransitionTime
 	}

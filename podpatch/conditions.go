@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -52,7 +51,7 @@ func overlaid(pod *corev1.Pod, conditions []corev1.PodCondition, t corev1.PodCon
 }
 
 // changedConditions returns the conditions to send: those that differ or are forced, and Ready when a gate among them ends it.
-func (m *merge) changedConditions(now metav1.Time) []conditionBody {
+func (m *merge) changedConditions() []conditionBody {
 	if len(m.conditions) == 0 {
 		return nil
 	}
@@ -68,18 +67,18 @@ func (m *merge) changedConditions(now metav1.Time) []conditionBody {
 		if podstate.HasGate(m.pod, want.Type) {
 			gate, force = true, force || forced
 		}
-		out = append(out, newConditionBody(have, want, now))
+		out = append(out, newConditionBody(have, want, m.now))
 	}
 	if !gate {
 		return out
 	}
-	// Ready is taken away with the gate, so that traffic ends with this write, and given back by the kubelet alone. The kubelet
-	// keeps the Ready that it computed last; where another's True stands beside it, it sees nothing to do, and with its next
-	// write of anything the Pod is out of service again until it has looked anew.
+	// Ready ends with the gate, so that traffic ends with this write. Only the kubelet sets it True again: it remembers the
+	// Ready that it computed last, would see no change if somebody else wrote True, and would send its old False with the next
+	// status write.
 	if ready, known := Ready(m.pod, m.conditions); known && ready.Status != corev1.ConditionTrue {
 		have := podstate.Condition(m.pod, corev1.PodReady)
 		if force || have == nil || have.Status == corev1.ConditionTrue {
-			out = append(out, newConditionBody(have, &ready, now))
+			out = append(out, newConditionBody(have, &ready, m.now))
 		}
 	}
 	return out

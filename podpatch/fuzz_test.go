@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -88,7 +89,7 @@ func (m maker) pod() *corev1.Pod {
 }
 
 func (m maker) change() podpatch.Change {
-	c := podpatch.Change{Force: m.IntN(4) == 0, ResizeInSpec: m.IntN(4) == 0}
+	c := podpatch.Change{ForceConditions: m.IntN(4) == 0}
 	c.UID = "u1"
 	keys := func() map[string]*string {
 		out := map[string]*string{}
@@ -178,10 +179,10 @@ func intended(pod *corev1.Pod, changes []podpatch.Change) *corev1.Pod {
 		out.Finalizers = append(out.Finalizers, c.AddFinalizers...)
 		out.Finalizers = slices.DeleteFunc(out.Finalizers, func(f string) bool { return slices.Contains(c.RemoveFinalizers, f) })
 		for _, want := range c.Conditions {
-			changed := setCondition(out, want, c.Force)
+			changed := setCondition(out, want, c.ForceConditions)
 			isGate := slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == want.Type })
-			written = written || (isGate && (changed || c.Force))
-			forced = forced || (isGate && c.Force)
+			written = written || (isGate && (changed || c.ForceConditions))
+			forced = forced || (isGate && c.ForceConditions)
 		}
 		for _, list := range [][]corev1.Container{out.Spec.InitContainers, out.Spec.Containers} {
 			for i := range list {
@@ -224,12 +225,12 @@ func setCondition(pod *corev1.Pod, want corev1.PodCondition, force bool) bool {
 		changed := have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message
 		want.LastTransitionTime = have.LastTransitionTime
 		if have.Status != want.Status || ((changed || force) && have.LastTransitionTime.IsZero()) {
-			want.LastTransitionTime = now
+			want.LastTransitionTime = metav1.NewTime(now)
 		}
 		*have = want
 		return changed
 	}
-	want.LastTransitionTime = now
+	want.LastTransitionTime = metav1.NewTime(now)
 	pod.Status.Conditions = append(pod.Status.Conditions, want)
 	return true
 }
@@ -284,7 +285,8 @@ func checkMerge(t *testing.T, seed uint64) {
 	for i := range changes {
 		changes[i] = m.change()
 	}
-	patches, err := podpatch.Merge(pod, now, changes...)
+	merger := podpatch.Merger{ResizeInSpec: m.IntN(4) == 0}
+	patches, err := merger.Merge(pod, now, changes...)
 	if want := disagree(changes); errors.Is(err, podpatch.ConflictingChange) != want || (err != nil && !want) {
 		t.Fatalf("Merge = %v, conflict: %v\n%+v", err, want, changes)
 	}
@@ -306,9 +308,9 @@ func checkMerge(t *testing.T, seed uint64) {
 		t.Errorf("the Pod (-intended +patched):\n%s\nchanges %+v\npatches %s", diff, changes, patches.Requests)
 	}
 	for i := range changes {
-		changes[i].Force = false
+		changes[i].ForceConditions = false
 	}
-	if again, err := podpatch.Merge(got, now, changes...); err != nil || !again.IsEmpty() {
+	if again, err := merger.Merge(got, now, changes...); err != nil || !again.IsEmpty() {
 		t.Errorf("a second merge sends %s, %v", again.Requests, err)
 	}
 }

@@ -7,10 +7,10 @@
 //
 // # Ready
 //
-// The patch that closes a readiness gate takes the Pod's Ready condition away with it, with the words that the kubelet uses, so
-// that traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves Ready to the kubelet,
-// which gives it back within about a second. Were it written here, the kubelet would see nothing to do, and would take the
-// Pod out of service again with the next write of the status that it still remembers.
+// The patch that closes a readiness gate sets the Pod's Ready condition False as well, with the kubelet's own reason and
+// message, so that traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves Ready to
+// the kubelet, which sets it True within about a second. If it were written here, the kubelet would see no change, keep the
+// False in its own memory, and take the Pod out of service again with its next status write.
 //
 // # Where metadata goes
 //
@@ -24,8 +24,7 @@
 // Every patch carries the Pod's UID, so that nothing is done to a successor of the same name. A resourceVersion is
 // demanded only where a change says that a lost update would matter, and then by the first patch of the sequence.
 //
-// Everything in this package is pure; package podpatch/apply sends the patches. It needs the rights to patch pods,
-// pods/status and pods/resize.
+// Everything in this package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
 package podpatch
 
 import (
@@ -33,10 +32,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/podstate"
@@ -52,6 +51,9 @@ const (
 	StaleDecision reason.Code = "StaleDecision"
 	// NoSuchContainer means that a change names a container that the Pod does not have.
 	NoSuchContainer reason.Code = "NoSuchContainer"
+	// InvalidChange means that a change asks for what no Pod should have: a condition without type or status, a container
+	// without image, or a condition's transition at the zero time. It is an error of the program that called; nothing is written.
+	InvalidChange reason.Code = "InvalidChange"
 )
 
 // Change is what one decider wants done to one Pod. The zero value wants nothing. Changes are plain data: nothing in them
@@ -69,14 +71,13 @@ type Change struct {
 	// otherwise. Status, reason and message replace those of the Pod's condition; its LastProbeTime and ObservedGeneration
 	// are left alone.
 	Conditions []corev1.PodCondition
-	// Force sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache.
-	Force bool
+	// ForceConditions sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache.
+	ForceConditions bool
 	// Images by name of a container or native sidecar.
 	Images map[string]string
-	// Resources by name of a container or native sidecar: only the entries that change. They go through pods/resize.
+	// Resources by name of a container or native sidecar: only the entries that change. They go through pods/resize, unless
+	// Merger.ResizeInSpec is set.
 	Resources map[string]corev1.ResourceRequirements
-	// ResizeInSpec sends Resources with the Pod's spec instead of pods/resize, for API servers before 1.32.
-	ResizeInSpec bool
 }
 
 // IsEmpty reports whether the change wants nothing done.
@@ -107,12 +108,25 @@ type Patches struct {
 // IsEmpty reports whether there is nothing to send.
 func (p Patches) IsEmpty() bool { return len(p.Requests) == 0 }
 
+// Merger merges changes for one API server. The zero value is for API servers since Kubernetes 1.32.
+type Merger struct {
+	// ResizeInSpec sends Change.Resources with the Pod's spec. API servers before 1.32, which have no pods/resize, want them
+	// there.
+	ResizeInSpec bool
+}
+
+// Merge is Merger.Merge for API servers since Kubernetes 1.32.
+func Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
+	return Merger{}.Merge(pod, now, changes...)
+}
+
 // Merge combines the changes into the fewest patches that turn the Pod into what all of them want. The Pod is not
-// modified. now becomes the transition time of conditions whose status changes. Where that is not possible it returns no
-// patches and, as error, a reason.List that names everything in the way by path, with codes ConflictingChange,
-// StaleDecision and NoSuchContainer. What else a stale change wants is not looked at.
-func Merge(pod *corev1.Pod, now metav1.Time, changes ...Change) (Patches, error) {
-	m := merge{pod: pod}
+// modified. now becomes the transition time of conditions whose status changes, in whole seconds. If the changes cannot be
+// merged it returns no patches, and the error is a reason.List that names every obstacle by path, with the codes
+// ConflictingChange, StaleDecision, NoSuchContainer and InvalidChange. A stale change is reported once; its wishes are not
+// compared with others.
+func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
+	m := merge{pod: pod, now: now, resizeInSpec: o.ResizeInSpec}
 	for i := range changes {
 		m.add(&changes[i])
 	}
@@ -121,12 +135,13 @@ func Merge(pod *corev1.Pod, now metav1.Time, changes ...Change) (Patches, error)
 		slices.SortStableFunc(m.problems, func(a, b reason.Reason) int { return strings.Compare(a.Path, b.Path) })
 		return Patches{}, m.problems
 	}
-	return m.patches(now)
+	return m.patches()
 }
 
 // merge collects changes and drops what the Pod already has.
 type merge struct {
 	pod              *corev1.Pod
+	now              time.Time
 	resourceVersion  string
 	labels           map[string]*string
 	annotations      map[string]*string
@@ -140,13 +155,17 @@ type merge struct {
 	problems         reason.List
 }
 
-// fail adds a problem unless another change has run into the very same.
 func (m *merge) fail(code reason.Code, path, was, want string) {
-	why := reason.Reason{
-		Code:   code,
-		Object: reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID},
-		Path:   path, Old: was, New: want,
-	}
+	m.problem(reason.Reason{Code: code, Path: path, Old: was, New: want})
+}
+
+func (m *merge) invalid(path, detail string) {
+	m.problem(reason.Reason{Code: InvalidChange, Path: path, Detail: detail})
+}
+
+// problem adds a problem of the Pod unless it is known already.
+func (m *merge) problem(why reason.Reason) {
+	why.Object = reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID}
 	if !slices.Contains(m.problems, why) {
 		m.problems = append(m.problems, why)
 	}
@@ -206,7 +225,15 @@ func (m *merge) addFinalizerChanges(c *Change) {
 
 func (m *merge) addConditions(c *Change) {
 	for _, want := range c.Conditions {
-		if c.Force {
+		switch {
+		case want.Type == "":
+			m.invalid(conditionPath(&want)+".type", "must not be empty")
+		case want.Status == "":
+			m.invalid(conditionPath(&want)+".status", "must not be empty")
+		case m.now.IsZero():
+			m.invalid(conditionPath(&want)+".lastTransitionTime", "must not be the zero time")
+		}
+		if c.ForceConditions {
 			m.forced = append(m.forced, want.Type)
 		}
 		i := slices.IndexFunc(m.conditions, func(have corev1.PodCondition) bool { return have.Type == want.Type })
@@ -215,19 +242,22 @@ func (m *merge) addConditions(c *Change) {
 			continue
 		}
 		if have := m.conditions[i]; !sameCondition(&have, &want) {
-			m.fail(ConflictingChange, "status.conditions["+string(want.Type)+"]", describe(&have), describe(&want))
+			m.fail(ConflictingChange, conditionPath(&want), describe(&have), describe(&want))
 		}
 	}
 }
 
+func conditionPath(c *corev1.PodCondition) string { return "status.conditions[" + string(c.Type) + "]" }
+
 func (m *merge) addContainers(c *Change) {
-	m.resizeInSpec = m.resizeInSpec || c.ResizeInSpec
 	for name, image := range c.Images {
 		path := "spec.containers[" + name + "].image"
 		old, known := m.images[name]
 		switch {
 		case podstate.Container(m.pod, name) == nil:
 			m.fail(NoSuchContainer, path, "", image)
+		case image == "":
+			m.invalid(path, "must not be empty")
 		case !known:
 			if m.images == nil {
 				m.images = make(map[string]string, len(c.Images))
@@ -255,10 +285,10 @@ func (m *merge) addContainers(c *Change) {
 }
 
 // patches drops what the Pod already has and encodes the rest.
-func (m *merge) patches(now metav1.Time) (Patches, error) {
+func (m *merge) patches() (Patches, error) {
 	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
 	meta := m.metadata()
-	conditions := m.changedConditions(now)
+	conditions := m.changedConditions()
 	spec, resize := m.specs()
 
 	var bodies [3]*body // status, pod, resize

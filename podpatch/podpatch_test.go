@@ -23,7 +23,7 @@ const gate corev1.PodConditionType = "example.com/Ready"
 
 var (
 	before = metav1.NewTime(time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC))
-	now    = metav1.NewTime(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
+	now    = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
 // newPod serves traffic: one container, one native sidecar, one plain init container, one open gate.
@@ -143,7 +143,6 @@ func TestRequests(t *testing.T) {
 	const (
 		image   = `"spec":{"containers":[{"name":"app","image":"app:v2"}]}`
 		cpu     = `"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}`
-		both    = `"spec":{"containers":[{"name":"app","image":"app:v2","resources":{"requests":{"cpu":"200m"}}}]}`
 		sidecar = `"spec":{"initContainers":[{"name":"proxy","image":"proxy:v2"}]}`
 		off     = `"status":{"conditions":[{"type":"example.com/Ready","status":"False","lastTransitionTime":"2026-07-01T12:00:00Z","reason":"R","message":null},` +
 			`{"type":"Ready","status":"False","lastTransitionTime":"2026-07-01T12:00:00Z","reason":"ReadinessGatesNotReady",` +
@@ -155,8 +154,6 @@ func TestRequests(t *testing.T) {
 	}}}
 	label := podpatch.Change{Labels: labels("x", "1")}
 	gateOff := podpatch.Change{Conditions: closed("R")}
-	inSpec := newCPU
-	inSpec.ResizeInSpec = true
 	versioned := gateOff
 	versioned.ResourceVersion = "7"
 	for _, tc := range []struct {
@@ -190,8 +187,6 @@ func TestRequests(t *testing.T) {
 			[]string{`status {"metadata":{"uid":"u1","labels":{"x":"1"}},` + off + `}`, `resize {"metadata":{"uid":"u1"},` + cpu + `}`},
 		},
 		{"U-12 only changed quantities", []podpatch.Change{newCPU}, []string{`resize {"metadata":{"uid":"u1"},` + cpu + `}`}},
-		{"U-12 older API servers", []podpatch.Change{inSpec}, []string{`{"metadata":{"uid":"u1"},` + cpu + `}`}},
-		{"U-12 one entry per container", []podpatch.Change{inSpec, newImage}, []string{`{"metadata":{"uid":"u1"},` + both + `}`}},
 		{"native sidecars are init containers", []podpatch.Change{{Images: map[string]string{"proxy": "proxy:v2"}}}, []string{`{"metadata":{"uid":"u1"},` + sidecar + `}`}},
 		{
 			"all three, resourceVersion in the first only",
@@ -220,15 +215,38 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestSecondDeciderDoesNotSwitchResizeOff(t *testing.T) {
-	pod := newPod()
-	change := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{
-		"proxy": {Limits: quantities("cpu", "1")}, "app": {Limits: quantities("cpu", "2")},
-	}, Images: map[string]string{"proxy": "proxy:v2"}, ResizeInSpec: true}
-	want := []string{`{"metadata":{"uid":"u1"},"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"2"}}}],` +
-		`"initContainers":[{"name":"proxy","image":"proxy:v2","resources":{"limits":{"cpu":"1"}}}]}}`}
-	if diff := cmp.Diff(want, merge(t, pod, change, podpatch.Change{})); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
+// TestResizeInSpec: API servers before 1.32 take resources with the rest of the spec, one entry for each container.
+func TestResizeInSpec(t *testing.T) {
+	image := podpatch.Change{Images: map[string]string{"app": "app:v2"}}
+	cpu := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}}
+	sidecar := podpatch.Change{
+		Images:    map[string]string{"proxy": "proxy:v2"},
+		Resources: map[string]corev1.ResourceRequirements{"proxy": {Limits: quantities("cpu", "1")}},
+	}
+	const uid = `{"metadata":{"uid":"u1"},"spec":`
+	for _, tc := range []struct {
+		name    string
+		changes []podpatch.Change
+		want    string
+	}{
+		{"U-12 resources alone", []podpatch.Change{cpu}, `{"containers":[{"name":"app","resources":{"limits":{"cpu":"2"}}}]}}`},
+		{"U-12 one entry for each container", []podpatch.Change{cpu, image}, `{"containers":[{"name":"app","image":"app:v2","resources":{"limits":{"cpu":"2"}}}]}}`},
+		{
+			"U-12 native sidecars",
+			[]podpatch.Change{cpu, sidecar},
+			`{"containers":[{"name":"app","resources":{"limits":{"cpu":"2"}}}],` +
+				`"initContainers":[{"name":"proxy","image":"proxy:v2","resources":{"limits":{"cpu":"1"}}}]}}`,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			patches, err := podpatch.Merger{ResizeInSpec: true}.Merge(newPod(), now, tc.changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]podpatch.Patch{{Body: []byte(uid + tc.want)}}, patches.Requests); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -263,7 +281,9 @@ func TestConditions(t *testing.T) {
 		return fmt.Sprintf(`{"type":%q,"status":%q,"lastTransitionTime":%q,"reason":%s,"message":%s}`, t, status, at, reason, message)
 	}
 	const old, fresh = "2026-07-01T10:00:00Z", "2026-07-01T12:00:00Z"
-	forced := func(c []corev1.PodCondition) podpatch.Change { return podpatch.Change{Conditions: c, Force: true} }
+	forced := func(c []corev1.PodCondition) podpatch.Change {
+		return podpatch.Change{Conditions: c, ForceConditions: true}
+	}
 	plain := func(c []corev1.PodCondition) podpatch.Change { return podpatch.Change{Conditions: c} }
 	foreign := []corev1.PodCondition{{Type: "other", Status: corev1.ConditionFalse, Reason: "R", Message: "m"}}
 	for _, tc := range []struct {
@@ -493,7 +513,12 @@ func closedWith(message string) []corev1.PodCondition {
 	return []corev1.PodCondition{{Type: gate, Status: corev1.ConditionFalse, Reason: "R", Message: message}}
 }
 
-const conflict, stale, none = podpatch.ConflictingChange, podpatch.StaleDecision, podpatch.NoSuchContainer
+const (
+	conflict = podpatch.ConflictingChange
+	stale    = podpatch.StaleDecision
+	none     = podpatch.NoSuchContainer
+	invalid  = podpatch.InvalidChange
+)
 
 func disagreements() []disagreement {
 	return []disagreement{
@@ -554,6 +579,27 @@ func disagreements() []disagreement {
 				{Code: none, Path: "spec.containers[setup].image", New: "b"},
 			},
 		},
+		{
+			"what no Pod should have",
+			[]podpatch.Change{{
+				Conditions: []corev1.PodCondition{{Type: gate}, {Status: corev1.ConditionTrue}}, Images: map[string]string{"app": ""},
+			}},
+			reason.List{
+				{Code: invalid, Path: "spec.containers[app].image", Detail: "must not be empty"},
+				{Code: invalid, Path: "status.conditions[].type", Detail: "must not be empty"},
+				{Code: invalid, Path: "status.conditions[example.com/Ready].status", Detail: "must not be empty"},
+			},
+		},
+	}
+}
+
+// TestZeroTime: a condition cannot have changed at no time; what needs no time is merged all the same.
+func TestZeroTime(t *testing.T) {
+	if patches, err := podpatch.Merge(newPod(), time.Time{}, podpatch.Change{Conditions: closed("R")}); !errors.Is(err, podpatch.InvalidChange) || !patches.IsEmpty() {
+		t.Errorf("Merge of a condition = %s, %v", patches.Requests, err)
+	}
+	if patches, err := podpatch.Merge(newPod(), time.Time{}, podpatch.Change{Labels: labels("x", "1")}); err != nil || patches.IsEmpty() {
+		t.Errorf("Merge of a label = %s, %v", patches.Requests, err)
 	}
 }
 
@@ -567,7 +613,7 @@ func TestChangeIsEmpty(t *testing.T) {
 			t.Errorf("a change of %s is empty", name)
 		}
 	}
-	if c := (podpatch.Change{UID: "u", ResourceVersion: "1", Force: true, ResizeInSpec: true}); !c.IsEmpty() {
+	if c := (podpatch.Change{UID: "u", ResourceVersion: "1", ForceConditions: true}); !c.IsEmpty() {
 		t.Error("preconditions and options alone are a change")
 	}
 }
@@ -582,7 +628,7 @@ func TestOtherFieldsOfAConditionStay(t *testing.T) {
 	}
 	got := applied(t, pod, patches).Status.Conditions[0]
 	want := closed("R")[0]
-	want.LastProbeTime, want.ObservedGeneration, want.LastTransitionTime = before, 3, now
+	want.LastProbeTime, want.ObservedGeneration, want.LastTransitionTime = before, 3, metav1.NewTime(now)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}
@@ -620,7 +666,7 @@ func applied(t testing.TB, pod *corev1.Pod, patches podpatch.Patches) *corev1.Po
 func BenchmarkMerge(b *testing.B) {
 	pod := newPod()
 	changes := []podpatch.Change{
-		{UID: "u1", Conditions: closed("Updating"), Force: true, Images: map[string]string{"app": "app:v2"}, Annotations: labels("state", "{}")},
+		{UID: "u1", Conditions: closed("Updating"), ForceConditions: true, Images: map[string]string{"app": "app:v2"}, Annotations: labels("state", "{}")},
 		{Labels: labels("revision", "web-2")},
 	}
 	b.ReportAllocs()

@@ -1,20 +1,20 @@
 // Package podreadiness answers "who keeps this Pod from being ready?".
 //
 // A Pod's readiness gate is one condition with one status, but several parties may have a reason to keep the Pod out of
-// service. They share the gate by a list in the condition's message: the status is False as long as anybody is in it.
-// Each party adds and removes its own [Writer] only. The gate must be another than inplaceupdate.Keys.Gate, which has one writer
-// and no list.
+// service. They share the gate by a list of holders in the condition's message: the status is False as long as the list is not
+// empty. Each party adds and removes only its own [Holder]. The gate must not be inplaceupdate.Keys.Gate, which has one
+// writer and no list.
 //
 //	[{"userAgent":"Lifecycle","key":"preDeleteHook"}]
 //
-// The list is sorted by userAgent, then key, and "[]" once everybody has let go.
+// The list is sorted by userAgent, then key. It is "[]" when the last holder has been removed.
 //
 // Adding and removing is a read-modify-write of the message. The changes returned here therefore demand the
-// resourceVersion of the Pod that they were computed from, so that no writer is lost to another; package
-// podreadiness/apply retries them on a fresh Pod. A message that cannot be read is an error and is left as it is.
+// resourceVersion of the Pod that they were computed from, so that concurrent edits do not lose a holder; package
+// podreadiness/gatewriter retries them on a fresh Pod. A message that cannot be read is an error and is left as it is.
 //
-// A condition is never written without a status, and one that was found without is repaired by the next edit (upstream
-// leaves the status empty when it adds a writer before the condition exists).
+// A condition is never written without a status. One that is found without a status is repaired by the next edit (OpenKruise
+// leaves the status empty when it adds a holder before the condition exists).
 //
 // Everything here is pure and safe for concurrent use; Pods are never modified.
 package podreadiness
@@ -24,6 +24,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,130 +34,156 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnreadableMessage means that the message of a shared readiness gate is not a list of writers. Writing it anew could lose
-// one, so somebody has to look at it.
-const UnreadableMessage reason.Code = "UnreadableMessage"
+const (
+	// UnreadableMessage means that the message of a shared readiness gate is not a list of holders. Writing a new list could
+	// lose a holder, so the message is left for somebody to correct.
+	UnreadableMessage reason.Code = "UnreadableMessage"
+	// InvalidGate means that a function was called without the name of a readiness gate. It is an error of the program.
+	InvalidGate reason.Code = "InvalidGate"
+	// InvalidHolder means that an edit has a holder without UserAgent. It is an error of the program.
+	InvalidHolder reason.Code = "InvalidHolder"
+)
 
-// Writer identifies one reason to keep a Pod out of service. Both fields are part of the identity.
-type Writer struct {
-	// UserAgent is the party.
+// Holder is one reason to keep a Pod out of service. Both fields are part of the identity.
+type Holder struct {
+	// UserAgent is the party that has the reason. Required.
 	UserAgent string `json:"userAgent"`
-	// Key tells apart several reasons of one party.
+	// Key tells several reasons of one party apart.
 	Key string `json:"key"`
 }
 
-// Hold returns the change that adds a writer to the gate, empty if the Pod does not have the gate or the writer holds it
-// already.
-func Hold(pod *corev1.Pod, gate corev1.PodConditionType, writer Writer) (podpatch.Change, error) {
-	return Edit(pod, gate, []Writer{writer}, nil)
+// Edit is what one decision does to a readiness gate. The zero value adds and removes nobody.
+type Edit struct {
+	// Hold lists the holders to add. The gate is closed while there is any.
+	Hold []Holder
+	// Release lists the holders to remove, unless Hold lists them as well. The gate opens when no holder is left.
+	Release []Holder
+	// Initialize also sets the condition True if it is missing and there is no holder. It is for the owner of the Pod; a
+	// terminating Pod is not initialised. If nobody else writes the gate, the owner may clear the ResourceVersion of the
+	// change, to avoid conflicts with scheduler and kubelet.
+	Initialize bool
 }
 
-// Release returns the change that removes a writer from the gate, empty if it does not hold it. The gate opens when no
-// other writer is left.
-func Release(pod *corev1.Pod, gate corev1.PodConditionType, writer Writer) (podpatch.Change, error) {
-	return Edit(pod, gate, nil, []Writer{writer})
+// Hold returns the change that adds a holder to the gate: Edit.Change with this holder alone.
+func Hold(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podpatch.Change, error) {
+	return Edit{Hold: []Holder{holder}}.Change(pod, gate)
 }
 
-// Edit returns the one change that removes the writers in release and then adds those in hold. Where one decision adds and
-// removes, this is the way to do it: two changes of the same message cannot be merged. The error is a reason.Reason with
-// code UnreadableMessage.
-func Edit(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []Writer) (podpatch.Change, error) {
-	if !podstate.HasGate(pod, gate) {
-		return podpatch.Change{}, nil
+// Release returns the change that removes a holder from the gate: Edit.Change with this holder alone.
+func Release(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podpatch.Change, error) {
+	return Edit{Release: []Holder{holder}}.Change(pod, gate)
+}
+
+// Change returns the change that carries out the edit. It is empty if the Pod's spec does not list the gate, or if there is
+// nothing to write. Two changes of one gate cannot be merged, so use one Edit for everything that a decision does to a gate.
+// The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
+func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Change, error) {
+	if err := e.validate(pod, gate); err != nil || !podstate.HasGate(pod, gate) {
+		return podpatch.Change{}, err
 	}
 	list, err := read(pod, gate)
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	before := len(list)
-	list = slices.DeleteFunc(list, func(e entry) bool {
-		return slices.Contains(release, e.Writer) && !slices.Contains(hold, e.Writer)
-	})
-	changed := len(list) != before
-	for _, writer := range hold {
-		if !slices.ContainsFunc(list, func(e entry) bool { return e.Writer == writer }) {
-			list = append(list, entry{Writer: writer})
-			changed = true
-		}
-	}
-	status := corev1.ConditionTrue
-	if len(list) > 0 {
-		status = corev1.ConditionFalse
-	}
-	condition := podstate.Condition(pod, gate)
+	list, changed := e.apply(list)
+	want := corev1.PodCondition{Type: gate, Status: corev1.ConditionTrue}
+	have := podstate.Condition(pod, gate)
 	switch {
 	case changed:
-	case condition == nil: // nothing to release; setting it True is for Initialize
+	case have == nil && (!e.Initialize || pod.DeletionTimestamp != nil):
 		return podpatch.Change{}, nil
-	case condition.Status == "": // no condition without a status
-	case len(hold) > 0 && condition.Status == corev1.ConditionTrue: // somebody opened the gate over a writer's head
+	case have == nil:
+		return changeTo(pod, want), nil
+	case have.Status == "": // repaired
+	case len(e.Hold) > 0 && have.Status == corev1.ConditionTrue: // opened by somebody although there are holders
 	default:
 		return podpatch.Change{}, nil
 	}
-	message, err := render(list)
-	if err != nil {
-		return podpatch.Change{}, err
+	if len(list) > 0 {
+		want.Status = corev1.ConditionFalse
 	}
-	out := corev1.PodCondition{Type: gate, Status: status, Message: message}
-	if condition != nil {
-		out.Reason = condition.Reason
+	if have != nil {
+		want.Reason = have.Reason
 	}
-	return podpatch.Change{
-		UID: pod.UID, ResourceVersion: pod.ResourceVersion, Conditions: []corev1.PodCondition{out},
-	}, nil
+	want.Message, err = render(list)
+	return changeTo(pod, want), err
 }
 
-// EditOrInitialize is Edit for the owner of a Pod, which initialises the gate as well: a missing condition that nobody holds
-// is set True, as Initialize does. Changes of Edit and of Initialize for one gate contradict each other; this is one change.
-func EditOrInitialize(pod *corev1.Pod, gate corev1.PodConditionType, hold, release []Writer) (podpatch.Change, error) {
-	change, err := Edit(pod, gate, hold, release)
-	if err != nil || !change.IsEmpty() {
-		return change, err
-	}
-	return Initialize(pod, gate), nil
+func changeTo(pod *corev1.Pod, condition corev1.PodCondition) podpatch.Change {
+	return podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Conditions: []corev1.PodCondition{condition}}
 }
 
-// Holders returns who holds the gate, sorted, nil if nobody does. The error is a reason.Reason with code
-// UnreadableMessage.
-func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Writer, error) {
+// apply returns the list after the edit, and whether it differs. The list is the caller's.
+func (e Edit) apply(list []entry) (edited []entry, changed bool) {
+	before := len(list)
+	list = slices.DeleteFunc(list, func(have entry) bool {
+		return slices.Contains(e.Release, have.Holder) && !slices.Contains(e.Hold, have.Holder)
+	})
+	changed = len(list) != before
+	for _, holder := range e.Hold {
+		if !slices.ContainsFunc(list, func(have entry) bool { return have.Holder == holder }) {
+			list = append(list, entry{Holder: holder})
+			changed = true
+		}
+	}
+	return list, changed
+}
+
+func (e Edit) validate(pod *corev1.Pod, gate corev1.PodConditionType) error {
+	if err := named(pod, gate); err != nil {
+		return err
+	}
+	if err := identified(pod, "hold", e.Hold); err != nil {
+		return err
+	}
+	return identified(pod, "release", e.Release)
+}
+
+// identified returns an error for a holder without UserAgent.
+func identified(pod *corev1.Pod, field string, holders []Holder) error {
+	for i := range holders {
+		if holders[i].UserAgent == "" {
+			return reason.Reason{
+				Code: InvalidHolder, Object: object(pod), Path: fmt.Sprintf("%s[%d].userAgent", field, i), Detail: "must not be empty",
+			}
+		}
+	}
+	return nil
+}
+
+// named returns an error for a gate without name.
+func named(pod *corev1.Pod, gate corev1.PodConditionType) error {
+	if gate == "" {
+		return reason.Reason{Code: InvalidGate, Object: object(pod), Detail: "the name of the readiness gate must not be empty"}
+	}
+	return nil
+}
+
+func object(pod *corev1.Pod) reason.Object {
+	return reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// Holders returns who holds the gate, sorted by UserAgent and Key, nil if nobody does. The error carries the code
+// UnreadableMessage or InvalidGate.
+func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Holder, error) {
+	if err := named(pod, gate); err != nil {
+		return nil, err
+	}
 	list, err := read(pod, gate)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	slices.SortFunc(list, entry.compare)
-	writers := make([]Writer, len(list))
+	holders := make([]Holder, len(list))
 	for i := range list {
-		writers[i] = list[i].Writer
+		holders[i] = list[i].Holder
 	}
-	return writers, nil
+	return holders, nil
 }
 
-// Initialize returns the change that sets those of the gates True that the Pod's spec lists and whose condition is missing,
-// and an empty change for a terminating Pod. An owner merges it into the one status patch that it sends for a
-// new Pod.
-//
-// It demands the Pod's resourceVersion, because a writer may take hold of a shared gate in the meantime. An owner whose
-// gates nobody else writes may clear the change's ResourceVersion and is spared the conflicts with scheduler and kubelet.
-func Initialize(pod *corev1.Pod, gates ...corev1.PodConditionType) podpatch.Change {
-	if pod.DeletionTimestamp != nil {
-		return podpatch.Change{}
-	}
-	var missing []corev1.PodCondition
-	for _, gate := range gates {
-		listed := slices.ContainsFunc(missing, func(c corev1.PodCondition) bool { return c.Type == gate })
-		if !listed && podstate.HasGate(pod, gate) && podstate.Condition(pod, gate) == nil {
-			missing = append(missing, corev1.PodCondition{Type: gate, Status: corev1.ConditionTrue})
-		}
-	}
-	if len(missing) == 0 {
-		return podpatch.Change{}
-	}
-	return podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Conditions: missing}
-}
-
-// entry is a writer as found. Fields that this version does not know are kept.
+// entry is a holder as it was found. Fields that this version does not know are kept.
 type entry struct {
-	Writer
+	Holder
 
 	raw json.RawMessage
 }
@@ -165,20 +192,20 @@ func (e entry) compare(f entry) int {
 	return cmp.Or(cmp.Compare(e.UserAgent, f.UserAgent), cmp.Compare(e.Key, f.Key))
 }
 
-// read returns the writers in the gate's message, each once.
+// read returns the holders in the gate's message, each once.
 func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	condition := podstate.Condition(pod, gate)
-	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case, worth no decoder
+	if condition == nil || condition.Message == "" || condition.Message == "[]" { // the usual case, without a decoder
 		return nil, nil
 	}
 	unreadable := func(err error) error {
 		return reason.Reason{
 			Code:   UnreadableMessage,
-			Object: reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+			Object: object(pod),
 			Path:   "status.conditions[" + string(gate) + "].message",
 			New:    reason.Shorten(condition.Message, 80), Detail: err.Error(),
-			Remedy: `correct the message; "[]" with status True lets everybody go`,
-		}
+			Remedy: `correct the message; "[]" with status True removes all holders`,
+		}.With(err)
 	}
 	var raws []json.RawMessage
 	if err := json.Unmarshal([]byte(condition.Message), &raws); err != nil {
@@ -187,13 +214,13 @@ func read(pod *corev1.Pod, gate corev1.PodConditionType) ([]entry, error) {
 	list := make([]entry, 0, len(raws))
 	for _, raw := range raws {
 		e := entry{raw: raw}
-		if string(raw) == "null" { // no error to encoding/json, but no writer either
+		if string(raw) == "null" { // no error to encoding/json, but no holder either
 			return nil, unreadable(errors.New("an entry is null"))
 		}
-		if err := json.Unmarshal(raw, &e.Writer); err != nil {
+		if err := json.Unmarshal(raw, &e.Holder); err != nil {
 			return nil, unreadable(err)
 		}
-		if !slices.ContainsFunc(list, func(have entry) bool { return have.Writer == e.Writer }) {
+		if !slices.ContainsFunc(list, func(have entry) bool { return have.Holder == e.Holder }) {
 			list = append(list, e)
 		}
 	}
@@ -211,7 +238,7 @@ func render(list []entry) (string, error) {
 		raw := e.raw
 		if raw == nil {
 			var err error
-			if raw, err = json.Marshal(e.Writer); err != nil {
+			if raw, err = json.Marshal(e.Holder); err != nil {
 				return "", err
 			}
 		}

@@ -20,9 +20,9 @@ import (
 const gate corev1.PodConditionType = "example.com/Ready"
 
 var (
-	drain  = podreadiness.Writer{UserAgent: "Lifecycle", Key: "preDeleteHook"}
-	update = podreadiness.Writer{UserAgent: "Lifecycle", Key: "preUpdateHook"}
-	other  = podreadiness.Writer{UserAgent: "Agent", Key: "z"}
+	drain  = podreadiness.Holder{UserAgent: "Lifecycle", Key: "preDeleteHook"}
+	update = podreadiness.Holder{UserAgent: "Lifecycle", Key: "preUpdateHook"}
+	other  = podreadiness.Holder{UserAgent: "Agent", Key: "z"}
 )
 
 const (
@@ -50,7 +50,7 @@ func is(status corev1.ConditionStatus, message string) *corev1.PodCondition {
 
 func Example() {
 	pod := newPod(is(corev1.ConditionFalse, `[{"userAgent":"Agent","key":"z"}]`))
-	change, err := podreadiness.Hold(pod, gate, podreadiness.Writer{UserAgent: "Lifecycle", Key: "preDeleteHook"})
+	change, err := podreadiness.Hold(pod, gate, podreadiness.Holder{UserAgent: "Lifecycle", Key: "preDeleteHook"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -63,57 +63,58 @@ func Example() {
 }
 
 func TestEdit(t *testing.T) {
-	type writers = []podreadiness.Writer
+	type holders = []podreadiness.Holder
 	for _, tc := range []struct {
 		name          string
 		have          *corev1.PodCondition
-		hold, release writers
+		hold, release holders
 		want          *corev1.PodCondition // nil: no change
 	}{
-		{"U-31 no condition: it gets a status", nil, writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 first writer", is("True", ""), writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 first writer after others have left", is("True", "[]"), writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 sorted by user agent", is("False", drainOnly), writers{other}, nil, is("False", otherDrain)},
-		{"U-31 sorted by key", is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`), writers{drain}, nil, is("False", drainUpdate)},
-		{"U-31 held already", is("False", drainOnly), writers{drain}, nil, nil},
-		{"U-31 held already, status unknown", is("Unknown", drainOnly), writers{drain}, nil, nil},
-		{"U-31 held already, but somebody opened the gate", is("True", drainOnly), writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 the last one leaves", is("False", drainOnly), nil, writers{drain}, is("True", "[]")},
-		{"U-31 one of two leaves", is("False", otherDrain), nil, writers{other}, is("False", drainOnly)},
-		{"U-31 not held", is("False", drainOnly), nil, writers{other}, nil},
-		{"U-31 another key of the same party", is("False", drainOnly), nil, writers{update}, nil},
-		{"U-31 nothing to leave", is("True", ""), nil, writers{drain}, nil},
-		{"U-31 leaving without a condition", nil, nil, writers{drain}, nil},
-		{"closed by hand without a writer is not ours to open", is("False", ""), nil, writers{drain}, nil},
-		{"one in, one out", is("False", drainOnly), writers{update}, writers{drain}, is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)},
-		{"in and out is in", is("True", "[]"), writers{drain}, writers{drain}, is("False", drainOnly)},
-		{"twice the same", is("True", ""), writers{drain, drain}, nil, is("False", drainOnly)},
-		{"U-31 [BUG] no status, held: repaired", is("", drainOnly), writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 [BUG] no status, another leaves: repaired", is("", drainOnly), nil, writers{other}, is("False", drainOnly)},
-		{"U-31 [BUG] no status, nobody: repaired", is("", ""), nil, writers{other}, is("True", "[]")},
+		{"U-31 no condition: it gets a status", nil, holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 first holder", is("True", ""), holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 first holder after others have left", is("True", "[]"), holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 sorted by user agent", is("False", drainOnly), holders{other}, nil, is("False", otherDrain)},
+		{"U-31 sorted by key", is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`), holders{drain}, nil, is("False", drainUpdate)},
+		{"U-31 held already", is("False", drainOnly), holders{drain}, nil, nil},
+		{"U-31 held already, status unknown", is("Unknown", drainOnly), holders{drain}, nil, nil},
+		{"U-31 held already, but somebody opened the gate", is("True", drainOnly), holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 the last one leaves", is("False", drainOnly), nil, holders{drain}, is("True", "[]")},
+		{"U-31 one of two leaves", is("False", otherDrain), nil, holders{other}, is("False", drainOnly)},
+		{"U-31 not held", is("False", drainOnly), nil, holders{other}, nil},
+		{"U-31 another key of the same party", is("False", drainOnly), nil, holders{update}, nil},
+		{"U-31 nothing to leave", is("True", ""), nil, holders{drain}, nil},
+		{"U-31 leaving without a condition", nil, nil, holders{drain}, nil},
+		{"closed by hand without a holder is not ours to open", is("False", ""), nil, holders{drain}, nil},
+		{"one in, one out", is("False", drainOnly), holders{update}, holders{drain}, is("False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)},
+		{"in and out is in", is("True", "[]"), holders{drain}, holders{drain}, is("False", drainOnly)},
+		{"in and out, held already", is("False", drainOnly), holders{drain}, holders{drain}, nil},
+		{"twice the same", is("True", ""), holders{drain, drain}, nil, is("False", drainOnly)},
+		{"U-31 [BUG] no status, held: repaired", is("", drainOnly), holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 [BUG] no status, another leaves: repaired", is("", drainOnly), nil, holders{other}, is("False", drainOnly)},
+		{"U-31 [BUG] no status, nobody: repaired", is("", ""), nil, holders{other}, is("True", "[]")},
 		{
 			"reason is kept", &corev1.PodCondition{Status: "True", Reason: "R"},
-			writers{drain},
+			holders{drain},
 			nil,
 			&corev1.PodCondition{Status: "False", Reason: "R", Message: drainOnly},
 		},
 		{
 			"fields of others are kept", is("False", `[ {"userAgent":"Agent","key":"z","since":"noon"} ]`),
-			writers{drain},
+			holders{drain},
 			nil,
 			is("False", `[{"userAgent":"Agent","key":"z","since":"noon"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`),
 		},
 		{
 			"an entry that occurs twice leaves as a whole",
 			is("False", `[{"userAgent":"Agent","key":"z"},{"userAgent":"Agent","key":"z"}]`), nil,
-			writers{other},
+			holders{other},
 			is("True", "[]"),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := newPod(tc.have)
 			before := pod.DeepCopy()
-			got, err := podreadiness.Edit(pod, gate, tc.hold, tc.release)
+			got, err := podreadiness.Edit{Hold: tc.hold, Release: tc.release}.Change(pod, gate)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,23 +138,23 @@ func changeTo(want *corev1.PodCondition) podpatch.Change {
 	return podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{condition}}
 }
 
-// TestEditOrInitialize: an owner's one change for a gate, whether a writer takes hold of it or not.
-func TestEditOrInitialize(t *testing.T) {
-	type writers = []podreadiness.Writer
+// TestInitialize: an owner's one change of a gate, with and without holders.
+func TestInitialize(t *testing.T) {
+	type holders = []podreadiness.Holder
 	ending := metav1.Now()
 	for _, tc := range []struct {
 		name          string
 		have          *corev1.PodCondition
 		ending        bool
-		hold, release writers
+		hold, release holders
 		want          *corev1.PodCondition // nil: no change
 	}{
-		{"U-26 no condition, nobody holds", nil, false, nil, writers{drain}, is("True", "")},
-		{"U-31 no condition, one holds", nil, false, writers{drain}, writers{update}, is("False", drainOnly)},
-		{"U-26 no condition, terminating", nil, true, nil, writers{drain}, nil},
-		{"U-31 no condition, terminating, one holds", nil, true, writers{drain}, nil, is("False", drainOnly)},
-		{"U-31 the last one leaves", is("False", drainOnly), false, nil, writers{drain}, is("True", "[]")},
-		{"open, nobody holds", is("True", ""), false, nil, writers{drain}, nil},
+		{"U-26 no condition, nobody holds", nil, false, nil, holders{drain}, is("True", "")},
+		{"U-31 no condition, one holds", nil, false, holders{drain}, holders{update}, is("False", drainOnly)},
+		{"U-26 no condition, terminating", nil, true, nil, holders{drain}, nil},
+		{"U-31 no condition, terminating, one holds", nil, true, holders{drain}, nil, is("False", drainOnly)},
+		{"U-31 the last one leaves", is("False", drainOnly), false, nil, holders{drain}, is("True", "[]")},
+		{"open, nobody holds", is("True", ""), false, nil, holders{drain}, nil},
 		{"closed by hand", is("False", ""), false, nil, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestEditOrInitialize(t *testing.T) {
 			if tc.ending {
 				pod.DeletionTimestamp = &ending
 			}
-			got, err := podreadiness.EditOrInitialize(pod, gate, tc.hold, tc.release)
+			got, err := podreadiness.Edit{Hold: tc.hold, Release: tc.release, Initialize: true}.Change(pod, gate)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestEditOrInitialize(t *testing.T) {
 			}
 		})
 	}
-	if _, err := podreadiness.EditOrInitialize(newPod(is("False", "{")), gate, nil, nil); err == nil {
+	if _, err := (podreadiness.Edit{Initialize: true}).Change(newPod(is("False", "{")), gate); err == nil {
 		t.Error("a message that cannot be read is no error")
 	}
 }
@@ -178,7 +179,7 @@ func TestEditOrInitialize(t *testing.T) {
 func TestNoGate(t *testing.T) {
 	pod := newPod(is("False", drainOnly))
 	pod.Spec.ReadinessGates = nil
-	for name, edit := range map[string]func(*corev1.Pod, corev1.PodConditionType, podreadiness.Writer) (podpatch.Change, error){
+	for name, edit := range map[string]func(*corev1.Pod, corev1.PodConditionType, podreadiness.Holder) (podpatch.Change, error){
 		"U-31 hold": podreadiness.Hold, "U-31 release": podreadiness.Release,
 	} {
 		if change, err := edit(pod, gate, drain); err != nil || !change.IsEmpty() {
@@ -213,13 +214,13 @@ func TestHolders(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		have *corev1.PodCondition
-		want []podreadiness.Writer
+		want []podreadiness.Holder
 	}{
 		{"no condition", nil, nil},
 		{"no message", is("True", ""), nil},
 		{"nobody", is("True", "[]"), nil},
 		{"null", is("True", "null"), nil},
-		{"sorted", is("False", `[{"userAgent":"Lifecycle","key":"preDeleteHook"},{"key":"z","userAgent":"Agent"}]`), []podreadiness.Writer{other, drain}},
+		{"sorted", is("False", `[{"userAgent":"Lifecycle","key":"preDeleteHook"},{"key":"z","userAgent":"Agent"}]`), []podreadiness.Holder{other, drain}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := podreadiness.Holders(newPod(tc.have), gate)
@@ -233,40 +234,48 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-func TestInitialize(t *testing.T) {
-	pod := newPod(nil)
-	got := podreadiness.Initialize(pod, gate, "other", "not listed", gate)
-	want := podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{
-		{Type: gate, Status: corev1.ConditionTrue}, {Type: "other", Status: corev1.ConditionTrue},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("U-26 U-30 (-want +got):\n%s", diff)
+// TestInvalidCalls: what has no name is refused, also where the Pod would not have been touched.
+func TestInvalidCalls(t *testing.T) {
+	nobody := []podreadiness.Holder{drain, {Key: "k"}}
+	for _, tc := range []struct {
+		name string
+		edit podreadiness.Edit
+		gate corev1.PodConditionType
+		want reason.Code
+	}{
+		{"no gate", podreadiness.Edit{}, "", podreadiness.InvalidGate},
+		{"no gate to hold", podreadiness.Edit{Hold: []podreadiness.Holder{drain}}, "", podreadiness.InvalidGate},
+		{"a holder without user agent", podreadiness.Edit{Hold: nobody}, gate, podreadiness.InvalidHolder},
+		{"the same on a Pod without this gate", podreadiness.Edit{Hold: nobody}, "example.com/Unlisted", podreadiness.InvalidHolder},
+		{"one to release", podreadiness.Edit{Release: nobody}, gate, podreadiness.InvalidHolder},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			change, err := tc.edit.Change(newPod(is("False", drainOnly)), tc.gate)
+			if !errors.Is(err, tc.want) || !change.IsEmpty() {
+				t.Errorf("Change = %+v, %v; want %s", change, err, tc.want)
+			}
+		})
 	}
-	if got := podreadiness.Initialize(newPod(is("False", drainOnly)), gate); !got.IsEmpty() {
-		t.Errorf("a gate that is held is opened: %+v", got)
-	}
-	now := metav1.Now()
-	pod.DeletionTimestamp = &now
-	if got := podreadiness.Initialize(pod, gate); !got.IsEmpty() {
-		t.Errorf("U-30 a terminating Pod is initialised: %+v", got)
+	if holders, err := podreadiness.Holders(newPod(is("False", drainOnly)), ""); !errors.Is(err, podreadiness.InvalidGate) || holders != nil {
+		t.Errorf("Holders of no gate = %v, %v", holders, err)
 	}
 }
 
-// FuzzWriters lets many writers come and go and holds the gate against a set: closed exactly while somebody holds it.
-func FuzzWriters(f *testing.F) {
+// FuzzHolders lets many holders come and go and holds the gate against a set: closed exactly while somebody holds it.
+func FuzzHolders(f *testing.F) {
 	f.Add([]byte{1, 2, 129, 3, 130, 131})
 	f.Add([]byte{1, 1, 129, 129})
 	f.Fuzz(func(t *testing.T, schedule []byte) {
 		pod := newPod(nil)
-		held := map[podreadiness.Writer]bool{}
+		held := map[podreadiness.Holder]bool{}
 		for _, b := range schedule {
-			writer := podreadiness.Writer{UserAgent: fmt.Sprintf("<%d>", b&3), Key: fmt.Sprintf("k\"%d", b>>2&3)}
+			holder := podreadiness.Holder{UserAgent: fmt.Sprintf("<%d>", b&3), Key: fmt.Sprintf("k\"%d", b>>2&3)}
 			edit := podreadiness.Hold
-			if held[writer] = b < 128; b >= 128 {
-				delete(held, writer)
+			if held[holder] = b < 128; b >= 128 {
+				delete(held, holder)
 				edit = podreadiness.Release
 			}
-			change, err := edit(pod, gate, writer)
+			change, err := edit(pod, gate, holder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -277,7 +286,7 @@ func FuzzWriters(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(holders) != len(held) || slices.ContainsFunc(holders, func(w podreadiness.Writer) bool { return !held[w] }) {
+			if len(holders) != len(held) || slices.ContainsFunc(holders, func(h podreadiness.Holder) bool { return !held[h] }) {
 				t.Fatalf("holders %v, want %v", holders, held)
 			}
 			if len(pod.Status.Conditions) == 1 {
@@ -290,7 +299,7 @@ func FuzzWriters(f *testing.F) {
 	})
 }
 
-// FuzzMessage feeds junk: whatever is accepted must survive a writer that comes and goes.
+// FuzzMessage feeds junk: whatever is accepted must survive a holder that comes and goes.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{"", "[]", drainOnly, otherDrain, "null", "[null]", "{", `[{"userAgent":"a","x":[1,2]}]`, `[{"KEY":"b"}]`} {
 		f.Add(s)
@@ -301,11 +310,11 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		visitor := podreadiness.Writer{UserAgent: "visitor", Key: "v"}
+		visitor := podreadiness.Holder{UserAgent: "visitor", Key: "v"}
 		if slices.Contains(before, visitor) {
 			return
 		}
-		for _, edit := range []func(*corev1.Pod, corev1.PodConditionType, podreadiness.Writer) (podpatch.Change, error){
+		for _, edit := range []func(*corev1.Pod, corev1.PodConditionType, podreadiness.Holder) (podpatch.Change, error){
 			podreadiness.Hold, podreadiness.Release,
 		} {
 			change, err := edit(pod, gate, visitor)

@@ -7,7 +7,6 @@
 package podstate
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -158,16 +157,3 @@ func ReadySince(pod *corev1.Pod) metav1.Time {
 	}
 	return metav1.Time{}
 }
-
-// SameRevision reports whether two revision labels name the same revision: equal as a whole, or equal in what follows
-// the last "-". Long names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of one owner are therefore equal. An empty
-// label equals nothing.
-func SameRevision(a, b string) bool {
-	if a == "" || b == "" {
-		return false
-	}
-	return a == b || ShortRevision(a) == ShortRevision(b)
-}
-
-// ShortRevision returns what follows the last "-" of a revision name, the whole string without one.
-func ShortRevision(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }

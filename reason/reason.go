@@ -13,10 +13,10 @@
 package reason
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -34,6 +34,11 @@ type Object struct {
 	Namespace string
 	Name      string
 	UID       types.UID
+}
+
+// ObjectOf names an object. kind is that of the API, such as "Pod": objects from a cache do not carry theirs.
+func ObjectOf(kind string, object metav1.Object) Object {
+	return Object{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }
 
 // String renders kind and name, for example "Pod default/web-x7k2p".
@@ -144,8 +149,14 @@ func (l List) Summary(limit int) string {
 	return fmt.Sprintf("%s; and %d more", l[:limit], len(l)-limit)
 }
 
-// With returns an error that reads as the reason and wraps the cause too, so that errors.Is and errors.As find either.
-func With(r Reason, cause error) error { return &withCause{r, cause} }
+// With returns an error that reads as the reason and wraps the cause too, so that errors.Is and errors.As find either. A nil
+// cause leaves the reason alone.
+func (r Reason) With(cause error) error {
+	if cause == nil {
+		return r
+	}
+	return &withCause{r, cause}
+}
 
 type withCause struct {
 	Reason
@@ -155,15 +166,51 @@ type withCause struct {
 
 func (w *withCause) Unwrap() []error { return []error{w.Reason, w.cause} }
 
-// From returns the reasons that err carries, nil when it carries none.
+// Add appends the reasons that err carries. An error that carries none becomes a reason of the given code, with the error's text
+// as its detail; nil adds nothing.
+func (l *List) Add(code Code, err error) {
+	if err == nil {
+		return
+	}
+	if found := From(err); len(found) > 0 {
+		*l = append(*l, found...)
+		return
+	}
+	*l = append(*l, Reason{Code: code, Detail: err.Error()})
+}
+
+// From returns the reasons that err carries, in their order, each once. It looks at everything that err wraps, so that nothing
+// is lost of what errors.Join has joined. Of an error made by With it is the reason alone: that stands for its cause. It returns
+// nil for an error without reasons.
 func From(err error) List {
-	if list, ok := errors.AsType[List](err); ok {
-		return list
+	var out List
+	seen := map[Reason]bool{}
+	collect(err, func(r Reason) {
+		if !seen[r] {
+			seen[r] = true
+			out = append(out, r)
+		}
+	})
+	return out
+}
+
+func collect(err error, add func(Reason)) {
+	switch e := err.(type) { //nolint:errorlint // The tree itself is walked.
+	case Reason:
+		add(e)
+	case List:
+		for _, r := range e {
+			add(r)
+		}
+	case *withCause:
+		add(e.Reason)
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			collect(part, add)
+		}
+	case interface{ Unwrap() error }:
+		collect(e.Unwrap(), add)
 	}
-	if one, ok := errors.AsType[Reason](err); ok {
-		return List{one}
-	}
-	return nil
 }
 
 // Shorten cuts a value to at most limit bytes for display, marking the cut. It never cuts inside a UTF-8 sequence.
@@ -176,4 +223,23 @@ func Shorten(value string, limit int) string {
 		cut--
 	}
 	return value[:cut] + "..."
+}
+
+// inMessage is how many reasons, and maxMessage how many bytes, a message of Explain has at most.
+const (
+	inMessage  = 5
+	maxMessage = 1024
+)
+
+// Explain returns what a condition or an event says about an error: the code of its first reason, and a message of at most 1,024
+// bytes with its first reasons. An error without reasons has an empty code and its own text; nil has neither.
+func Explain(err error) (code Code, message string) {
+	if err == nil {
+		return "", ""
+	}
+	message = err.Error()
+	if list := From(err); len(list) > 0 {
+		code, message = list[0].Code, list.Summary(inMessage)
+	}
+	return code, Shorten(message, maxMessage)
 }

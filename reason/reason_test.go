@@ -3,9 +3,12 @@ package reason_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -79,12 +82,89 @@ func TestListIsAnErrorThatHoldsEachReason(t *testing.T) {
 }
 
 func TestFrom(t *testing.T) {
-	one := reason.Reason{Code: blocked}
-	if diff := cmp.Diff(reason.List{one}, reason.From(fmt.Errorf("w: %w", one))); diff != "" {
-		t.Errorf("From one (-want +got):\n%s", diff)
+	one, two, three := reason.Reason{Code: blocked}, reason.Reason{Code: waiting}, reason.Reason{Code: waiting, Path: "a"}
+	for _, tc := range []struct {
+		name string
+		err  error
+		want reason.List
+	}{
+		{"nil", nil, nil},
+		{"plain", errors.New("plain"), nil},
+		{"one, wrapped", fmt.Errorf("w: %w", one), reason.List{one}},
+		{"joined", errors.Join(one, errors.New("plain"), two), reason.List{one, two}},
+		{"joined lists, wrapped", fmt.Errorf("w: %w", errors.Join(reason.List{one, two}, fmt.Errorf("x: %w", three))), reason.List{one, two, three}},
+		{"the same twice", errors.Join(one, two, one), reason.List{one, two}},
+		{"with a cause that has reasons", errors.Join(one.With(reason.List{two}), three), reason.List{one, three}},
+		{"final", reason.Final(errors.Join(one, two)), reason.List{one, two}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, reason.From(tc.err)); diff != "" {
+				t.Errorf("From (-want +got):\n%s", diff)
+			}
+		})
 	}
-	if got := reason.From(errors.New("plain")); got != nil {
-		t.Errorf("From(plain error) = %v, want nil", got)
+}
+
+func TestWith(t *testing.T) {
+	cause := errors.New("cause")
+	err := reason.Reason{Code: blocked, Detail: "why"}.With(cause)
+	if !errors.Is(err, cause) || !errors.Is(err, blocked) || err.Error() != "Blocked: why" {
+		t.Errorf("With = %v, which does not hold both", err)
+	}
+	if diff := cmp.Diff(error(reason.Reason{Code: blocked}), reason.Reason{Code: blocked}.With(nil)); diff != "" {
+		t.Errorf("With(nil), want the reason (-want +got):\n%s", diff)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	list := reason.List{{Code: blocked}}
+	list.Add(waiting, nil)
+	list.Add(waiting, errors.New("odd"))
+	list.Add(waiting, fmt.Errorf("w: %w", reason.Reason{Code: blocked, Path: "a"}))
+	want := reason.List{{Code: blocked}, {Code: waiting, Detail: "odd"}, {Code: blocked, Path: "a"}}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("Add (-want +got):\n%s", diff)
+	}
+}
+
+func TestFinal(t *testing.T) {
+	plain, final := errors.New("plain"), reason.Final(errors.New("final"))
+	for _, tc := range []struct {
+		name      string
+		err       error
+		retryable bool
+	}{
+		{"nil", nil, false},
+		{"nil made final", reason.Final(nil), false},
+		{"plain", plain, true},
+		{"a reason", reason.Reason{Code: blocked}, true},
+		{"a list of reasons", reason.List{{Code: blocked}}, true},
+		{"final", final, false},
+		{"final, wrapped", fmt.Errorf("w: %w", final), false},
+		{"joined with a plain one", errors.Join(final, plain), true},
+		{"joined with another final one", fmt.Errorf("w: %w", errors.Join(final, final)), false},
+		{"the cause of a reason is final", reason.Reason{Code: blocked}.With(final), false},
+		{"the cause of a reason is plain", reason.Reason{Code: blocked}.With(plain), true},
+		{"made final although a part was plain", reason.Final(errors.Join(plain, final)), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := reason.Retryable(tc.err) != nil; got != tc.retryable {
+				t.Errorf("Retryable = %t, want %t", got, tc.retryable)
+			}
+			if got, want := reason.IsFinal(tc.err), tc.err != nil && !tc.retryable; got != want {
+				t.Errorf("IsFinal = %t, want %t", got, want)
+			}
+		})
+	}
+	if got := reason.Retryable(final, plain, nil); !errors.Is(got, plain) || errors.Is(got, final) {
+		t.Errorf("Retryable of several = %v, want the plain one alone", got)
+	}
+}
+
+func TestObjectOf(t *testing.T) {
+	pod := &metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "u"}
+	if diff := cmp.Diff(reason.Object{Kind: "Pod", Namespace: "n", Name: "a", UID: "u"}, reason.ObjectOf("Pod", pod)); diff != "" {
+		t.Errorf("ObjectOf (-want +got):\n%s", diff)
 	}
 }
 
@@ -102,5 +182,30 @@ func TestShorten(t *testing.T) {
 		if got := reason.Shorten(tc.in, tc.limit); got != tc.want {
 			t.Errorf("Shorten(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
 		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	list := reason.List{}
+	for i := range 7 {
+		list = append(list, reason.Reason{Code: "Odd", New: strconv.Itoa(i)})
+	}
+	for _, tc := range []struct {
+		name    string
+		err     error
+		code    reason.Code
+		message string
+	}{
+		{"nothing", nil, "", ""},
+		{"no reasons", errors.New("no"), "", "no"},
+		{"reasons", fmt.Errorf("creating: %w", list), "Odd", list.Summary(5)},
+		{"long", errors.New(strings.Repeat("x", 2000)), "", reason.Shorten(strings.Repeat("x", 2000), 1024)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			code, message := reason.Explain(tc.err)
+			if code != tc.code || message != tc.message {
+				t.Errorf("%q, %q, want %q, %q", code, message, tc.code, tc.message)
+			}
+		})
 	}
 }

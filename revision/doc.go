@@ -1,8 +1,8 @@
 // Package revision answers "has the template changed, and which template was that Pod made from?".
 //
-// A workload keeps the history of its Pod template in ControllerRevisions. [Decide] compares the template of today with the
+// A workload keeps the history of its Pod template in ControllerRevisions. [History.Decide] compares the template of today with the
 // history and says whether to keep the newest revision, to bring an older one back to the front (a rollback), or to write
-// a new one. [Truncate] says which old ones nobody needs any more. Both are pure; package revision/apply acts.
+// a new one. [History.Excess] says which old ones nobody needs any more. Both are pure; package revision/history writes.
 //
 // # Equality
 //

@@ -2,6 +2,7 @@ package revision
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,8 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Keys are the metadata names the history uses. The kit has no defaults for them.
@@ -23,13 +25,108 @@ type Keys struct {
 	HashVersionAnnotation string
 }
 
-// Owner describes whose history it is.
+// Owner describes whose history it is. Make it with OwnerOf.
 type Owner struct {
 	Namespace, Name string
 	// Reference is the controller reference that each revision carries.
 	Reference metav1.OwnerReference
 	// Annotations are copied to each new revision, so that a user finds change causes there.
 	Annotations map[string]string
+	// Deleting is set while the owner has a deletionTimestamp. Nothing is written then.
+	Deleting bool
+}
+
+// OwnerOf describes an object as the owner of a history. kind is its API kind, which objects from a cache do not carry.
+func OwnerOf(object metav1.Object, kind schema.GroupVersionKind) Owner {
+	return Owner{
+		Namespace: object.GetNamespace(), Name: object.GetName(), Reference: *metav1.NewControllerRef(object, kind),
+		Annotations: object.GetAnnotations(), Deleting: object.GetDeletionTimestamp() != nil,
+	}
+}
+
+// Histories reads the histories of the owners of one kind. It is safe for concurrent use. Make it with NewHistories.
+type Histories struct {
+	keys    Keys
+	decoder *Decoder
+}
+
+// NewHistories returns what reads histories kept under the keys. The decoder may be shared with an inplaceupdate.Planner. The
+// error says which of the two is missing.
+func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
+	switch {
+	case keys.HashLabel == "":
+		return nil, errors.New("revision: Keys.HashLabel is required")
+	case decoder == nil:
+		return nil, errors.New("revision: a decoder is required")
+	}
+	return &Histories{keys: keys, decoder: decoder}, nil
+}
+
+// Of returns the history of an owner. collisions is the count of hash collisions that its status keeps; nil leaves it out of the
+// hash. revisions are the owner's, in any order; the slice is not modified.
+func (h *Histories) Of(owner Owner, collisions *int32, revisions []*appsv1.ControllerRevision) *History {
+	return &History{owner: owner, keys: h.keys, decoder: h.decoder, Collisions: collisions, Revisions: Sort(revisions)}
+}
+
+// History is the history of one owner. It is not safe for concurrent use while package revision/history writes it.
+type History struct {
+	// Revisions are all of them, from oldest to newest. The objects are read only.
+	Revisions []*appsv1.ControllerRevision
+	// Update is the revision of today's template, nil before history.Sync.
+	Update *appsv1.ControllerRevision
+	// Collisions is the count to keep in the owner's status. It grows when a name is taken by other data.
+	Collisions *int32
+
+	owner   Owner
+	keys    Keys
+	decoder *Decoder
+}
+
+// Owner returns whose history it is.
+func (h *History) Owner() Owner { return h.owner }
+
+// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
+// not among them.
+func (h *History) Find(label string) *appsv1.ControllerRevision {
+	for _, rev := range h.Revisions {
+		if Same(label, rev.Name) {
+			return rev
+		}
+	}
+	return nil
+}
+
+// Current returns the revision that is being replaced by Update, under the name that the owner's status keeps. Without a record
+// of it, that is Update itself.
+func (h *History) Current(name string) *appsv1.ControllerRevision {
+	if h.Update != nil && name == h.Update.Name {
+		return h.Update
+	}
+	for _, rev := range h.Revisions {
+		if rev.Name == name {
+			return rev
+		}
+	}
+	return h.Update
+}
+
+// UnknownRevision means that a revision is asked for that is not in the history, as Find says by nil.
+const UnknownRevision reason.Code = "UnknownRevision"
+
+// Template returns the Pod template that a revision holds, shared with others: read only. The error is UnknownRevision for nil,
+// otherwise that of Decode.
+func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	if rev == nil {
+		return nil, reason.Reason{
+			Code: UnknownRevision, Object: reason.Object{Kind: h.owner.Reference.Kind, Namespace: h.owner.Namespace, Name: h.owner.Name},
+			Remedy: "recreate the Pod",
+		}
+	}
+	content, err := h.decoder.Content(rev)
+	if err != nil {
+		return nil, err
+	}
+	return content.Template, nil
 }
 
 // Action says what to do about the history.
@@ -44,7 +141,7 @@ const (
 	Create Action = "Create"
 )
 
-// Decision is the answer of Decide.
+// Decision is the answer of History.Decide.
 type Decision struct {
 	Action Action
 	// Revision is the existing object for Keep and Bump (read only, from the caller's slice) and the one to create for
@@ -56,45 +153,48 @@ type Decision struct {
 	Annotations map[string]string
 }
 
-// Decide finds the revision for a template among the owner's existing ones, in any order. collisions is the owner's
-// count of hash collisions so far; nil leaves it out of the hash. Numbers start at 1. Two revisions of equal content are
-// tolerated: the newer one is taken. Revisions whose number leaves no room for a next one are passed over: nobody counts that far,
-// so somebody else has written it. The only error is a template that cannot be encoded.
-func Decide(owner Owner, keys Keys, template *corev1.PodTemplateSpec, collisions *int32,
-	existing []*appsv1.ControllerRevision, decoder *Decoder,
-) (Decision, error) {
+// Decide finds the revision for a template. Numbers start at 1. Two revisions of equal content are tolerated: the newer one is
+// taken. Revisions whose number leaves no room for a next one are passed over: nobody counts that far, so somebody else has
+// written it. The only error is a template that cannot be encoded.
+func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	data, err := Encode(template)
 	if err != nil {
-		return Decision{}, fmt.Errorf("history of %s/%s: %w", owner.Namespace, owner.Name, err)
+		return Decision{}, fmt.Errorf("history of %s/%s: %w", h.owner.Namespace, h.owner.Name, err)
 	}
-	sorted := slices.DeleteFunc(Sort(existing), func(rev *appsv1.ControllerRevision) bool { return rev.Revision >= math.MaxInt64/2 })
+	sorted := slices.DeleteFunc(slices.Clone(h.Revisions), func(rev *appsv1.ControllerRevision) bool { return rev.Revision >= math.MaxInt64/2 })
 	next := int64(1)
 	if n := len(sorted); n > 0 {
 		newest := sorted[n-1]
-		if decoder.holds(newest, template, data) {
+		if h.decoder.holds(newest, template, data) {
 			return Decision{Action: Keep, Revision: newest, Number: newest.Revision}, nil
 		}
 		next = newest.Revision + 1
 		for i := n - 2; i >= 0; i-- {
-			if decoder.holds(sorted[i], template, data) {
+			if h.decoder.holds(sorted[i], template, data) {
 				return Decision{Action: Bump, Revision: sorted[i], Number: next}, nil
 			}
 		}
 	}
-	return Decision{Action: Create, Revision: build(owner, keys, template.Labels, data, next, collisions), Number: next}, nil
+	return Decision{Action: Create, Revision: h.build(template.Labels, data, next), Number: next}, nil
 }
 
-// Renamed returns a copy of a revision to create under the name that another collision count gives.
-func Renamed(owner Owner, keys Keys, rev *appsv1.ControllerRevision, collisions int32) *appsv1.ControllerRevision {
+// Rename counts one more collision and returns a copy of a revision to create, under the name that this count gives.
+func (h *History) Rename(rev *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	collisions := int32(1)
+	if h.Collisions != nil {
+		collisions = *h.Collisions + 1
+	}
+	h.Collisions = &collisions
 	out := rev.DeepCopy()
-	hash := Hash(rev.Data.Raw, &collisions)
-	out.Name = Name(owner.Name, hash)
-	out.Labels[keys.HashLabel] = hash
+	hash := Hash(rev.Data.Raw, h.Collisions)
+	out.Name = Name(h.owner.Name, hash)
+	out.Labels[h.keys.HashLabel] = hash
 	return out
 }
 
-func build(owner Owner, keys Keys, templateLabels map[string]string, data []byte, number int64, collisions *int32) *appsv1.ControllerRevision {
-	hash := Hash(data, collisions)
+func (h *History) build(templateLabels map[string]string, data []byte, number int64) *appsv1.ControllerRevision {
+	owner, keys := h.owner, h.keys
+	hash := Hash(data, h.Collisions)
 	labels := make(map[string]string, len(templateLabels)+1)
 	maps.Copy(labels, templateLabels)
 	labels[keys.HashLabel] = hash
@@ -128,17 +228,6 @@ func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	})
 }
 
-// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
-// not among them.
-func Find(revisions []*appsv1.ControllerRevision, label string) *appsv1.ControllerRevision {
-	for _, rev := range revisions {
-		if podstate.SameRevision(label, rev.Name) {
-			return rev
-		}
-	}
-	return nil
-}
-
 // Counting says which revisions a history limit counts.
 type Counting string
 
@@ -149,16 +238,14 @@ const (
 	CountAllOld Counting = "AllOld"
 )
 
-// Truncate returns the revisions to delete, oldest first. protected reports the revisions that are never history (the
-// current and the update revision), inUse those that a Pod was made from; protected ones need not be reported as in use.
-// A negative limit counts as zero.
-func Truncate(revisions []*appsv1.ControllerRevision, limit int, counting Counting,
-	protected, inUse func(*appsv1.ControllerRevision) bool,
-) []*appsv1.ControllerRevision {
+// Excess returns the revisions to delete, oldest first: those that nobody needs beyond the limit. The update revision and those
+// named in keep are never history; keep the current revision. inUse reports those that a Pod was made from. Revisions of other
+// owners among Revisions are left alone. A negative limit counts as zero.
+func (h *History) Excess(limit int, counting Counting, inUse func(*appsv1.ControllerRevision) bool, keep ...string) []*appsv1.ControllerRevision {
 	var unused []*appsv1.ControllerRevision
 	old := 0
-	for _, rev := range Sort(revisions) {
-		if protected(rev) {
+	for _, rev := range h.Revisions {
+		if ref := metav1.GetControllerOfNoCopy(rev); ref == nil || ref.UID != h.owner.Reference.UID || h.isNeeded(rev, keep) {
 			continue
 		}
 		old++
@@ -171,4 +258,8 @@ func Truncate(revisions []*appsv1.ControllerRevision, limit int, counting Counti
 	}
 	excess := min(max(old-max(limit, 0), 0), len(unused))
 	return unused[:excess]
+}
+
+func (h *History) isNeeded(rev *appsv1.ControllerRevision, keep []string) bool {
+	return h.Update != nil && rev.Name == h.Update.Name || slices.Contains(keep, rev.Name)
 }

@@ -41,34 +41,54 @@ func template(image string) *corev1.PodTemplateSpec {
 	}
 }
 
+// decide asks for the revision of a template.
+func decide(t testing.TB, k revision.Keys, tmpl *corev1.PodTemplateSpec, collisions *int32, d *revision.Decoder, existing ...*appsv1.ControllerRevision) revision.Decision {
+	t.Helper()
+	decision, err := history(t, k, collisions, d, existing...).Decide(tmpl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decision
+}
+
+func history(t testing.TB, k revision.Keys, collisions *int32, d *revision.Decoder, existing ...*appsv1.ControllerRevision) *revision.History {
+	t.Helper()
+	histories, err := revision.NewHistories(k, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return histories.Of(owner(), collisions, existing)
+}
+
 func newDecoder() *revision.Decoder { return revision.NewDecoder(100, nil) }
 
 // stored returns a revision as the API server would have it.
 func stored(t *testing.T, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	d, err := revision.Decide(owner(), keys, template(image), nil, nil, newDecoder())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := decide(t, keys, template(image), nil, newDecoder())
 	d.Revision.Revision = number
 	d.Revision.UID = types.UID(fmt.Sprintf("%s-%d", image, number))
 	return d.Revision
 }
 
-func ExampleDecide() {
-	history := []*appsv1.ControllerRevision{}
-	decoder := revision.NewDecoder(100, nil)
+func ExampleHistory_Decide() {
+	histories, err := revision.NewHistories(keys, revision.NewDecoder(100, nil))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var stored []*appsv1.ControllerRevision
 	for _, image := range []string{"app:v1", "app:v1", "app:v2", "app:v1"} {
-		d, err := revision.Decide(owner(), keys, template(image), nil, history, decoder)
+		d, err := histories.Of(owner(), nil, stored).Decide(template(image))
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(image, d.Action, d.Revision.Name, d.Number)
 		if d.Action == revision.Create {
-			history = append(history, d.Revision)
+			stored = append(stored, d.Revision)
 		}
-		d.Revision.Revision = d.Number // what revision/apply does on the API server
+		d.Revision.Revision = d.Number // what revision/history does on the API server
 	}
 	// Output:
 	// app:v1 Create web-fd86758d8 1
@@ -102,19 +122,46 @@ func openKruise(t testing.TB) fixture {
 	return f
 }
 
-// TestTakeOver is the reason for this package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
-// what we would write has the very same bytes and name.
 // TestDecideWithoutRoom: a number that somebody else has written, beyond which there is none, is no reason to fail.
-func TestDecideWithoutRoom(t *testing.T) {
-	forged := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-forged"}, Revision: math.MaxInt64}
-	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	got, err := revision.Decide(revision.Owner{Namespace: "default", Name: "web"}, revision.Keys{HashLabel: "hash"}, template, nil,
-		[]*appsv1.ControllerRevision{forged}, revision.NewDecoder(10, nil))
-	if err != nil || got.Action != revision.Create || got.Number != 1 {
-		t.Errorf("Decide = %+v, %v; want a new revision of number 1", got, err)
+func TestNewHistoriesRefuses(t *testing.T) {
+	if _, err := revision.NewHistories(revision.Keys{}, newDecoder()); err == nil {
+		t.Error("an empty key is accepted")
+	}
+	if _, err := revision.NewHistories(keys, nil); err == nil {
+		t.Error("no decoder is accepted")
 	}
 }
 
+func TestCurrent(t *testing.T) {
+	v1, v2 := stored(t, "app:v1", 1), stored(t, "app:v2", 2)
+	h := history(t, keys, nil, newDecoder(), v2, v1)
+	if got := h.Current(v1.Name); got != v1 {
+		t.Errorf("Current before Sync = %v, want v1", got)
+	}
+	h.Update = v2
+	for name, want := range map[string]*appsv1.ControllerRevision{v1.Name: v1, v2.Name: v2, "": v2, "gone": v2} {
+		if got := h.Current(name); got != want {
+			t.Errorf("Current(%q) = %s, want %s", name, got.Name, want.Name)
+		}
+	}
+	if h.Find(v1.Name) != v1 || h.Find(revision.ShortName(v2.Name)) != v2 || h.Find("web-x") != nil {
+		t.Error("Find does not find revisions by name and hash")
+	}
+	if _, err := h.Template(h.Find("web-x")); !errors.Is(err, revision.UnknownRevision) {
+		t.Errorf("template of an unknown revision: %v", err)
+	}
+}
+
+func TestDecideWithoutRoom(t *testing.T) {
+	forged := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-forged"}, Revision: math.MaxInt64}
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
+	if got := decide(t, keys, template, nil, newDecoder(), forged); got.Action != revision.Create || got.Number != 1 {
+		t.Errorf("Decide = %+v; want a new revision of number 1", got)
+	}
+}
+
+// TestTakeOver is the reason for this package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
+// what we would write has the very same bytes and name.
 func TestTakeOver(t *testing.T) {
 	f := openKruise(t)
 	if len(f.Revisions) < 4 {
@@ -148,10 +195,7 @@ func TestTakeOver(t *testing.T) {
 					own = append(own, rev)
 				}
 			}
-			d, err := revision.Decide(owner(), keys, tmpl, ptr.To[int32](0), own, newDecoder())
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := decide(t, keys, tmpl, ptr.To[int32](0), newDecoder(), own...)
 			if d.Action == revision.Create || d.Revision.Name != name {
 				t.Errorf("decided %s %s, want the existing %s", d.Action, d.Revision.Name, name)
 			}
@@ -183,10 +227,7 @@ func TestEqualitySurvivesSerializers(t *testing.T) {
 		{"U-4 something beside the template", `{"spec":{"replicas":3,"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[` + container + `]}}}}`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, err := revision.Decide(owner(), keys, today, nil, []*appsv1.ControllerRevision{rev(tc.data)}, newDecoder())
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := decide(t, keys, today, nil, newDecoder(), rev(tc.data))
 			if got := d.Action == revision.Keep; got != tc.same {
 				t.Errorf("action %s, want kept = %v", d.Action, tc.same)
 			}
@@ -210,10 +251,7 @@ func TestEqualitySurvivesNewDefaults(t *testing.T) {
 		"known default":   {newDefault, revision.Keep},
 		"unknown default": {nil, revision.Create},
 	} {
-		d, err := revision.Decide(owner(), keys, today, nil, []*appsv1.ControllerRevision{old}, revision.NewDecoder(10, tc.defaults))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := decide(t, keys, today, nil, revision.NewDecoder(10, tc.defaults), old)
 		if d.Action != tc.want {
 			t.Errorf("%s: %s, want %s", name, d.Action, tc.want)
 		}
@@ -241,10 +279,7 @@ func TestDecide(t *testing.T) {
 		{"an unreadable revision is passed over", "app:v1", []*appsv1.ControllerRevision{v1, broken}, answer{revision.Bump, v1.Name, 10}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, err := revision.Decide(owner(), keys, template(tc.image), nil, tc.existing, newDecoder())
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := decide(t, keys, template(tc.image), nil, newDecoder(), tc.existing...)
 			if diff := cmp.Diff(tc.want, answer{d.Action, d.Revision.Name, d.Number}); diff != "" {
 				t.Errorf("Decide (-want +got):\n%s", diff)
 			}
@@ -255,7 +290,8 @@ func TestDecide(t *testing.T) {
 func TestCreatedRevision(t *testing.T) {
 	withVersion := keys
 	withVersion.HashVersionAnnotation = "example.com/hash-version"
-	d, err := revision.Decide(owner(), withVersion, template("app:v1"), ptr.To[int32](3), nil, newDecoder())
+	h := history(t, withVersion, ptr.To[int32](3), newDecoder())
+	d, err := h.Decide(template("app:v1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,12 +305,12 @@ func TestCreatedRevision(t *testing.T) {
 	if diff := cmp.Diff(want, d.Revision.ObjectMeta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
-	renamed := revision.Renamed(owner(), withVersion, d.Revision, 4)
-	if renamed.Name == d.Revision.Name || renamed.Labels[keys.HashLabel] == hash {
+	renamed := h.Rename(d.Revision)
+	if renamed.Name == d.Revision.Name || renamed.Labels[keys.HashLabel] == hash || *h.Collisions != 4 {
 		t.Errorf("R-3: another collision count keeps the name %s", renamed.Name)
 	}
 	if len(d.Revision.Labels) != 2 || d.Revision.Labels[keys.HashLabel] != hash {
-		t.Error("Renamed modified the original")
+		t.Error("Rename modified the original")
 	}
 }
 
@@ -298,14 +334,22 @@ func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestTruncate(t *testing.T) {
+func TestExcess(t *testing.T) {
 	var revisions []*appsv1.ControllerRevision
 	for i := range 7 {
 		revisions = append(revisions, &appsv1.ControllerRevision{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("r%d", i), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0))},
-			Revision:   int64(i),
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("r%d", i), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+				OwnerReferences: []metav1.OwnerReference{owner().Reference},
+			},
+			Revision: int64(i),
 		})
 	}
+	other := revisions[0].DeepCopy()
+	other.Name, other.OwnerReferences[0].UID = "other", "another"
+	orphan := revisions[0].DeepCopy()
+	orphan.Name, orphan.OwnerReferences = "orphan", nil
+	revisions = append(revisions, other, orphan)
 	slices.Reverse(revisions)
 	names := func(of ...string) func(*appsv1.ControllerRevision) bool {
 		return func(r *appsv1.ControllerRevision) bool { return slices.Contains(of, r.Name) }
@@ -327,11 +371,16 @@ func TestTruncate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, r := range revision.Truncate(revisions, tc.limit, tc.counting, names(tc.current...), names(tc.inUse...)) {
+			h := history(t, keys, nil, newDecoder(), revisions...)
+			if len(tc.current) > 0 {
+				h.Update = &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: tc.current[0]}}
+				tc.current = tc.current[1:]
+			}
+			for _, r := range h.Excess(tc.limit, tc.counting, names(tc.inUse...), tc.current...) {
 				got = append(got, r.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("Truncate (-want +got):\n%s", diff)
+				t.Errorf("Excess (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -404,8 +453,9 @@ func BenchmarkNewRevision(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.SetBytes(int64(len(f.Revisions[1].Data.Raw)))
+	h := history(b, keys, nil, newDecoder())
 	for b.Loop() {
-		if _, err := revision.Decide(owner(), keys, content.Template, nil, nil, nil); err != nil {
+		if _, err := h.Decide(content.Template); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,28 +1,24 @@
 package rollout
 
-// UpdateBudget decides, Pod by Pod in update order, whether one more may be updated now. It holds two limits beside the step's number: Pods at the
-// target revision that are not available yet plus those chosen now stay within the budget, so that a revision that never
-// becomes available stops early; and available Pods are only taken while fewer than the budget are unavailable in all.
-//
-// An available Pod for which there is no room does not end the round: a Pod behind it that is unavailable already loses
-// nothing by its update, and may be what keeps the budget used up. The zero value admits nothing.
-type UpdateBudget struct {
+// updateBudget decides, Pod by Pod in update order, whether one more may be updated now. It holds two limits beside the step's
+// number: Pods at the target revision that are not available yet plus those chosen now stay within the budget, so that a
+// revision that never becomes available stops early; and available Pods are only taken while fewer than the budget are
+// unavailable in all.
+type updateBudget struct {
 	left        int
-	keep        int
 	limit       int
 	targetLimit int
 	atTarget    int
 	unavailable int
 }
 
-// NewUpdateBudget starts a round of a step. c are the counts that it was planned with.
-func NewUpdateBudget(step Step, c Counts) UpdateBudget {
+func newUpdateBudget(step Step, c Counts) updateBudget {
 	target := c.New
-	if step.Update < 0 {
+	if step.Back {
 		target = c.Old
 	}
-	return UpdateBudget{
-		left: abs(step.Update), keep: step.Keep, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget,
+	return updateBudget{
+		left: step.Update, limit: step.UpdateUnavailable, targetLimit: step.UpdateAtTarget,
 		atTarget: target.down(), unavailable: c.Old.down() + c.New.down(),
 	}
 }
@@ -30,8 +26,8 @@ func NewUpdateBudget(step Step, c Counts) UpdateBudget {
 // down is how many Pods of the group are not available, whatever is to become of them.
 func (g Group) down() int { return g.PreDeleting + g.SpecifiedUnavailable + g.Unavailable }
 
-// Admit reports whether the next candidate may be updated, and takes it off the budget if so.
-func (b *UpdateBudget) Admit(available bool) bool {
+// admit reports whether the next candidate may be updated, and takes it off the budget if so.
+func (b *updateBudget) admit(available bool) bool {
 	if b.left <= 0 || b.atTarget >= b.targetLimit {
 		return false
 	}
@@ -46,27 +42,31 @@ func (b *UpdateBudget) Admit(available bool) bool {
 	return true
 }
 
-// Kept returns those of the waiting Pods that stay where they are, as a partition wants: the last Step.Keep. waiting is what
-// Admitted is given. The slice is shared.
-func Kept[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
-
-// Admitted returns those of the waiting Pods that are to be updated now. waiting are all Pods at the other revision that
-// nobody wants deleted, in update order: the last of them stay where they are, so do not leave out any. available tells which
-// of them serve.
-func Admitted[T any](b UpdateBudget, waiting []T, available func(T) bool) []T {
+// ToUpdate returns those of the waiting Pods that are to be updated now. c are the counts that the step was planned with. waiting
+// are all Pods at the other revision that nobody wants deleted, in update order: the last of them stay where they are, so do not
+// leave out any. available tells which of them serve.
+//
+// An available Pod for which there is no room does not end the round: a Pod behind it that is unavailable already loses
+// nothing by its update, and may be what keeps the budget used up.
+func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) []T {
+	budget := newUpdateBudget(step, c)
 	var out []T
-	for _, c := range waiting[:max(len(waiting)-b.keep, 0)] {
-		if b.Admit(available(c)) {
-			out = append(out, c)
+	for _, candidate := range waiting[:max(len(waiting)-step.Keep, 0)] {
+		if budget.admit(available(candidate)) {
+			out = append(out, candidate)
 		}
 	}
 	return out
 }
 
-// Affordable returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for.
+// ToKeep returns those of the waiting Pods that stay where they are, as a partition wants: the last Step.Keep. waiting is what
+// ToUpdate is given. The slice is shared.
+func ToKeep[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
+
+// ToDelete returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for.
 // The candidates are Pods whose deletion is decided: those that somebody has named or, where there are none, Step.Delete Pods in
 // deletion order, Step.DeleteOld of them from the old revision. ready tells which of them serve now.
-func Affordable[T any](step Step, candidates []T, ready func(T) bool) []T {
+func ToDelete[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T
 	left := step.DeleteReady
 	for _, c := range candidates {

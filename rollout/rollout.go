@@ -1,18 +1,32 @@
-// Package rollout answers "what next?": how many Pods of which revision to create, delete and update now, and what keeps
-// it from doing more.
+// Package rollout answers "what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what
+// limits it?"
 //
-// [Plan] is arithmetic over counts. It knows nothing of Pods, clients or time: resolve percentages with package partition,
-// count Pods into [Counts], order candidates with package podorder, then ask for the next step, act, and ask again when the
-// cluster has changed. Every call is decided from scratch, so a crash between two steps costs nothing.
+// # Plan or Numbered
+//
+// Use [Plan] for Pods that are all alike and have names that nobody chooses, as those of a Deployment or a CloneSet have. It
+// is arithmetic over counts: a Pod that is terminating counts no more, because its replacement has another name and can be created at
+// once. Order the candidates with package podorder.
+//
+// Use [Numbered] for Pods with names of their own, as those of a StatefulSet have. It is told of each Pod by its ordinal, because
+// one that is terminating holds its name: until it is gone nothing can replace it. What is unavailable is then not a count
+// of Pods but of wanted ordinals without an available Pod. Counting Pods with Plan instead misses those that
+// are terminating, and takes all Pods down where they are slow to end. Compute the wanted ordinals with package ordinals.
+//
+// Both are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the Pods,
+// ask for the next step, act, and ask again when the cluster has changed. Every call is decided from scratch, so a crash between two
+// steps costs nothing. Both are safe for concurrent use.
 //
 // What holds at every step, and is fuzzed over whole rollouts:
 //
-//   - by its own hand it never takes available Pods below Replicas - MaxUnavailable;
-//   - there are never more than Replicas + MaxSurge Pods;
+//   - by its own action it never takes available Pods below the number wanted less MaxUnavailable;
+//   - Plan never has more than Replicas + MaxSurge Pods, Numbered never two Pods of one ordinal, and the order is kept where
+//     Pods are managed in order;
 //   - a rollout that can end does, and a step that changes nothing is not followed by one that changes something unless the
 //     cluster changed.
 //
-// A change that can be delivered wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
+// # In place
+//
+// For Plan, a change that can be delivered wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
 // one Pod: there is nothing a surge Pod would stand in for.
 package rollout
 
@@ -101,7 +115,7 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step is what to do now. Numbers are never negative but Update.
+// Step is what to do now. Numbers are never negative.
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
@@ -109,10 +123,11 @@ type Step struct {
 	// Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many of the Pods whose deletion is decided, by Delete or because somebody named them, may go while
-	// they are ready; others may go at once. See Affordable.
+	// they are ready; others may go at once. See ToDelete.
 	DeleteReady int
-	// Update is how many Pods are to be taken to the new revision, negative to the old one.
+	// Update is how many Pods are to be taken to the new revision or, with Back, to the old one.
 	Update int
+	Back   bool
 	// Keep is how many of the Pods that Update chooses from stay where they are: the last in update order.
 	Keep int
 	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
@@ -241,8 +256,9 @@ func explainDelete(c Counts, step *Step) {
 // planUpdate counts Specified Pods as gone: they are not updated, and what stands in for them must not be either, or it would
 // be created at one revision and taken to the other for ever.
 func planUpdate(s Spec, c Counts, missing int, step *Step) {
-	step.Update = exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
-	if step.Keep = s.Partition; step.Update < 0 {
+	change := exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
+	step.Update, step.Back = abs(change), change < 0
+	if step.Keep = s.Partition; step.Back {
 		step.Keep = s.Replicas - s.Partition
 	}
 	step.UpdateUnavailable = max(s.MaxUnavailable+c.Total()-s.Replicas, 0)
@@ -257,7 +273,7 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
 			Remedy: "lower the partition to go on",
 		})
-	case step.Update != 0 && c.Unavailable() >= step.UpdateUnavailable:
+	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: "maxUnavailable",
 			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), step.UpdateUnavailable),

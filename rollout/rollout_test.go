@@ -51,7 +51,7 @@ func Example() {
 	step := rollout.Plan(rollout.Spec{Replicas: 10, Partition: 4, MaxUnavailable: 2}, counts)
 	fmt.Println("update", step.Update, "with a budget of", step.UpdateUnavailable)
 
-	now := rollout.Admitted(rollout.NewUpdateBudget(step, counts), pods, func(available bool) bool { return available })
+	now := rollout.ToUpdate(step, counts, pods, func(available bool) bool { return available })
 	fmt.Println("now those of which available is", now)
 	// Output:
 	// update 6 with a budget of 2
@@ -170,7 +170,11 @@ func TestUpdate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := rollout.Plan(tc.spec, tc.have)
-			if diff := cmp.Diff(tc.want, answer{got.Update, got.UpdateUnavailable, got.UpdateAtTarget}); diff != "" {
+			update := got.Update // negative for back
+			if got.Back {
+				update = -update
+			}
+			if diff := cmp.Diff(tc.want, answer{update, got.UpdateUnavailable, got.UpdateAtTarget}); diff != "" {
 				t.Errorf("Plan (-want +got):\n%s", diff)
 			}
 		})
@@ -214,7 +218,7 @@ func TestSurge(t *testing.T) {
 	}
 }
 
-// TestWorkedSequence is the table at the end of section 2.4 of the reference, row by row.
+// TestWorkedSequence is a rollout in place with surge and partition, step by step.
 func TestWorkedSequence(t *testing.T) {
 	s := surge(1).of(spec(5, 3, 1))
 	for _, tc := range []struct {
@@ -238,7 +242,7 @@ func TestWorkedSequence(t *testing.T) {
 	}
 }
 
-func TestUpdateBudget(t *testing.T) {
+func TestToUpdate(t *testing.T) {
 	const up, down = true, false
 	for _, tc := range []struct {
 		name                                 string
@@ -262,21 +266,20 @@ func TestUpdateBudget(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			step := rollout.Step{Update: 3, UpdateUnavailable: tc.limit, UpdateAtTarget: max(tc.limit, tc.atTarget)}
-			budget := rollout.NewUpdateBudget(step, rollout.Counts{
-				Old: rollout.Group{Unavailable: tc.unavailable - tc.target}, New: rollout.Group{Unavailable: tc.target},
-			})
+			c := rollout.Counts{Old: rollout.Group{Unavailable: tc.unavailable - tc.target}, New: rollout.Group{Unavailable: tc.target}}
 			serves := func(available bool) bool { return available }
-			if diff := cmp.Diff(tc.want, rollout.Admitted(budget, tc.candidates, serves)); diff != "" {
-				t.Errorf("admitted (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, rollout.ToUpdate(step, c, tc.candidates, serves)); diff != "" {
+				t.Errorf("to update (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if zero := new(rollout.UpdateBudget); zero.Admit(down) || zero.Admit(up) {
-		t.Error("the zero budget admits a Pod")
+	serves := func(available bool) bool { return available }
+	if got := rollout.ToUpdate(rollout.Step{}, rollout.Counts{}, []bool{down, up}, serves); got != nil {
+		t.Errorf("the zero step updates %v", got)
 	}
 }
 
-func TestAffordable(t *testing.T) {
+func TestToDelete(t *testing.T) {
 	const up, down = true, false
 	for _, tc := range []struct {
 		name       string
@@ -291,9 +294,9 @@ func TestAffordable(t *testing.T) {
 		{"nothing to delete", 3, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := rollout.Affordable(rollout.Step{DeleteReady: tc.ready}, tc.candidates, func(ready bool) bool { return ready })
+			got := rollout.ToDelete(rollout.Step{DeleteReady: tc.ready}, tc.candidates, func(ready bool) bool { return ready })
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("affordable (-want +got):\n%s", diff)
+				t.Errorf("to delete (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -368,8 +371,7 @@ func TestPlanAllocatesNothingUnlessLimited(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		step := rollout.Plan(s, c)
-		budget := rollout.NewUpdateBudget(step, c)
-		budget.Admit(true)
+		rollout.ToUpdate(step, c, nil, func(bool) bool { return true })
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
@@ -420,7 +422,7 @@ func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step)
 		counted -= c.Old.PreDeleting + c.New.PreDeleting
 	}
 	from := c.Old
-	if got.Update < 0 {
+	if got.Back {
 		from = c.New
 	}
 	for what, ok := range map[string]bool{
@@ -434,9 +436,9 @@ func checkStep(t *testing.T, s rollout.Spec, c rollout.Counts, got rollout.Step)
 		"deletes old Pods that exist":               got.DeleteOld <= c.Old.Total-c.Old.Specified,
 		"scale-in keeps Replicas":                   got.Delete == 0 || counted-got.Delete >= s.Replicas,
 		"budgets are not negative":                  got.DeleteReady >= 0 && got.UpdateUnavailable >= 0,
-		"updates Pods that stay":                    max(got.Update, -got.Update) <= from.Total-from.PreDeleting-from.Specified,
+		"updates Pods that stay":                    got.Update >= 0 && got.Update <= from.Total-from.PreDeleting-from.Specified,
 		"missing Pods hold up available ones only":  got.UpdateAtTarget >= got.UpdateUnavailable,
-		"goes back only with the gate":              got.Update >= 0 || (s.Rollback && !s.OneRevision),
+		"goes back only with the gate":              !got.Back || (s.Rollback && !s.OneRevision),
 		"creates old Pods only for the partition":   got.CreateOld == 0 || c.Old.Total-c.Old.PreDeleting < s.Partition+got.SurgeOld,
 	} {
 		if !ok {

@@ -17,7 +17,7 @@ type method int
 const (
 	replaceInPlace  method = iota
 	deleteAtOnce           // under the budget that chose the Pod
-	markForDeletion        // and let the next pass delete it, as OpenKruise does (C-45)
+	markForDeletion        // and let the next pass delete it, as OpenKruise does
 )
 
 // simPod is a Pod of the simulated world.
@@ -35,10 +35,10 @@ type simPod struct {
 
 func (p *simPod) available() bool { return p.starting == 0 && !p.crashed && !p.dying }
 
-// consumes reports whether deleting the Pod costs budget (C-17).
+// consumes reports whether deleting the Pod costs budget.
 func (p *simPod) consumes() bool { return p.starting <= 1 && !p.crashed && !p.dying }
 
-// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and UpdateBudget.
+// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and ToUpdate.
 type world struct {
 	rng    *rand.Rand
 	spec   rollout.Spec
@@ -164,7 +164,7 @@ func (w *world) disturb() {
 			w.foreign()
 		case 2:
 			p.specified = true
-			w.exact = w.exact && !p.old // it may go instead of a new one where there are too many Pods (C-16)
+			w.exact = w.exact && !p.old // it may go instead of a new one where there are too many Pods
 			w.foreign()
 		case 3:
 			w.remove(p)
@@ -190,7 +190,7 @@ func (w *world) calm() {
 		s.ScaleMaxUnavailable = new(1)
 	}
 	// Crashed Pods stay as they are where each of them is going to be replaced, and no deletion that somebody asked for
-	// waits for them, which they may keep out of the budget (C-17).
+	// waits for them, which they may keep out of the budget.
 	keep := s.Partition == 0 && w.count(func(p *simPod) bool { return p.specified }) == 0
 	for _, p := range w.pods {
 		p.crashed = p.crashed && keep && p.old
@@ -216,7 +216,7 @@ func (w *world) tick() bool {
 
 func (w *world) start(p *simPod) { p.starting = 1 + w.rng.IntN(4) }
 
-// pass is one reconcile: cancel deletions, or create, or delete, or update (C-1, C-18). It reports whether it did anything.
+// pass is one reconcile: cancel deletions, or create, or delete, or update. It reports whether it did anything.
 func (w *world) pass() (bool, error) {
 	if w.cancel() {
 		return true, nil
@@ -232,7 +232,7 @@ func (w *world) pass() (bool, error) {
 	return w.update(step)
 }
 
-// cancel takes Pods back that wait for their hook and are wanted again (L-14).
+// cancel takes Pods back that wait for their hook and are wanted again.
 func (w *world) cancel() bool {
 	n := w.spec.Replicas - len(w.pods) + w.count(func(p *simPod) bool { return p.specified || p.dying })
 	acted := false
@@ -351,9 +351,9 @@ func (w *world) check(action string, before int) error {
 	return nil
 }
 
-// update brings Pods to the revision they should have, within the budget (C-41 to C-43).
+// update brings Pods to the revision they should have, within the budget.
 func (w *world) update(step rollout.Step) (bool, error) {
-	back := step.Update < 0
+	back := step.Back
 	// With marks, a marked Pod is chosen again and again until it is deleted; otherwise more would be marked than needed.
 	candidates := w.pick(len(w.pods), func(p *simPod) bool {
 		return p.old != back && !p.dying && (!p.specified || w.method == markForDeletion)
@@ -361,12 +361,9 @@ func (w *world) update(step rollout.Step) (bool, error) {
 	if w.shuffled {
 		w.rng.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	}
-	kept := rollout.Kept(step, candidates)
-	candidates = candidates[:len(candidates)-len(kept)]
-	budget := rollout.NewUpdateBudget(step, w.counts())
 	before, acted := w.count((*simPod).available), false
-	for _, p := range candidates {
-		if budget.Admit(p.available()) && !p.specified {
+	for _, p := range rollout.ToUpdate(step, w.counts(), candidates, (*simPod).available) {
+		if !p.specified {
 			w.replace(p, back)
 			acted = true
 		}

@@ -160,7 +160,7 @@ func (d *Decision) renewLeaf(c *Config, _ Observation) bool {
 	}
 	d.plan.newLeaf = true
 	return d.write(reason.Reason{
-		Code: RenewalDue, Path: dataPath(c.Keys.Cert[0]), Old: "valid until " + timeText(f.leaf.cert.NotAfter),
+		Code: CertificateRenewalDue, Path: dataPath(c.Keys.Cert[0]), Old: "valid until " + timeText(f.leaf.cert.NotAfter),
 	})
 }
 
@@ -183,7 +183,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.Reason = seen.heldUp(c, reason.Reason{Code: AwaitingInjection, Object: seen.DisturbedBy, Path: path})
 	case f.stamp.IsZero():
 		d.plan.stamp = true
-		return d.write(reason.Reason{Code: StepPublished, Path: path})
+		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
 		d.plan.stamp = true // the clock was ahead when it was written; waiting for that time could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
@@ -223,7 +223,7 @@ func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 // begin announces a new authority.
 func (d *Decision) begin(c *Config, _ Observation) bool {
 	f := d.plan.found
-	why := reason.Reason{Code: RenewalDue, Path: dataPath(c.Keys.CACert[0])}
+	why := reason.Reason{Code: CertificateRenewalDue, Path: dataPath(c.Keys.CACert[0])}
 	_, asked := d.plan.data[c.Keys.Rotate]
 	asked = asked && c.Keys.Rotate != ""
 	switch {
@@ -249,7 +249,7 @@ func (d *Decision) write(why reason.Reason) bool {
 // doubt says whether the fault is only known from a clock that has just jumped. If so it waits.
 func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	until := seen.ClockJumped.Add(settle)
-	if seen.ClockJumped.IsZero() || !d.plan.now.Before(until) || (fault.Code != Expired && fault.Code != NotYetValid) {
+	if seen.ClockJumped.IsZero() || !d.plan.now.Before(until) || (fault.Code != CertificateExpired && fault.Code != CertificateNotYetValid) {
 		return false
 	}
 	d.Reason, d.Again = reason.Reason{Code: ClockJumped, Path: fault.Path, New: fault.New}, until

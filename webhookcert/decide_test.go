@@ -70,26 +70,26 @@ func TestRepair(t *testing.T) {
 		now  time.Time
 		want outcome
 	}{
-		{name: "WC-6: no Secret", want: healed(webhookcert.Missing, "ca-cert.pem", false, 1)},
+		{name: "WC-6: no Secret", want: healed(webhookcert.CertificateMissing, "ca-cert.pem", false, 1)},
 		{
 			name: "WC-7: an empty Secret as manifests ship it", data: map[string][]byte{"ca-cert.pem": {}},
-			want: healed(webhookcert.Missing, "ca-cert.pem", false, 1),
+			want: healed(webhookcert.CertificateMissing, "ca-cert.pem", false, 1),
 		},
 		{
 			name: "WC-7: garbage instead of the authority", data: with(good, "ca-cert.pem", "garbage"),
-			want: healed(webhookcert.Unreadable, "ca-cert.pem", false, 1),
+			want: healed(webhookcert.CertificateUnreadable, "ca-cert.pem", false, 1),
 		},
 		{
 			name: "WC-7: garbage instead of the leaf", data: with(good, "cert.pem", "garbage"),
-			want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateUnreadable, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: garbage instead of the key", data: with(good, "key.pem", "garbage"),
-			want: healed(webhookcert.Unreadable, "key.pem", true, 1),
+			want: healed(webhookcert.CertificateUnreadable, "key.pem", true, 1),
 		},
 		{
 			name: "WC-7: a key instead of the leaf", data: with(good, "cert.pem", good["key.pem"]),
-			want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateUnreadable, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: a key that does not fit", data: with(good, "key.pem", other["key.pem"]),
@@ -97,89 +97,89 @@ func TestRepair(t *testing.T) {
 		},
 		{
 			name: "WC-9: a leaf of another authority", data: with(good, "cert.pem", other["cert.pem"], "key.pem", other["key.pem"]),
-			want: healed(webhookcert.WrongIssuer, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateIssuerMismatch, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: a certificate for another name", data: madeBy{dns: []string{"localhost", "else.system.svc"}}.secret(t),
-			want: healed(webhookcert.WrongName, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateNameMismatch, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: an expired leaf", data: madeBy{leafUntil: t0.Add(-time.Second)}.secret(t),
-			want: healed(webhookcert.Expired, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateExpired, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: a leaf from the future", data: madeBy{leafFrom: t0.Add(time.Second)}.secret(t),
-			want: healed(webhookcert.NotYetValid, "cert.pem", true, 1),
+			want: healed(webhookcert.CertificateNotYetValid, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: an expired authority is kept in the bundle while others may look with another clock",
-			data: madeBy{until: t0.Add(-time.Second)}.secret(t), want: healed(webhookcert.Expired, "ca-cert.pem", false, 2),
+			data: madeBy{until: t0.Add(-time.Second)}.secret(t), want: healed(webhookcert.CertificateExpired, "ca-cert.pem", false, 2),
 		},
 		{
 			name: "WC-7: an authority from the future", data: madeBy{from: t0.Add(time.Hour)}.secret(t),
-			want: healed(webhookcert.NotYetValid, "ca-cert.pem", false, 2),
+			want: healed(webhookcert.CertificateNotYetValid, "ca-cert.pem", false, 2),
 		},
 		{
 			name: "an authority with the names of its leaf is able",
 			data: with(madeBy{dns: []string{name, "localhost"}, edit: func(ca *x509.Certificate) {
 				ca.Subject.CommonName, ca.DNSNames = name, []string{name, "localhost"}
-			}}.secret(t), "cert.pem", "garbage"), want: healed(webhookcert.Unreadable, "cert.pem", true, 1),
+			}}.secret(t), "cert.pem", "garbage"), want: healed(webhookcert.CertificateUnreadable, "cert.pem", true, 1),
 		},
 		{
 			name: "WC-7: an authority that may not sign", data: madeBy{noCA: true}.secret(t),
-			want: healed(webhookcert.NotAuthority, "ca-cert.pem", false, 1),
+			want: healed(webhookcert.NotACertificateAuthority, "ca-cert.pem", false, 1),
 		},
 		{
 			name: "the authority's key and the leaf are lost",
-			data: with(good, "ca-key.pem", nil, "key.pem", nil, "tls.key", nil), want: healed(webhookcert.Missing, "key.pem", false, 2),
+			data: with(good, "ca-key.pem", nil, "key.pem", nil, "tls.key", nil), want: healed(webhookcert.CertificateMissing, "key.pem", false, 2),
 		},
 		{
 			name: "the announced authority takes over when the first is lost", data: with(mid, "ca-cert.pem", "garbage"),
-			want: healed(webhookcert.Unreadable, "ca-cert.pem", false, 1),
+			want: healed(webhookcert.CertificateUnreadable, "ca-cert.pem", false, 1),
 		},
 		{
 			name: "a retired authority stays when the new one is lost", data: with(late, "ca-cert.pem", nil),
-			want: healed(webhookcert.Missing, "ca-cert.pem", false, 2),
+			want: healed(webhookcert.CertificateMissing, "ca-cert.pem", false, 2),
 		},
 		{
 			name: "the leaf is lost while an authority is announced", data: with(mid, "cert.pem", "garbage"),
 			want: outcome{
-				Step: webhookcert.Broken, Write: true, Code: webhookcert.Unreadable, Path: "data[cert.pem]",
+				Step: webhookcert.Broken, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[cert.pem]",
 				Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an announced authority that is garbage", data: with(mid, "next-ca-cert.pem", "garbage"),
 			want: outcome{
-				Step: webhookcert.Announced, Write: true, Code: webhookcert.Unreadable, Path: "data[next-ca-cert.pem]",
+				Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[next-ca-cert.pem]",
 				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an announced authority without key", data: with(mid, "next-ca-key.pem", nil),
 			want: outcome{
-				Step: webhookcert.Announced, Write: true, Code: webhookcert.Missing, Path: "data[next-ca-key.pem]",
+				Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateMissing, Path: "data[next-ca-key.pem]",
 				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an authority without key serves on and is rotated", data: with(good, "ca-key.pem", nil),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.Missing, Path: "data[ca-key.pem]",
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateMissing, Path: "data[ca-key.pem]",
 				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "WC-5: a copy that differs", data: with(good, "tls.crt", "garbage"),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[tls.crt]",
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[tls.crt]",
 				Next: webhookcert.Stable, SameCA: true, Bundle: 1,
 			},
 		},
 		{
 			name: "WC-5: a copy that is missing", data: with(good, "cert.pem", nil),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[cert.pem]",
+				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[cert.pem]",
 				Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1,
 			},
 		},
@@ -187,18 +187,18 @@ func TestRepair(t *testing.T) {
 			name: "further authorities in the signing one's place are moved",
 			data: with(good, "ca-cert.pem", slices.Concat(good["ca-cert.pem"], other["ca-cert.pem"])),
 			want: outcome{
-				Step: webhookcert.Switched, Write: true, Code: webhookcert.CopiesDiffer, Path: "data[ca-cert.pem]",
+				Step: webhookcert.Switched, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[ca-cert.pem]",
 				Next: webhookcert.Switched, Bundle: 2,
 			},
 		},
 		{name: "the clock goes back an hour", data: good, now: t0.Add(-time.Hour), want: outcome{Step: webhookcert.Stable}},
 		{
 			name: "the clock goes back a year", data: good, now: t0.AddDate(-1, 0, 0),
-			want: healed(webhookcert.NotYetValid, "ca-cert.pem", false, 2),
+			want: healed(webhookcert.CertificateNotYetValid, "ca-cert.pem", false, 2),
 		},
 		{
 			name: "the clock goes ahead 20 years", data: good, now: t0.AddDate(20, 0, 0),
-			want: healed(webhookcert.Expired, "ca-cert.pem", false, 2),
+			want: healed(webhookcert.CertificateExpired, "ca-cert.pem", false, 2),
 		},
 		{name: "nothing is wrong", data: good, want: outcome{Step: webhookcert.Stable}},
 	}
@@ -223,7 +223,7 @@ func TestUnableAuthority(t *testing.T) {
 	mid := announced(t, c, t0)
 	broken := func(next webhookcert.Step, bundle int) outcome {
 		return outcome{
-			Step: webhookcert.Broken, Write: true, Code: webhookcert.NotAuthority, Path: "data[ca-cert.pem]", Next: next,
+			Step: webhookcert.Broken, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[ca-cert.pem]", Next: next,
 			NewLeaf: true, Bundle: bundle,
 		}
 	}
@@ -244,7 +244,7 @@ func TestUnableAuthority(t *testing.T) {
 			{
 				name: "announced", data: with(mid, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]),
 				want: outcome{
-					Step: webhookcert.Announced, Write: true, Code: webhookcert.NotAuthority, Path: "data[next-ca-cert.pem]",
+					Step: webhookcert.Announced, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[next-ca-cert.pem]",
 					Next: webhookcert.Announced, SameCA: true, Bundle: 2,
 				},
 			},
@@ -339,11 +339,11 @@ func TestRotation(t *testing.T) {
 		{name: "a leaf is not due", data: good, seen: injected, now: t0.Add(c.LeafValidity - c.LeafRenewBefore - time.Minute), want: outcome{Step: webhookcert.Stable}},
 		{
 			name: "a leaf is due and needs no overlap", data: good, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
-			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RenewalDue, Path: "data[cert.pem]", Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1},
+			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1},
 		},
 		{
 			name: "an authority is due", data: freshLeaf, now: caDue,
-			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RenewalDue, Path: "data[ca-cert.pem]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[ca-cert.pem]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
 		},
 		{
 			name: "a rotation is requested", data: with(good, "rotate", ""),
@@ -352,7 +352,7 @@ func TestRotation(t *testing.T) {
 		{name: "announced, not injected everywhere", data: unstamped, want: waits(webhookcert.Announced, webhookcert.AwaitingInjection, next)},
 		{
 			name: "announced and injected", data: unstamped, seen: injected,
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.StepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
 		},
 		{name: "the overlap runs", data: mid, seen: injected, now: over.Add(-2 * time.Second), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
 		{
@@ -395,11 +395,11 @@ func TestRotation(t *testing.T) {
 		{name: "the stamp lies a little ahead", data: mid, seen: injected, now: t0.Add(-time.Minute), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
 		{
 			name: "the stamp is garbage", data: with(mid, "rotation.json", "garbage"), seen: injected, now: over,
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.StepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
 		},
 		{
 			name: "the stamp belongs to another step", data: with(late, "rotation.json", mid["rotation.json"]), seen: injected, now: over,
-			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.StepPublished, Path: old, Next: webhookcert.Switched, SameCA: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.RotationStepPublished, Path: old, Next: webhookcert.Switched, SameCA: true, Bundle: 2},
 		},
 		{name: "switched, the overlap runs", data: late, seen: injected, want: waits(webhookcert.Switched, webhookcert.AwaitingOverlap, old)},
 		{
@@ -408,11 +408,11 @@ func TestRotation(t *testing.T) {
 		},
 		{
 			name: "a rotation that hangs does not keep the leaf from being renewed", data: mid, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RenewalDue, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
 		},
 		{
 			name: "a leaf that ends with its authority is not renewed again and again", data: mid, now: t0.Add(c.CAValidity - 10*24*time.Hour),
-			want: outcome{Step: webhookcert.Broken, Write: true, Code: webhookcert.Expired, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+			want: outcome{Step: webhookcert.Broken, Write: true, Code: webhookcert.CertificateExpired, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
 		},
 		{
 			name: "an expiry is not believed to a clock that has just jumped", data: good, now: t0.AddDate(20, 0, 0),

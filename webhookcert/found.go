@@ -77,9 +77,9 @@ func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x5
 	certs, err := parseCertificates(raw)
 	switch {
 	case len(raw) == 0:
-		p.certErr = &reason.Reason{Code: Missing, Path: dataPath(name)}
+		p.certErr = &reason.Reason{Code: CertificateMissing, Path: dataPath(name)}
 	case err != nil:
-		p.certErr = &reason.Reason{Code: Unreadable, Path: dataPath(name), Detail: err.Error()}
+		p.certErr = &reason.Reason{Code: CertificateUnreadable, Path: dataPath(name), Detail: err.Error()}
 	default:
 		p.cert, extra = certs[0], certs[1:]
 	}
@@ -87,9 +87,9 @@ func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x5
 	key, err := parseKey(raw)
 	switch {
 	case len(raw) == 0:
-		p.keyErr = &reason.Reason{Code: Missing, Path: dataPath(name)}
+		p.keyErr = &reason.Reason{Code: CertificateMissing, Path: dataPath(name)}
 	case err != nil:
-		p.keyErr = &reason.Reason{Code: Unreadable, Path: dataPath(name), Detail: err.Error()}
+		p.keyErr = &reason.Reason{Code: CertificateUnreadable, Path: dataPath(name), Detail: err.Error()}
 	case p.cert != nil && !fits(p.cert, key):
 		p.keyErr = &reason.Reason{Code: KeyMismatch, Path: dataPath(name)}
 	default:
@@ -107,7 +107,7 @@ func judgeAuthority(p *pair, name string, now time.Time) {
 	}
 	mayNotSign := p.cert.KeyUsage != 0 && p.cert.KeyUsage&x509.KeyUsageCertSign == 0
 	if !p.cert.BasicConstraintsValid || !p.cert.IsCA || mayNotSign {
-		p.certErr = &reason.Reason{Code: NotAuthority, Path: dataPath(name), New: subject(p.cert)}
+		p.certErr = &reason.Reason{Code: NotACertificateAuthority, Path: dataPath(name), New: subject(p.cert)}
 	}
 }
 
@@ -122,7 +122,7 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 	}
 	for _, served := range c.names() {
 		if err := leaf.VerifyHostname(served); err != nil {
-			f.leaf.certErr = &reason.Reason{Code: WrongName, Path: dataPath(name), New: served, Detail: err.Error()}
+			f.leaf.certErr = &reason.Reason{Code: CertificateNameMismatch, Path: dataPath(name), New: served, Detail: err.Error()}
 			return
 		}
 	}
@@ -130,7 +130,7 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 		return // there is nobody to verify against, and that is the reason to give
 	}
 	if err := verifies(leaf, f.ca.cert, now); err != nil {
-		f.leaf.certErr = &reason.Reason{Code: WrongIssuer, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
+		f.leaf.certErr = &reason.Reason{Code: CertificateIssuerMismatch, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
 	}
 }
 
@@ -157,7 +157,7 @@ func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 		err = verifies(leaf, ca.cert, now)
 	}
 	if err != nil {
-		return &reason.Reason{Code: NotAuthority, Path: dataPath(name), New: subject(ca.cert), Detail: err.Error()}
+		return &reason.Reason{Code: NotACertificateAuthority, Path: dataPath(name), New: subject(ca.cert), Detail: err.Error()}
 	}
 	return nil
 }
@@ -175,9 +175,9 @@ func verifies(leaf, ca *x509.Certificate, now time.Time) error {
 func outOfTime(cert *x509.Certificate, name string, now time.Time) *reason.Reason {
 	switch {
 	case now.Before(cert.NotBefore):
-		return &reason.Reason{Code: NotYetValid, Path: dataPath(name), New: "valid from " + timeText(cert.NotBefore)}
+		return &reason.Reason{Code: CertificateNotYetValid, Path: dataPath(name), New: "valid from " + timeText(cert.NotBefore)}
 	case now.After(cert.NotAfter):
-		return &reason.Reason{Code: Expired, Path: dataPath(name), New: "valid until " + timeText(cert.NotAfter)}
+		return &reason.Reason{Code: CertificateExpired, Path: dataPath(name), New: "valid until " + timeText(cert.NotAfter)}
 	}
 	return nil
 }
@@ -245,12 +245,12 @@ func raggedness(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 		read, value := first(data, names)
 		for _, name := range names {
 			if !bytes.Equal(data[name], value) {
-				return &reason.Reason{Code: CopiesDiffer, Path: dataPath(name), Detail: "it must equal " + dataPath(read)}
+				return &reason.Reason{Code: CertificateCopiesDiffer, Path: dataPath(name), Detail: "it must equal " + dataPath(read)}
 			}
 		}
 	}
 	if extra {
-		return &reason.Reason{Code: CopiesDiffer, Path: dataPath(k.CACert[0]), Detail: "it must hold one certificate"}
+		return &reason.Reason{Code: CertificateCopiesDiffer, Path: dataPath(k.CACert[0]), Detail: "it must hold one certificate"}
 	}
 	return nil
 }

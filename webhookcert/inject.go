@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// BundleDiffers means that an object does not hold the bundle that clients need.
-	BundleDiffers reason.Code = "CABundleDiffers"
-	// AddressDiffers means that an object sends its clients to another address.
-	AddressDiffers reason.Code = "ClientAddressDiffers"
+	// CABundleDiffers means that an object does not hold the bundle that clients need.
+	CABundleDiffers reason.Code = "CABundleDiffers"
+	// ClientAddressDiffers means that an object sends its clients to another address.
+	ClientAddressDiffers reason.Code = "ClientAddressDiffers"
 	// BadAddress means that the address to tell clients is none.
 	BadAddress reason.Code = "BadAddress"
-	// NoConversion means that a CustomResourceDefinition does not convert through a webhook. The API server refuses a bundle
+	// NoConversionWebhook means that a CustomResourceDefinition does not convert through a webhook. The API server refuses a bundle
 	// there, so it is left alone.
-	NoConversion reason.Code = "NoConversionWebhook"
+	NoConversionWebhook reason.Code = "NoConversionWebhook"
 )
 
 // Target is what the objects have to tell their clients.
@@ -72,13 +72,13 @@ func Validating(live *admissionregistrationv1.ValidatingWebhookConfiguration, wa
 }
 
 // Conversion compares the conversion webhook of a CustomResourceDefinition with the target. The error is a reason.Reason
-// with code NoConversion if it has none.
+// with code NoConversionWebhook if it has none.
 func Conversion(live *unstructured.Unstructured, want Target) (Injection, error) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")
 	if strategy != "Webhook" || !has || err != nil {
 		return Injection{}, reason.Reason{
-			Code: NoConversion, Object: reason.Object{Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID()},
+			Code: NoConversionWebhook, Object: reason.Object{Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID()},
 			Path: "spec.conversion.strategy", New: strategy, Remedy: "set strategy Webhook with a clientConfig",
 		}
 	}
@@ -177,7 +177,7 @@ func (e *edit) clientConfig(found clientConfig) {
 	if !accepted {
 		ops = append(ops, operation{Op: "add", Path: found.pointer + "/caBundle", Value: e.want.Bundle})
 		e.why = append(e.why, reason.Reason{
-			Code: BundleDiffers, Path: found.path + ".caBundle", Old: countText(found.bundle), New: countText(e.want.Bundle),
+			Code: CABundleDiffers, Path: found.path + ".caBundle", Old: countText(found.bundle), New: countText(e.want.Bundle),
 		})
 	}
 	if address := e.want.address(&found); e.want.Host != "" && (found.hasService || found.url != address) {
@@ -186,7 +186,7 @@ func (e *edit) clientConfig(found clientConfig) {
 		}
 		ops = append(ops, operation{Op: "add", Path: found.pointer + "/url", Value: address})
 		e.why = append(e.why, reason.Reason{
-			Code: AddressDiffers, Path: found.path, Old: reason.Shorten(found.address(), 80), New: address,
+			Code: ClientAddressDiffers, Path: found.path, Old: reason.Shorten(found.address(), 80), New: address,
 		})
 	}
 	if len(ops) > 0 && found.name != "" {
@@ -209,7 +209,7 @@ func (t *Target) address(found *clientConfig) string {
 // check refuses an address that the API server would, or that could not be recognised when it is read back.
 func (t *Target) check() error {
 	if len(authoritySet(t.Bundle)) == 0 {
-		return reason.Reason{Code: Missing, Detail: "the bundle to inject holds no certificate"}
+		return reason.Reason{Code: CertificateMissing, Detail: "the bundle to inject holds no certificate"}
 	}
 	if t.Host == "" {
 		return nil

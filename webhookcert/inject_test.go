@@ -88,7 +88,7 @@ func TestInjection(t *testing.T) {
 				"test /webhooks/2/name twice", "add /webhooks/2/clientConfig/caBundle ONE",
 				"test /webhooks/4/name headers", "add /webhooks/4/clientConfig/caBundle ONE",
 			},
-			codes: []reason.Code{webhookcert.BundleDiffers, webhookcert.BundleDiffers, webhookcert.BundleDiffers, webhookcert.BundleDiffers},
+			codes: []reason.Code{webhookcert.CABundleDiffers, webhookcert.CABundleDiffers, webhookcert.CABundleDiffers, webhookcert.CABundleDiffers},
 		},
 		{
 			name: "WC-21: text is no matter for a check, but clients skip certificates with headers",
@@ -97,13 +97,13 @@ func TestInjection(t *testing.T) {
 				hook("text", "/a", slices.Concat([]byte("# a comment\n"), one)), hook("headers", "/a", headed),
 			},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/1/name headers", "add /webhooks/1/clientConfig/caBundle ONE"},
-			codes: []reason.Code{webhookcert.BundleDiffers},
+			codes: []reason.Code{webhookcert.CABundleDiffers},
 		},
 		{
 			name: "WC-14: only the entry that differs", want: webhookcert.Target{Bundle: both},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both), hook("b", "", one)},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/1/name b", "add /webhooks/1/clientConfig/caBundle BOTH"},
-			codes: []reason.Code{webhookcert.BundleDiffers},
+			codes: []reason.Code{webhookcert.CABundleDiffers},
 		},
 		{
 			name: "WC-21: more than needed is enough for a check", want: webhookcert.Target{Bundle: one, Superset: true},
@@ -113,7 +113,7 @@ func TestInjection(t *testing.T) {
 			name: "more than needed differs otherwise", want: webhookcert.Target{Bundle: one},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both)},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/caBundle ONE"},
-			codes: []reason.Code{webhookcert.BundleDiffers},
+			codes: []reason.Code{webhookcert.CABundleDiffers},
 		},
 		{
 			name: "WC-14: a Service becomes a URL", want: outside,
@@ -124,13 +124,13 @@ func TestInjection(t *testing.T) {
 				"test /webhooks/1/name b", "add /webhooks/1/clientConfig/caBundle ONE", "remove /webhooks/1/clientConfig/service",
 				"add /webhooks/1/clientConfig/url https://localhost:19443/",
 			},
-			codes: []reason.Code{webhookcert.AddressDiffers, webhookcert.BundleDiffers, webhookcert.AddressDiffers},
+			codes: []reason.Code{webhookcert.ClientAddressDiffers, webhookcert.CABundleDiffers, webhookcert.ClientAddressDiffers},
 		},
 		{
 			name: "WC-14: a URL of another host keeps its path", want: outside,
 			hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/deep/a", one), byURL("b", "https://localhost:19443/b", one)},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/url https://localhost:19443/deep/a"},
-			codes: []reason.Code{webhookcert.AddressDiffers},
+			codes: []reason.Code{webhookcert.ClientAddressDiffers},
 		},
 		{name: "a URL stays in Service mode", want: webhookcert.Target{Bundle: one}, hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/a", one)}},
 		{name: "no entries", want: outside},
@@ -213,7 +213,7 @@ func TestConversion(t *testing.T) {
 				live.Object["spec"] = map[string]any{"conversion": test.conversion}
 			}
 			got, err := webhookcert.Conversion(live, webhookcert.Target{Bundle: bundle, Host: test.host, Port: 19443})
-			if errors.Is(err, webhookcert.NoConversion) != test.refused {
+			if errors.Is(err, webhookcert.NoConversionWebhook) != test.refused {
 				t.Fatalf("refused: %v", err)
 			}
 			if diff := cmp.Diff(test.want, operations(t, got.Patch, map[string][]byte{"BUNDLE": bundle})); diff != "" {
@@ -225,7 +225,7 @@ func TestConversion(t *testing.T) {
 
 func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
 	live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
-	if got, err := webhookcert.Mutating(live, webhookcert.Target{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.Missing) || got.Patch != nil {
+	if got, err := webhookcert.Mutating(live, webhookcert.Target{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.CertificateMissing) || got.Patch != nil {
 		t.Errorf("got %s, %v", got.Patch, err)
 	}
 }

@@ -59,7 +59,7 @@ func Read(c *Config, data map[string][]byte) (*Material, error) {
 	}
 	if err := f.leaf.cert.CheckSignatureFrom(f.ca.cert); err != nil {
 		return nil, reason.Reason{
-			Code: WrongIssuer, Path: dataPath(c.Keys.Cert[0]), New: subject(f.ca.cert), Detail: err.Error(),
+			Code: CertificateIssuerMismatch, Path: dataPath(c.Keys.Cert[0]), New: subject(f.ca.cert), Detail: err.Error(),
 		}
 	}
 	f.next, _ = lookPair(data, []string{c.Keys.NextCACert}, []string{c.Keys.NextCAKey})
@@ -95,13 +95,13 @@ func ReadExternal(k *Keys, data map[string][]byte) (*Material, error) {
 		}
 		name, value := first(data, names)
 		if len(value) == 0 {
-			return nil, reason.Reason{Code: Missing, Path: dataPath(name)}
+			return nil, reason.Reason{Code: CertificateMissing, Path: dataPath(name)}
 		}
 		values[i] = value
 	}
 	authorities, err := parseCertificates(values[0])
 	if err != nil {
-		return nil, reason.Reason{Code: Unreadable, Path: dataPath(k.CACert[0]), Detail: err.Error()}
+		return nil, reason.Reason{Code: CertificateUnreadable, Path: dataPath(k.CACert[0]), Detail: err.Error()}
 	}
 	p, _ := lookPair(data, k.Cert, k.Key)
 	if fault := p.fault(); fault != nil {
@@ -109,7 +109,7 @@ func ReadExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	}
 	served, err := tls.X509KeyPair(values[1], values[2])
 	if err != nil {
-		return nil, reason.Reason{Code: Unreadable, Path: dataPath(k.Cert[0]), Detail: err.Error()}
+		return nil, reason.Reason{Code: CertificateUnreadable, Path: dataPath(k.Cert[0]), Detail: err.Error()}
 	}
 	m := &Material{Certificate: &served, Bundle: values[0], Facts: []Fact{fact(Leaf, p.cert)}, Step: Stable}
 	for _, authority := range authorities {

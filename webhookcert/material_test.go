@@ -115,12 +115,12 @@ func TestRead(t *testing.T) {
 	}{
 		{name: "good", data: good},
 		{name: "an authority without key", data: with(good, "ca-key.pem", nil)},
-		{name: "nothing", want: webhookcert.Missing},
-		{name: "no authority", data: with(good, "ca-cert.pem", nil), want: webhookcert.Missing},
-		{name: "garbage", data: with(good, "ca-cert.pem", "x"), want: webhookcert.Unreadable},
-		{name: "no key", data: with(good, "key.pem", nil, "tls.key", nil), want: webhookcert.Missing},
+		{name: "nothing", want: webhookcert.CertificateMissing},
+		{name: "no authority", data: with(good, "ca-cert.pem", nil), want: webhookcert.CertificateMissing},
+		{name: "garbage", data: with(good, "ca-cert.pem", "x"), want: webhookcert.CertificateUnreadable},
+		{name: "no key", data: with(good, "key.pem", nil, "tls.key", nil), want: webhookcert.CertificateMissing},
 		{name: "another key", data: with(good, "key.pem", other["key.pem"]), want: webhookcert.KeyMismatch},
-		{name: "another authority", data: with(good, "ca-cert.pem", other["ca-cert.pem"]), want: webhookcert.WrongIssuer},
+		{name: "another authority", data: with(good, "ca-cert.pem", other["ca-cert.pem"]), want: webhookcert.CertificateIssuerMismatch},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -157,10 +157,10 @@ func TestReadExternal(t *testing.T) {
 		want reason.Code
 	}{
 		{name: "WC-22: another name, expired", data: good},
-		{name: "WC-20: no authority", data: with(good, "ca.crt", nil), want: webhookcert.Missing},
-		{name: "WC-20: garbage", data: with(good, "ca.crt", "x"), want: webhookcert.Unreadable},
+		{name: "WC-20: no authority", data: with(good, "ca.crt", nil), want: webhookcert.CertificateMissing},
+		{name: "WC-20: garbage", data: with(good, "ca.crt", "x"), want: webhookcert.CertificateUnreadable},
 		{name: "WC-20: a key that does not fit", data: with(good, "tls.key", from["ca-key.pem"]), want: webhookcert.KeyMismatch},
-		{name: "WC-20: no Secret", want: webhookcert.Missing},
+		{name: "WC-20: no Secret", want: webhookcert.CertificateMissing},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

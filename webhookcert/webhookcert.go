@@ -1,45 +1,53 @@
-// Package webhookcert answers "which certificate does this webhook server show, whom do its clients trust, and what is to
-// be done about it now?".
+// Package webhookcert answers "which certificate does this webhook server show, and whom do its clients trust?".
 //
-// The state is one Secret that all replicas share: a certificate authority, a serving certificate (the leaf), and during a
-// rotation a second authority. [Decide] looks at the Secret's data and the time, and says what has to change and why;
-// [Decision.Issue] makes the new data. Whoever writes it does so by compare-and-swap on the Secret's resourceVersion, so
-// that any replica may take any step and nobody has to lead. Package webhookcert/apply does all of this in a process.
+// All replicas of a server share one Secret. It holds a certificate authority, a serving certificate (the leaf) and, during
+// a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's data and the time,
+// and says what has to change and why; [Decision.Issue] makes the new data; [Policy.Read] returns what to serve.
+// [DiffMutating], [DiffValidating] and [DiffConversion] say what has to change in the objects that tell API servers whom to
+// trust. Package webhookcert/rotator does all of this in a process.
+//
+// The Secret has to be written by compare-and-swap on its resourceVersion. Then any replica may take any step, and no leader
+// is needed.
 //
 // # Rotation
 //
-// A leaf is replaced under the same authority at once: who trusts the authority trusts the new leaf. A new authority takes
-// four writes:
+// A leaf is replaced at once, because its authority stays: who trusts the authority trusts the new leaf. A new authority
+// takes four writes. The stages in between are:
 //
-//	Stable     one authority signs, the bundle holds it alone
-//	Announced  the next authority is in the bundle, the leaf is still signed by the first
-//	Switched   the leaf is signed by the next authority, the bundle holds both
-//	Stable     the first is gone
+//	Stable     one authority signs, and the bundle holds it alone
+//	Announced  the next authority is in the bundle, and the first has still signed the leaf
+//	Switched   the next authority has signed the leaf, and the bundle holds both
+//	Stable     the first authority is gone
 //
-// Between the steps lies the overlap. It counts from a stamp that is written only when the step itself has been read back
-// and every webhook configuration has been seen with the whole bundle, so neither a slow write nor a late injection eats
-// into it. The stamp names the set of authorities it belongs to; if that changes, the wait starts again. So it does when an
-// object loses its bundle, because clients may go on trusting what they saw then. If somebody resets one more often than an
-// overlap lasts, the rotation waits for as long as that goes on, since any step could break a handshake, and says by which
-// object it is held up ([RotationHeldUp]). There is time: an authority is due long before its end.
+// A stage lasts for the overlap at least. The overlap counts from a stamp in the Secret. The stamp is written when the stage
+// has been read back and every object has been seen with the whole bundle, so a slow write does not shorten the overlap. The
+// stamp names the authorities that it belongs to: if these change, the wait starts again. It also starts again when an object
+// loses its bundle, because clients may go on trusting what they saw then.
+//
+// If somebody resets an object more often than once in an overlap, the rotation waits until that stops, because each step
+// could break a handshake. The reason is then RotationHeldUp and names the object. There is time: an authority is rotated
+// long before its end.
 //
 // # The promise
 //
-// No handshake fails while every observer, be it a replica reading the Secret or an API server reading a configuration,
-// lags by less than D, the overlap is at least D, and the replicas' clocks agree. Nobody ever confirms what an API server
-// has seen, so D is an assumption; beyond it handshakes do fail, and the tests of this package show both. Writers keep
-// their side: an object's bundle is only ever replaced on the condition that the object is unchanged since before the
-// Secret was last read from the API server, so a replica with an old view takes nothing away.
+// No handshake fails while each observer lags by less than the overlap and the replicas' clocks agree. Observers are the
+// replicas that read the Secret and the API servers that read the objects. Nobody confirms what an API server has seen, so
+// this lag is an assumption. Beyond it handshakes fail; the tests of this package show both.
+//
+// Writers keep their part as follows. Read the object, then read the Secret from the API server, then patch the object on
+// the condition that it has not changed. So a replica with an old view takes no authority out of a bundle.
 //
 // # What is found in the Secret
 //
-// Missing keys, garbage, other names, keys that do not fit, certificates that expired or are not valid yet: each has one
-// reason and one way out, in one write. So has an authority that somebody else has made and that cannot issue what clients
-// accept, because of name constraints, usages, critical extensions or a short key. What still works is kept: the authority if
-// only the leaf is bad, and authorities that are replaced stay in the bundle for an overlap. A Secret that OpenKruise wrote (RSA, PKCS#1) is used as it is;
-// the authority that signs the leaf is always alone in its key, so OpenKruise can read the Secret again.
+// Each of these has a reason of its own and is repaired by one write: missing keys, values that are not PEM, other names,
+// private keys that belong to another certificate, certificates that have expired or are not valid yet, and authorities that
+// cannot issue what clients accept (because of name constraints, usages, critical extensions or a short key).
 //
-// Everything here is pure and safe for concurrent use; data that is passed in is never modified.
+// What works is kept. If only the leaf is bad, its authority stays. An authority that is replaced stays in the bundle for an
+// overlap. A Secret that OpenKruise has written (RSA, PKCS#1) is used as it is. The authority that has signed the leaf is
+// alone in its key, so OpenKruise can read the Secret again.
+//
+// Everything here is pure and safe for concurrent use. Arguments are never modified.
 package webhookcert
 
 import (
@@ -56,32 +64,32 @@ import (
 // Why something is written or waited for. The path of a reason is the key in the Secret, data[tls.crt], or the field of the
 // object.
 const (
-	// Missing means that a key of the Secret, or the Secret itself, is absent or empty.
-	Missing reason.Code = "CertificateMissing"
-	// Unreadable means that a value is not the PEM that belongs there.
-	Unreadable reason.Code = "CertificateUnreadable"
-	// NotAuthority means that a certificate in the place of an authority may not sign, or that clients accept no leaf of it.
-	NotAuthority reason.Code = "NotACertificateAuthority"
-	// NotYetValid means that a certificate's validity begins in the future: it is new, or the clock went back.
-	NotYetValid reason.Code = "CertificateNotYetValid"
-	// Expired means that a certificate's validity is over, or the clock went ahead.
-	Expired reason.Code = "CertificateExpired"
+	// CertificateMissing means that a key of the Secret, or the Secret itself, is absent or empty.
+	CertificateMissing reason.Code = "CertificateMissing"
+	// CertificateUnreadable means that a value is not the PEM that belongs there.
+	CertificateUnreadable reason.Code = "CertificateUnreadable"
+	// NotACertificateAuthority means that a certificate in the place of an authority may not sign, or that clients accept no leaf of it.
+	NotACertificateAuthority reason.Code = "NotACertificateAuthority"
+	// CertificateNotYetValid means that a certificate's validity begins in the future: it is new, or the clock went back.
+	CertificateNotYetValid reason.Code = "CertificateNotYetValid"
+	// CertificateExpired means that a certificate's validity is over, or the clock went ahead.
+	CertificateExpired reason.Code = "CertificateExpired"
 	// KeyMismatch means that a private key belongs to another certificate.
 	KeyMismatch reason.Code = "KeyMismatch"
-	// WrongName means that the leaf does not hold for all names that are served.
-	WrongName reason.Code = "CertificateNameMismatch"
-	// WrongIssuer means that the leaf does not verify against the authority that is published.
-	WrongIssuer reason.Code = "CertificateIssuerMismatch"
-	// RenewalDue means that a certificate is within its time of renewal.
-	RenewalDue reason.Code = "CertificateRenewalDue"
+	// CertificateNameMismatch means that the leaf does not hold for all names that are served.
+	CertificateNameMismatch reason.Code = "CertificateNameMismatch"
+	// CertificateIssuerMismatch means that the leaf does not verify against the authority that is published.
+	CertificateIssuerMismatch reason.Code = "CertificateIssuerMismatch"
+	// CertificateRenewalDue means that a certificate is within its time of renewal.
+	CertificateRenewalDue reason.Code = "CertificateRenewalDue"
 	// RotationRequested means that somebody has put the request into the Secret (Keys.Rotate).
 	RotationRequested reason.Code = "RotationRequested"
-	// StepPublished means that a step of the rotation has been seen everywhere this process looks; its overlap begins.
-	StepPublished reason.Code = "RotationStepPublished"
+	// RotationStepPublished means that a step of the rotation has been seen everywhere this process looks; its overlap begins.
+	RotationStepPublished reason.Code = "RotationStepPublished"
 	// OverlapOver means that a step of the rotation has been published for long enough to take the next one.
 	OverlapOver reason.Code = "OverlapOver"
-	// CopiesDiffer means that keys of the Secret that must hold the same value do not.
-	CopiesDiffer reason.Code = "CertificateCopiesDiffer"
+	// CertificateCopiesDiffer means that keys of the Secret that must hold the same value do not.
+	CertificateCopiesDiffer reason.Code = "CertificateCopiesDiffer"
 	// AwaitingOverlap means that a step of the rotation has not been published for long enough.
 	AwaitingOverlap reason.Code = "AwaitingOverlap"
 	// AwaitingInjection means that not every object holds the bundle yet, so the overlap has not begun or may not end.

@@ -28,20 +28,17 @@ type schedules struct {
 func cloneSet(with ...string) schedules {
 	return schedules{"./controllers/cloneset", strings.Join(with, ",")}
 }
-func embed() schedules   { return schedules{tests: "./embed"} }
+func fleet() schedules   { return schedules{tests: "./embed/fleet"} }
 func keepers() schedules { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
 	return []mutant{
+		{"own writes are not awaited", "ownercache/cache.go", "case pending != nil:", "case pending != nil && pending.Late:", cloneSet()},
+		{"a process does not wait for what its predecessor wrote", "ownercache/cache.go", "NoBarrier: options.NoBarrier,", "NoBarrier: true,", cloneSet()},
 		{
-			"own writes are not awaited", controllers + "controller.go",
-			"if pending != nil {\n\t\treturn r.await", "if pending != nil && pending.Late {\n\t\treturn r.await", cloneSet(),
-		},
-		{"a process does not wait for what its predecessor wrote", controllers + "setup.go", "Barrier: true", "Barrier: false", cloneSet()},
-		{
-			"answers that are lost are forgotten", "expectations/apply/write.go",
-			"case err == nil, Unanswered(err), apierrors.IsAlreadyExists(err):", "case err == nil:", cloneSet(),
+			"answers that are lost are forgotten", "expectations/trackedclient/write.go",
+			"case err == nil, isUnanswered(err), apierrors.IsAlreadyExists(err):", "case err == nil:", cloneSet(),
 		},
 		{
 			"the last of the budget is spent twice", "rollout/budget.go",
@@ -50,40 +47,41 @@ func mutants() []mutant {
 		{"ready Pods are deleted beyond the budget", "rollout/budget.go", "if left--; left < 0 {", "if left--; left < -1 {", cloneSet()},
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet()},
 		{
-			"Pods are deleted by name alone", controllers + "scale.go",
-			"if err := r.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})", "if err := r.client.Delete(ctx, pod)", cloneSet(),
+			"Pods are deleted by name alone", "podcontrol/executor/pods.go",
+			"if err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {",
+			"if err := p.view.Client.Delete(ctx, pod); client.IgnoreNotFound(err) != nil {", cloneSet(),
 		},
 		{
-			"both loops write to a Pod at a time", controllers + "controller.go",
+			"both loops write to a Pod at a time", "podcontrol/executor/executor.go",
 			"LoadOrStore(pod, struct{}{}); busy {", "LoadOrStore(pod, struct{}{}); busy && pod == \"\" {", cloneSet(),
 		},
 		{
 			"the gate opens while the old image runs", "inplaceupdate/images.go",
-			"if state.runs(name, spec.Image, status) {", "if status.Ready || state.runs(name, spec.Image, status) {", cloneSet("images"),
+			"if c.spec == nil || c.status == nil {\n\t\treturn false\n\t}\n\tif is", "if c.spec == nil || c.status == nil || c.status.Ready {\n\t\treturn c.spec != nil && c.status != nil\n\t}\n\tif is", cloneSet("images"),
 		},
 		{
-			"claims of living Pods are cleaned up", controllers + "claims.go",
-			`if id == "" || active[id] || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {`,
-			`if id == "" || claim.DeletionTimestamp != nil || r.unborn.has(v.cs.UID, id) {`, cloneSet("claims"),
+			"claims of living Pods are cleaned up", "pvc/pvc.go",
+			`if name == "" || claim.DeletionTimestamp != nil || active(name) || keep(name) {`,
+			`if name == "" || claim.DeletionTimestamp != nil || keep(name) {`, cloneSet("claims"),
 		},
 		{
-			"an object of the cache is changed", controllers + "update.go",
-			"relabel.Labels[key] = &value", "relabel.Labels[key], pod.Labels[key] = &value, value", cloneSet(),
+			"an object of the cache is changed", "podcontrol/executor/pods.go",
+			"done, ok := p.executor.takeNewest(ctx, pod)\n", "pod.Labels[\"controller-revision-hash\"] = target\n\tdone, ok := p.executor.takeNewest(ctx, pod)\n", cloneSet(),
 		},
 		{
-			"the status is written although it is right", controllers + "report.go",
-			"if equality.Semantic.DeepEqual(cs.Status, status) {", "if equality.Semantic.DeepEqual(cs.Status, status) && status.Replicas == 0 {", cloneSet(),
+			"the status is written although it is right", "ownercache/status.go",
+			"if equality.Semantic.DeepEqual(old, status) {", "if equality.Semantic.DeepEqual(old, status) && v.Owner.GetGeneration() > 1 {", cloneSet(),
 		},
 		{
-			"an error is swallowed", controllers + "report.go",
-			"retryable(out.scaleErr, out.updateErr, truncateErr, err)", "retryable(out.scaleErr, out.updateErr, truncateErr)", cloneSet(),
+			"an error is swallowed", controllers + "status.go",
+			"pass.Result(scaleErr, updateErr, truncateErr, err)", "pass.Result(scaleErr, updateErr, truncateErr)", cloneSet(),
 		},
 		{
-			"what is refused is repeated", controllers + "attempts.go",
-			"firstBackOff, lastBackOff = 2 * time.Second, time.Minute", "firstBackOff, lastBackOff = 200 * time.Millisecond, 200 * time.Millisecond", cloneSet("quota"),
+			"what is refused is repeated", "fanout/backoff.go",
+			"DefaultFirst = 2 * time.Second\n\tDefaultLast  = time.Minute", "DefaultFirst = 200 * time.Millisecond\n\tDefaultLast  = 200 * time.Millisecond", cloneSet("quota"),
 		},
 		{
-			"a new name of the image that runs is waited for without end", "inplaceupdate/images.go",
+			"a new name of the image that runs is waited for without end", "inplaceupdate/prooftime.go",
 			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet("images"),
 		},
 		{
@@ -91,36 +89,36 @@ func mutants() []mutant {
 			"step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)\n\tif missing > 0 {", "step.UpdateAtTarget = step.UpdateUnavailable\n\tif missing < 0 {", cloneSet("scaleLimit", "images", "badImages"),
 		},
 		{
-			"Pods are not looked at again when their hook is edited", controllers + "setup.go",
-			"if !ok || !alsoOK || before", "if !ok || !alsoOK || true || before", cloneSet("hookEdits"),
+			"Pods are not looked at again when their hook is edited", "ownercache/events.go",
+			"if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {", "if e.ObjectOld.GetGeneration() > 0 {", cloneSet("hookEdits"),
 		},
 		{
-			"claims that somebody uses are deleted", controllers + "claims.go",
-			"func(pod *corev1.Pod) bool { return pod.UID != except })", "func(pod *corev1.Pod) bool { return pod.UID == \"\" && pod.UID != except })", cloneSet("claims", "mount"),
+			"claims that somebody uses are deleted", "pvc/pvc.go",
+			"return except == nil || pod.UID != except.UID })", "return false && pod != nil })", cloneSet("claims", "mount"),
 		},
 		{
-			"spared claims are forgotten when their user ends", controllers + "setup.go",
-			"claim, ok := r.claims.Get(pod.Namespace, source.ClaimName)", "claim, ok := r.claims.Get(pod.Name, source.ClaimName)", cloneSet("claims", "mount"),
+			"spared claims are forgotten when their user ends", "ownercache/events.go",
+			"claim, ok := c.Claims.Get(pod.Namespace, source.ClaimName)", "claim, ok := c.Claims.Get(pod.Name, source.ClaimName)", cloneSet("claims", "mount"),
 		},
 		{
-			"a Pod that podsToDelete names gets a successor of its name", controllers + "pods.go",
-			" || slices.Contains(v.cs.Spec.ScaleStrategy.PodsToDelete, podName(v.cs, id))", "", cloneSet("claims", "mount"),
+			"a Pod that podsToDelete names gets a successor of its name", controllers + "decide.go",
+			" || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod)", "", cloneSet("claims", "mount"),
 		},
 		{
-			"claims that a released Pod does not use are handed over for ever", controllers + "claims.go",
-			"acted, err = r.handOverAll(ctx, v, released)\n\t\treturn err", "_, err = r.handOverAll(ctx, v, released)\n\t\tacted = err == nil\n\t\treturn err", cloneSet("claims", "templates", "relabel"),
+			"claims that a released Pod does not use are handed over for ever", "pvc/pvc.go",
+			"slices.Contains(UsedBy(pod), claim.Name) && ", "", cloneSet("claims", "templates", "relabel"),
 		},
 		{
-			"an id is used again although a claim went with its Pod", controllers + "pods.go",
-			"return !ok || r.claimTaken(v, id) || ", "return !ok || ", cloneSet("claims", "twoClaims", "relabel"),
+			"an id is used again although a claim went with its Pod", controllers + "decide.go",
+			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && claim == nil", cloneSet("claims", "twoClaims", "relabel"),
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",
 			"if was || is {", "if was || is || len(old.Requests) == 0 {", cloneSet("limits"),
 		},
 		{
-			"a pass that a taken name holds up waits for somebody else", controllers + "report.go",
-			"if r.client.InDoubt(v.cs.UID) {", "if r.client.InDoubt(\"\") {", cloneSet("names"),
+			"a pass that a taken name holds up waits for somebody else", "fanout/fanout.go",
+			"if p.view.InDoubt() {\n\t\tp.Wake(again)", "if p.view.InDoubt() && p.changed.Load() {\n\t\tp.Wake(again)", cloneSet("names"),
 		},
 		{
 			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
@@ -128,41 +126,56 @@ func mutants() []mutant {
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",
-			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(plan.Images) == 0", cloneSet("agent"),
+			"state.UpdateEnvFromMetadata = report", "state.UpdateEnvFromMetadata = report && len(t.images) == 0", cloneSet("agent"),
 		},
 		{
-			"Pods go on waiting for an update that is left to their deletion", controllers + "update.go",
-			"(m.updated != back || v.onDelete)", "m.updated != back", cloneSet("endsOnDelete"),
+			"Pods go on waiting for an update that is left to their deletion", controllers + "decide.go",
+			"(pod.Updated != t.Back || o.settings.onDelete)", "pod.Updated != t.Back", cloneSet("endsOnDelete"),
 		},
 		{
-			"one Pod that cannot be updated holds up the others", controllers + "update.go",
-			"return !r.isHopeless(v, pod) })", "return pod.UID != \"\" })", cloneSet("mangled"),
+			"one Pod that cannot be updated holds up the others", "podcontrol/choose.go",
+			"if o.Hopeless != nil {", "if o.Hopeless == nil {", cloneSet("mangled"),
 		},
 		{
-			"claims go to a Pod of another instance", controllers + "claims.go",
-			"podName(v.cs, claim.Labels[apps.LabelInstanceID]) != pod.Name || r.isUsed(claim, pod.UID)", "r.isUsed(claim, pod.UID)", cloneSet("claims", "namesakes"),
+			"claims go to a Pod of another instance", "pvc/pvc.go",
+			"pod, ok := k.Pod(k.PodOf(claim))\n\t\tif ok", "pod, ok := k.Pod(k.PodOf(claim))\n\t\tif users := k.Users(claim); len(users) > 0 {\n\t\t\tpod, ok = users[0], true\n\t\t}\n\t\tif ok", cloneSet("claims", "namesakes"),
 		},
 		{
-			"claims that somebody uses go to a Pod on its way out", controllers + "claims.go",
-			"case r.isUsed(claim, uidOf(pod)):", "case pod == nil && r.isUsed(claim, uidOf(pod)):", cloneSet("claims", "mount"),
+			"claims that somebody uses go to a Pod on its way out", "pvc/pvc.go",
+			"case k.isUsed(claim, pod):\n", "case pod == nil && k.isUsed(claim, pod):\n", cloneSet("claims", "mount"),
 		},
-		{"OnDelete makes surge Pods", controllers + "resolve.go", "if !s.paused && !s.onDelete {", "if !s.paused {", cloneSet("onDelete")},
+		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates {\n\t\t\ts.rollout.MaxSurge", "if !s.paused {\n\t\t\ts.rollout.MaxSurge", cloneSet("onDelete")},
 		{
-			"a gate that nobody holds is not opened", controllers + "finish.go",
-			"transition(machine, pod, t, now, podreadiness.EditOrInitialize)", "transition(machine, pod, t, now, podreadiness.Edit)", cloneSet(),
+			"a gate that nobody holds is not opened", "podcontrol/step.go",
+			"podreadiness.Edit{Initialize: initialize}", "podreadiness.Edit{}", cloneSet(),
 		},
 		{
-			"templates ask for the deletion of their Pods", controllers + "pods.go",
-			"r.inPlace.StripReserved(&pod.ObjectMeta)", "_ = pod", cloneSet("reserved"),
+			"templates ask for the deletion of their Pods", "podcontrol/podcontrol.go",
+			"c.config.InPlace.StripReserved(&pod.ObjectMeta)", "_ = pod", cloneSet("reserved"),
 		},
 		{
 			"templates change the controller's own labels", "inplaceupdate/reserved.go",
 			"maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })", "_ = p", cloneSet("reserved"),
 		},
-		{"own writes are not awaited", "examples/embed/main.go", "if err != nil || pending != nil {", "if err != nil {", embed()},
 		{
-			"Pods that do not serve use the budget of those that do", "examples/embed/main.go",
-			"rollout.Affordable(step, extra, available)...", "extra...", embed(),
+			"a refusal is no reason to let an update rest", "podcontrol/executor/pods.go",
+			"if refusal == nil || !plan.Possible() {", "if refusal = nil; refusal == nil {", fleet(),
+		},
+		{
+			"Pods that do not serve use the budget of those that do", "podcontrol/choose.go",
+			"c.Delete = rollout.ToDelete(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })", "c.Delete = chosen", fleet(),
+		},
+		{
+			"a new revision is written, and nobody looks at the Fleet again", "fanout/fanout.go",
+			"p.note(changed, true)", "p.note(changed, false)", fleet(),
+		},
+		{
+			"what a Fleet has written is not awaited", "expectations/trackedclient/write.go",
+			"err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))", "_ = owner", fleet(),
+		},
+		{
+			"creations that are refused are repeated at once", "fanout/fanout.go",
+			"return made, p.settle(ctx, task, err == nil, err != nil, err)", "return made, err", fleet(),
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/ownercache"
 )
 
 // cached says what of each kind of object is kept in memory: whoever may create objects decides how large they are.
@@ -64,7 +64,7 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 }
 
 // podCache keeps the Pods that are controlled from here whole, and of others what can matter to ours: names, labels and claims.
-type podCache struct{ sharer podstate.Sharer }
+type podCache struct{ sharer ownercache.Sharer }
 
 func (c *podCache) transform(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)

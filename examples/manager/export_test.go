@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/webhookcert/apply"
 )
 
@@ -53,7 +53,7 @@ func Cached() map[client.Object]cache.ByObject { return cached() }
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
-	_, cloneSets := cloneset.NewMetrics(registry)
+	_, cloneSets := kruise.NewMetrics(registry, "cloneset")
 	return errors.Join(certificates, reviews, cloneSets, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric()))
 }
 

@@ -266,19 +266,27 @@ func controllers() []entry {
 	return []entry{{
 		name: "cloneset-controller", kind: v1beta1.GroupVersion.WithKind("CloneSet"),
 		setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options, serverVersion string) error {
-			m, err := cloneset.NewMetrics(options.Registry)
+			shared, err := options.kind("cloneset", serverVersion)
 			if err != nil {
-				return fmt.Errorf("metrics of controller cloneset: %w", err)
+				return err
 			}
-			return cloneset.Setup(ctx, mgr, c, cloneset.Options{
-				Gates: options.Gates, Workers: options.CloneSetWorkers, Metrics: m, Namespace: options.Namespace,
-				RateLimiter:            options.RateLimit.limiter,
-				ExpectationTimeout:     orDefault(options.ExpectationTimeout, 5*time.Minute),
-				ExcludePreparingDelete: options.ExcludePreparingDelete,
-				ResizeInSpec:           !kruise.HasResizeSubresource(serverVersion),
-			})
+			shared.Workers = options.CloneSetWorkers
+			return cloneset.Setup(ctx, mgr, c, cloneset.Options{Options: shared, ExcludePreparingDelete: options.ExcludePreparingDelete})
 		},
 	}}
+}
+
+// kind returns the options that all controllers of Pods share.
+func (o *Options) kind(name, serverVersion string) (kruise.Options, error) {
+	m, err := kruise.NewMetrics(o.Registry, name)
+	if err != nil {
+		return kruise.Options{}, fmt.Errorf("metrics of controller %s: %w", name, err)
+	}
+	return kruise.Options{
+		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, RateLimiter: o.RateLimit.limiter,
+		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
+		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
+	}, nil
 }
 
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {

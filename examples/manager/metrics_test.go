@@ -45,7 +45,7 @@ func TestCertificateMetrics(t *testing.T) {
 	object := func(name string) reason.Object {
 		return reason.Object{Kind: "MutatingWebhookConfiguration", Name: name}
 	}
-	differs := reason.Reason{Code: webhookcert.BundleDiffers}
+	differs := reason.Reason{Code: webhookcert.CABundleDiffers}
 	observer.Injected(object("reset"), reason.Reason{})
 	observer.Injected(object("reset"), differs)
 	observer.Injected(object("repaired"), differs)

@@ -130,8 +130,11 @@ func (s *story) part(ctx context.Context, title string, change func(*v1beta1.Clo
 	before := cs.DeepCopy()
 	change(&cs)
 	// The kit's planner tells before anything is written what is going to happen to Pods and why.
-	config := kruise.InPlace(apps.DefaultGates(), false)
-	plan := config.Plan(&before.Spec.Template, &cs.Spec.Template)
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		return err
+	}
+	plan := updater.Plan(&before.Spec.Template, &cs.Spec.Template)
 	field, why := "", ""
 	if !plan.Possible() {
 		field = plan.Blocking[0].Path
@@ -142,7 +145,7 @@ func (s *story) part(ctx context.Context, title string, change func(*v1beta1.Clo
 	if err := s.client.Patch(ctx, &cs, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing the CloneSet: %w", err)
 	}
-	err := s.until(ctx, func(now *v1beta1.CloneSet) bool {
+	err = s.until(ctx, func(now *v1beta1.CloneSet) bool {
 		return now.Status.ObservedGeneration >= cs.Generation && now.Status.AvailableReplicas == replicas &&
 			now.Status.Replicas == replicas && now.Status.UpdatedAvailableReplicas >= now.Status.ExpectedUpdatedReplicas
 	})

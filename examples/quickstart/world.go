@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // row is one Pod as the table shows it.
@@ -49,7 +50,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 		r = &row{name: pod.Name, uid: pod.UID}
 		if w.started {
 			r.how, r.why = "created", "replaces a Pod of the old revision"
-			w.happens(pod.Name + " created at revision " + podstate.ShortRevision(pod.Labels[apps.LabelRevision]))
+			w.happens(pod.Name + " created at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]))
 		}
 		w.rows[pod.UID] = r
 	}
@@ -61,10 +62,10 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 		r.gone, r.ready = true, false
 		return
 	}
-	revision := podstate.ShortRevision(pod.Labels[apps.LabelRevision])
-	if r.revision != "" && r.revision != revision {
+	name := revision.ShortName(pod.Labels[apps.LabelRevision])
+	if r.revision != "" && r.revision != name {
 		r.how, r.why = "in place", "only images differ: every other field stays"
-		w.happens(pod.Name + " updated in place to " + revision + ": " + r.why)
+		w.happens(pod.Name + " updated in place to " + name + ": " + r.why)
 	}
 	var restarts int32
 	for i := range pod.Status.ContainerStatuses {
@@ -73,7 +74,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	if restarts > r.restarts {
 		w.happens(pod.Name + " container restarted; same UID " + string(pod.UID)[:8] + ", same IP " + pod.Status.PodIP)
 	}
-	r.revision, r.node, r.ip, r.restarts = revision, pod.Spec.NodeName, pod.Status.PodIP, restarts
+	r.revision, r.node, r.ip, r.restarts = name, pod.Spec.NodeName, pod.Status.PodIP, restarts
 	r.ready = podstate.IsReady(pod)
 }
 

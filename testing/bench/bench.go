@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/slowstart"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
@@ -296,13 +296,9 @@ func (b *bench) annotate(ctx context.Context, object client.Object, n int) error
 
 // forEach calls do for 0 to n-1, some side by side.
 func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	places := make(chan struct{}, sideBySide)
-	_, err := slowstart.Run(ctx, n, 1, func(ctx context.Context, i int) error {
-		places <- struct{}{}
-		defer func() { <-places }()
-		return do(ctx, i)
-	})
-	return err
+	errs := make([]error, n)
+	workqueue.ParallelizeUntil(ctx, sideBySide, n, func(i int) { errs[i] = do(ctx, i) })
+	return errors.Join(errors.Join(errs...), ctx.Err())
 }
 
 // auditLog is read piece by piece.

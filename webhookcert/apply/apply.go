@@ -77,8 +77,8 @@ const (
 	ObjectMissing reason.Code = "ObjectMissing"
 	// NamespaceMissing means that the namespace of the Secret does not exist, so that the Secret cannot be created.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// Throttled means that somebody keeps changing an object, and that it is put right less often than it is changed.
-	Throttled reason.Code = "RepairThrottled"
+	// RepairThrottled means that somebody keeps changing an object, and that it is put right less often than it is changed.
+	RepairThrottled reason.Code = "RepairThrottled"
 	// NotServing means that a server cannot be ready: there is no certificate, an object has never been read, or a handshake
 	// with the published bundle fails.
 	NotServing reason.Code = "NotServing"
@@ -93,7 +93,7 @@ type Observer interface {
 	// Injected is called for each object when it has first been compared, and when it begins or ceases to lack the bundle or
 	// the address that it should hold. What is put right at once is not told of. The reason says what it lacks; its Code is
 	// empty if that is nothing, as it is for an object that does not exist. A CustomResourceDefinition that does not convert
-	// cannot hold a bundle (webhookcert.NoConversion): whoever writes an older version of its objects then loses what that
+	// cannot hold a bundle (webhookcert.NoConversionWebhook): whoever writes an older version of its objects then loses what that
 	// version does not know.
 	Injected(object reason.Object, lacks reason.Reason)
 	// Waiting is called once for each thing that is waited for, until that changes.

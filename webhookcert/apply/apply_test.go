@@ -769,7 +769,7 @@ func TestExternal(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		same(t, "ready without injection", true, errors.Is(k.Ready(t.Context()), webhookcert.BundleDiffers))
+		same(t, "ready without injection", true, errors.Is(k.Ready(t.Context()), webhookcert.CABundleDiffers))
 		same(t, "initialised", false, closed(k.Initialised()))
 		w.reset(append([]byte("# more than needed\n"), maker.Bundle()...))
 		synctest.Wait()

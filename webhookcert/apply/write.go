@@ -177,7 +177,7 @@ func (k *Keeper) compare(o *object) (webhookcert.Injection, error) {
 	}
 	injection, err := o.kind.compare(o.live, k.target())
 	switch {
-	case errors.Is(err, webhookcert.NoConversion):
+	case errors.Is(err, webhookcert.NoConversionWebhook):
 		o.unable = asReason(err)
 	case err != nil: // of the target, so that it never holds the bundle
 		o.differs = new(asReason(err))
@@ -203,7 +203,7 @@ func (k *Keeper) injectAll(ctx context.Context, next *time.Time) bool {
 		}
 		_, err := k.compare(o)
 		switch {
-		case errors.Is(err, webhookcert.NoConversion):
+		case errors.Is(err, webhookcert.NoConversionWebhook):
 			k.say(ctx, o, asReason(err))
 		case err != nil:
 			k.complain(ctx, &o.attempts, err)
@@ -218,7 +218,7 @@ func (k *Keeper) injectAll(ctx context.Context, next *time.Time) bool {
 
 // settled forgets what was said about an object that is right, once nobody has changed it for a while.
 func (k *Keeper) settled(o *object) {
-	if free, _ := o.bucket.peek(k.options.Clock.Now()); free || o.said.Code != Throttled {
+	if free, _ := o.bucket.peek(k.options.Clock.Now()); free || o.said.Code != RepairThrottled {
 		o.said = reason.Reason{}
 	}
 }
@@ -286,7 +286,7 @@ func (k *Keeper) mayWrite(ctx context.Context, o *object, why reason.Reason, nex
 	}
 	if !may && o.failures == 0 { // otherwise nobody else has written it
 		k.say(ctx, o, reason.Reason{
-			Code: Throttled, Path: why.Path, Detail: string(why.Code) + " again and again",
+			Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again",
 			Remedy: "find out who else writes it (metadata.managedFields)",
 		})
 	}

@@ -31,6 +31,12 @@ const (
 	ConditionFailedScale = "FailedScale"
 	// ConditionFailedUpdate is True with the error as message when updating failed.
 	ConditionFailedUpdate = "FailedUpdate"
+	// ConditionInvalidSpec is True while the spec holds values that cannot be used; its reason is the first code and its message
+	// names paths and values. No Pod is touched meanwhile.
+	ConditionInvalidSpec = "InvalidSpec"
+	// ConditionOddSpec is True while the spec holds values that are read in a way that their writer may not have meant; its reason
+	// is the first code and its message names paths, values and how they are read.
+	ConditionOddSpec = "OddSpec"
 )
 
 // Reasons of ConditionProgressing, in the order in which they are tried.

@@ -20,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -250,7 +251,7 @@ func TestShortHash(t *testing.T) {
 	cs := c.create(c.cloneSet("spelling", 2, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = new(intstr.FromInt32(1)) })))
 	before := identities(c.pods("spelling"))
 	long := cs.Status.UpdateRevision
-	short := podstate.ShortRevision(long)
+	short := revision.ShortName(long)
 	stop()
 
 	since := c.mark()
@@ -269,7 +270,7 @@ func TestShortHash(t *testing.T) {
 	for _, pod := range c.pods("spelling") {
 		got[pod.Labels[apps.LabelRevision]]++
 	}
-	if diff := cmp.Diff(map[string]int{long: 1, podstate.ShortRevision(cs.Status.UpdateRevision): 1}, got); diff != "" || short == long {
+	if diff := cmp.Diff(map[string]int{long: 1, revision.ShortName(cs.Status.UpdateRevision): 1}, got); diff != "" || short == long {
 		t.Errorf("revision labels (-want +got):\n%s", diff)
 	}
 	stop()

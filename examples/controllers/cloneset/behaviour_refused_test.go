@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/podpatch"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -142,7 +142,7 @@ func refusedRecreates(c *cluster) {
 			c.t.Error("a Pod survived that cannot be changed")
 		}
 	}
-	c.untilEvent("noimage", apps.EventSuccessfulUpdatePodReCreate, string(podapply.Refused), "frozen by policy")
+	c.untilEvent("noimage", apps.EventSuccessfulUpdatePodReCreate, string(podwrite.Refused), "frozen by policy")
 }
 
 func refusedResize(c *cluster) {
@@ -153,7 +153,7 @@ func refusedResize(c *cluster) {
 	c.change("noresize", setResources(resources("200m", "64Mi", false)))
 	c.untilGone(pod.Name)
 	c.untilResized("noresize", resources("200m", "64Mi", false))
-	c.untilEvent("noresize", apps.EventSuccessfulUpdatePodReCreate, pod.Name, string(podapply.Refused), "frozen by policy")
+	c.untilEvent("noresize", apps.EventSuccessfulUpdatePodReCreate, pod.Name, string(podwrite.Refused), "frozen by policy")
 }
 
 func refusedWaits(c *cluster) {
@@ -162,7 +162,7 @@ func refusedWaits(c *cluster) {
 	pod := c.pods("frozen")[0]
 	c.untilRefused(&pod, "")
 	c.change("frozen", setImage(0, "example.test/app:v2"))
-	c.until("frozen", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	c.until("frozen", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podwrite.Refused), "frozen by policy"))
 	c.untilPod(pod.Name, func(pod *corev1.Pod) error {
 		if !podstate.IsReady(pod) {
 			return errors.New("the Pod is not back in service")
@@ -191,9 +191,9 @@ func refusedResizeWaits(c *cluster) {
 	pod := c.pods("rigid")[0]
 	c.untilRefused(&pod, "resize")
 	c.change("rigid", setResources(resources("200m", "64Mi", false)))
-	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podwrite.Refused), "frozen by policy"))
 	c.witness("rigid")
-	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), "frozen by policy"))
+	c.until("rigid", hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podwrite.Refused), "frozen by policy"))
 	stop()
 	c.untilAllowed(&pod)
 	c.change("rigid", setResources(resources("300m", "64Mi", false)))
@@ -212,7 +212,7 @@ func refusedAfterGrace(c *cluster, name string, repair func(*v1beta1.CloneSet), 
 	pod := c.pods(name)[0]
 	c.untilRefused(&pod, "")
 	c.change(name, setImage(0, "example.test/app:v2"))
-	c.until(name, hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podapply.Refused), pod.Name, "frozen by policy"))
+	c.until(name, hasCondition(apps.ConditionFailedUpdate, corev1.ConditionTrue, string(podwrite.Refused), pod.Name, "frozen by policy"))
 	c.change(name, repair)
 	c.until(name, settled)
 	c.until(name, withoutCondition(apps.ConditionFailedUpdate))
@@ -242,8 +242,8 @@ func TestRightIsMissing(t *testing.T) {
 		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 	}}}
 	for name, change := range map[string]podpatch.Change{"pods": relabel, "pods/resize": resize} {
-		_, err := podapply.Send(t.Context(), nobody, pod, metav1.Now(), change)
-		if !apierrors.IsForbidden(err) || errors.Is(err, podapply.Refused) {
+		_, err := podwrite.Send(t.Context(), nobody, pod, time.Now(), change)
+		if !apierrors.IsForbidden(err) || errors.Is(err, podwrite.Refused) {
 			t.Errorf("%s: %v; want an error that is forbidden and no refusal", name, err)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -187,7 +187,7 @@ func oddInput(c *cluster) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5"))
 		cs.Spec.MinReadySeconds = -1
 	})
-	c.until("odd", hasCondition(cloneset.ConditionOdd, corev1.ConditionTrue, string(cloneset.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
+	c.until("odd", hasCondition(apps.ConditionOddSpec, corev1.ConditionTrue, string(kruise.OddValue), `spec.scaleStrategy.maxUnavailable: "5": read as "5%"`, "spec.minReadySeconds"))
 	if err := c.Delete(c.t.Context(), &lost); err != nil {
 		c.t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func oddInput(c *cluster) {
 		cs.Spec.ScaleStrategy.MaxUnavailable = new(intstr.FromString("5%"))
 		cs.Spec.MinReadySeconds = 0
 	})
-	c.until("odd", withoutCondition(cloneset.ConditionOdd))
+	c.until("odd", withoutCondition(apps.ConditionOddSpec))
 }
 
 // badValue is one change that makes a spec unusable, and the path and value that the controller must name.
@@ -309,7 +309,7 @@ func badInput(c *cluster, name, path, value string, spoil func(*v1beta1.CloneSet
 	since := c.mark()
 	// Beside the bad value there is something to do, which must wait.
 	c.change(name, both(setReplicas(3), setImage(0, "example.test/app:v2"), spoil))
-	cs := c.until(name, hasCondition(cloneset.ConditionInvalid, corev1.ConditionTrue, "", path, value))
+	cs := c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, "", path, value))
 	if err := observed(cs); err != nil {
 		c.t.Error(err)
 	}
@@ -320,7 +320,7 @@ func badInput(c *cluster, name, path, value string, spoil func(*v1beta1.CloneSet
 		setImage(0, "example.test/app:v2")(cs)
 	})
 	c.until(name, settled)
-	c.until(name, withoutCondition(cloneset.ConditionInvalid))
+	c.until(name, withoutCondition(apps.ConditionInvalidSpec))
 	if diff := cmp.Diff(before, identities(c.untilPods(name, images(map[string]int{"v2": 2})))); diff != "" {
 		c.t.Errorf("other Pods than before (-before +after):\n%s", diff)
 	}

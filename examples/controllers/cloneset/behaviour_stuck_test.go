@@ -129,7 +129,7 @@ func stuckOnClaims(c *cluster) {
 		other.Name = "tmp"
 		cs.Spec.VolumeClaimTemplates = append(cs.Spec.VolumeClaimTemplates, *other)
 	}
-	c.stuck(c.cloneSet("fewclaims", 2, c.withClaims(4), second), "PersistentVolumeClaim tmp-fewclaims-*", "exceeded quota")
+	c.stuck(c.cloneSet("fewclaims", 2, c.withClaims(4), second), "tmp-fewclaims-*", "exceeded quota")
 	c.fewWrites()
 	lift()
 	c.until("fewclaims", settled)

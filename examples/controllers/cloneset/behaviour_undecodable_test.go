@@ -11,7 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
 // TestUndecodable: one template that makes no sense stops its own CloneSet and nobody else's, before and after a restart of the
@@ -41,7 +41,7 @@ func TestUndecodable(t *testing.T) {
 		c.create(c.cloneSet(name, 1))
 		before[name] = identities(c.pods(name))
 		patch(name, what[0])
-		c.until(name, hasCondition(cloneset.ConditionInvalid, corev1.ConditionTrue, string(cloneset.Undecodable), what[1]))
+		c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, string(kruise.Undecodable), what[1]))
 	}
 	// The schema takes times that Go does not.
 	c.create(c.cloneSet("time", 1))
@@ -62,7 +62,7 @@ func TestUndecodable(t *testing.T) {
 	c.create(c.cloneSet("late", 1))
 	for name := range broken {
 		patch(name, mend)
-		c.until(name, withoutCondition(cloneset.ConditionInvalid))
+		c.until(name, withoutCondition(apps.ConditionInvalidSpec))
 		c.until(name, settled)
 		if diff := cmp.Diff(before[name], identities(c.pods(name))); diff != "" {
 			t.Errorf("Pods of %s (-before +after):\n%s", name, diff)

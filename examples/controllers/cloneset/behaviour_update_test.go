@@ -2,7 +2,6 @@ package cloneset_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
@@ -372,10 +372,7 @@ func gracePeriod(c *cluster) {
 	if waiting.Labels[apps.LabelRevision] != cs.Status.UpdateRevision || waiting.Spec.Containers[0].Image != "example.test/app:v1" {
 		c.t.Errorf("in the grace period: revision %s, image %s", waiting.Labels[apps.LabelRevision], waiting.Spec.Containers[0].Image)
 	}
-	var state inplaceupdate.State
-	if err := json.Unmarshal([]byte(waiting.Annotations[apps.AnnotationInPlaceUpdateState]), &state); err != nil {
-		c.t.Fatal(err)
-	}
+	started := c.updateOf(waiting).Started
 	changed := false
 	for _, seen := range w.of(pod.UID) {
 		if seen.Labels[apps.LabelRevision] != cs.Status.UpdateRevision {
@@ -386,11 +383,11 @@ func gracePeriod(c *cluster) {
 		}
 		if seen.Spec.Containers[0].Image == "example.test/app:v2" && !changed {
 			changed = true
-			var after inplaceupdate.State
-			if err := json.Unmarshal([]byte(seen.Annotations[apps.AnnotationInPlaceUpdateState]), &after); err != nil || len(after.ContainerBatchesRecord) != 1 {
-				c.t.Fatalf("state %s: %v", seen.Annotations[apps.AnnotationInPlaceUpdateState], err)
+			batches := c.updateOf(seen).Batches
+			if len(batches) != 1 {
+				c.t.Fatalf("state %s", seen.Annotations[apps.AnnotationInPlaceUpdateState])
 			}
-			if took := after.ContainerBatchesRecord[0].Timestamp.Sub(state.UpdateTimestamp.Time); took < 3*time.Second || took > 10*time.Second {
+			if took := batches[0].At.Sub(started); took < 3*time.Second || took > 10*time.Second {
 				c.t.Errorf("the image changed after %s, want 3 s", took)
 			}
 			if seen.Annotations[apps.AnnotationInPlaceUpdateGrace] != "" {
@@ -401,6 +398,20 @@ func gracePeriod(c *cluster) {
 	if !changed {
 		c.t.Error("nobody saw the new image")
 	}
+}
+
+// updateOf returns the state of a Pod's last update.
+func (c *cluster) updateOf(pod *corev1.Pod) *inplaceupdate.State {
+	c.t.Helper()
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	state, err := updater.State(pod)
+	if err != nil || state == nil {
+		c.t.Fatalf("state %+v, %v", state, err)
+	}
+	return state
 }
 
 // barrier gives the containers app and log a launch priority of 10 and 0, as the Pod webhook does.
@@ -429,16 +440,13 @@ func priorityBatches(c *cluster) {
 	w := c.watch("batches", limits{minReady: 0, maxPods: 1})
 	c.change("batches", bothImages("v2"))
 	c.until("batches", settled)
-	var state inplaceupdate.State
 	live := c.pod(pod.Name)
-	if err := json.Unmarshal([]byte(live.Annotations[apps.AnnotationInPlaceUpdateState]), &state); err != nil {
-		c.t.Fatal(err)
-	}
+	state := c.updateOf(live)
 	var order []string
-	for _, batch := range state.ContainerBatchesRecord {
+	for _, batch := range state.Batches {
 		order = append(order, strings.Join(batch.Containers, "+"))
 	}
-	if diff := cmp.Diff([]string{"app", "log"}, order); diff != "" || state.PreCheckBeforeNext != nil {
+	if diff := cmp.Diff([]string{"app", "log"}, order); diff != "" || state.Postponed != nil {
 		c.t.Errorf("batches (-want +got):\n%s%+v", diff, state)
 	}
 	for _, seen := range w.of(pod.UID) {

@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -25,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/ownerindex"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -65,22 +67,36 @@ func BenchmarkDecision10000(b *testing.B) {
 		}},
 	}}
 	pods := benchPods(n)
-	settings, err := resolve(cs, withDefaults(Options{}))
+	settings, problems := resolve(cs, Options{Options: kruise.Options{}.Complete()})
+	if problems != nil {
+		b.Fatal(problems)
+	}
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		b.Fatal(err)
+	}
+	control, err := kruise.PodControl(updater, apps.DefaultGates())
 	if err != nil {
 		b.Fatal(err)
 	}
 	decoder := revision.NewDecoder(10, nil)
-	planner := inplaceupdate.NewPlanner(inplaceupdate.Config{}, decoder, nil)
+	histories, err := revision.NewHistories(kruise.RevisionKeys(), decoder)
+	if err != nil {
+		b.Fatal(err)
+	}
+	planner, reader := inplaceupdate.NewPlanner(updater, decoder, nil), podcontrol.NewReader(control)
 	before := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-old", UID: "1"}}
 	after := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-new", UID: "2"}}
-	var memo ownerindex.Memo[*corev1.Pod, facts]
+	h := histories.Of(revision.Owner{}, nil, []*appsv1.ControllerRevision{before, after})
+	want := podcontrol.Want{Update: after.Name, Selector: labels.Everything()}
 	b.ReportAllocs()
 	for b.Loop() {
-		v := &view{cs: cs, now: time.Unix(100, 0), settings: settings}
-		v.setPods(pods, memo.Of("cs", "app=web", pods, factsOf(settings.selector, &inplaceupdate.Config{})))
-		v.setRevisions(before, after)
-		if step := v.step(planner, false); step.Update != 0 || step.Create+step.Delete != 0 {
-			b.Fatalf("%+v", step)
+		o := &observation{
+			cs: cs, settings: settings, history: h, current: before, update: after,
+			pods: reader.Read("cs", pods, want, time.Unix(100, 0)), world: world{plan: planner.Plan},
+		}
+		if todo := decide(o); len(todo.Update)+len(todo.create)+len(todo.Delete) != 0 {
+			b.Fatalf("%+v", todo)
 		}
 	}
 }
@@ -109,6 +125,14 @@ type loans struct {
 func (l loans) GetAPIReader() client.Reader                     { return unused{} }
 func (l loans) GetCache() cache.Cache                           { return l.informers }
 func (l loans) GetEventRecorderFor(string) record.EventRecorder { return &record.FakeRecorder{} }
+func (l loans) Add(manager.Runnable) error                      { return nil }
+func (l loans) GetScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	return scheme
+}
 
 // BenchmarkReconcileIdle10000 is a whole pass over a CloneSet of 10,000 Pods with nothing to do: no request is made.
 func BenchmarkReconcileIdle10000(b *testing.B) {
@@ -121,7 +145,11 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
 		},
 	}
-	decision, err := revision.Decide(revisionOwner(cs), kruise.RevisionKeys(), &cs.Spec.Template, new(int32), nil, revision.NewDecoder(10, nil))
+	histories, err := revision.NewHistories(kruise.RevisionKeys(), revision.NewDecoder(10, nil))
+	if err != nil {
+		b.Fatal(err)
+	}
+	decision, err := histories.Of(revision.OwnerOf(cs, v1beta1.GroupVersion.WithKind("CloneSet")), new(int32), nil).Decide(&cs.Spec.Template)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -136,7 +164,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 	for _, pod := range benchPods(n) {
 		pod.Namespace, pod.UID = "default", types.UID(pod.Name)
 		pod.Labels["app"], pod.Labels[apps.LabelRevision] = "web", rev.Name
-		pod.OwnerReferences = []metav1.OwnerReference{ownerReference(cs)}
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cs, v1beta1.GroupVersion.WithKind("CloneSet"))}
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
 		objects = append(objects, pod)
 	}
@@ -151,8 +179,9 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			b.Fatal("an informer does not sync")
 		}
 	}
-	for _, store := range r.client.Tracker().Stores() {
-		if err := r.client.Tracker().Require(store, "1"); err != nil {
+	tracker := r.Cache.Clients().Tracker()
+	for _, store := range tracker.Stores() {
+		if err := tracker.Require(store, "1"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -224,7 +224,7 @@ func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	if count == nil {
 		count = new(int32)
 	}
-	next, err := revision.Decide(revisionOwner(cs), w.reconciler.revisionKeys(), &cs.Spec.Template, count, nil, w.reconciler.decoder)
+	next, err := w.reconciler.Histories.Of(revision.OwnerOf(cs, w.reconciler.Cache.Kind()), count, nil).Decide(&cs.Spec.Template)
 	if err != nil {
 		w.Failf("story", "the next revision of %s: %v", cs.Name, err)
 	}

@@ -195,7 +195,7 @@ func (w *story) judgeDeletion(t *chaos.Task, v *taskView, call faultapi.Call, po
 func (w *story) outdated(cs *v1beta1.CloneSet, pod *corev1.Pod) bool {
 	for _, e := range w.Server.Events(&appsv1.ControllerRevision{}) {
 		rev := e.Object.(*appsv1.ControllerRevision)
-		if !podstate.SameRevision(pod.Labels[apps.LabelRevision], rev.Name) {
+		if !revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
 			continue
 		}
 		content, err := revision.Decode(rev)
@@ -227,7 +227,7 @@ func (w *story) judgeBudget(t *chaos.Task, v *taskView, call faultapi.Call, pod 
 func maxUnavailable(cs *v1beta1.CloneSet) int {
 	v := cs.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
 	if v == nil {
-		v = ptr.To(intstr.FromString(defaultMaxUnavailable))
+		v = ptr.To(intstr.FromString("20%"))
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(*cs.Spec.Replicas), true)
 	if err != nil {
@@ -268,11 +268,11 @@ func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	hashes := map[string]string{}
 	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
 		if hash, ok := rev.Annotations[apps.AnnotationClaimTemplateHash]; ok {
-			hashes[podstate.ShortRevision(rev.Name)] = hash
+			hashes[revision.ShortName(rev.Name)] = hash
 		}
 	}
-	was, known := hashes[podstate.ShortRevision(from)]
-	is, alsoKnown := hashes[podstate.ShortRevision(to)]
+	was, known := hashes[revision.ShortName(from)]
+	is, alsoKnown := hashes[revision.ShortName(to)]
 	if known && alsoKnown && was != is {
 		w.Failf("claim templates", "Pod %s goes in place from %s to %s, which has other claim templates", pod.Name, from, to)
 	}
@@ -386,7 +386,7 @@ func (w *story) checkOwner(cs *v1beta1.CloneSet) {
 			continue
 		}
 		pods++
-		outdated := !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision)
+		outdated := !revision.Same(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision)
 		old += ord(outdated)
 		if isMangled(pod) {
 			if sound = false; lifecycle.State(pod.Labels[apps.LabelLifecycleState]) == lifecycle.PreparingUpdate {
@@ -426,7 +426,12 @@ func (w *story) checkPod(cs *v1beta1.CloneSet, pod *corev1.Pod, revisions map[st
 	case pod.Annotations[apps.AnnotationInPlaceUpdateGrace] != "":
 		w.Failf("converged Pod", "Pod %s is still in its grace period", pod.Name)
 	}
-	rev := revision.Find(slices.Collect(maps.Values(revisions)), pod.Labels[apps.LabelRevision])
+	var rev *appsv1.ControllerRevision
+	for _, r := range revisions {
+		if revision.Same(pod.Labels[apps.LabelRevision], r.Name) {
+			rev = r
+		}
+	}
 	if rev == nil {
 		w.Failf("converged Pod", "revision %s of Pod %s is not in the history", pod.Labels[apps.LabelRevision], pod.Name)
 	}

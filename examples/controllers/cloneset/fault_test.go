@@ -18,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
@@ -42,7 +43,7 @@ func plan(t testing.TB) chaos.Plan {
 }
 
 // quiet is longer than what the controller waits for after an update was refused.
-const quiet = refusalRetry + time.Minute
+const quiet = 6 * time.Minute
 
 // story is one schedule, with what the controller has done in it.
 type story struct {
@@ -70,17 +71,17 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateCloneSetPartitionRollback] = w.setup.rollback
 	gates[apps.GateRecreatePodWhenChangeVCT] = w.setup.recreateForClaims
-	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
-		Gates: gates, NewID: w.NewID(),
+	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{NewID: w.NewID(), Options: kruise.Options{
+		Gates: gates,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
 			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
 		},
-	})
+	}})
 	if err != nil {
 		return err
 	}
 	w.reconciler = r
-	return r.addTo(mgr)
+	return r.AddTo(mgr, r)
 }
 
 // checkMemory: what was kept about writes and refusals goes with the Pods and CloneSets that it is about.
@@ -93,23 +94,20 @@ func (w *story) checkMemory() {
 	for _, name := range w.setup.owners {
 		alive = append(alive, w.cloneSet(name))
 	}
-	doubts := 0
+	clients, doubts := r.Cache.Clients(), 0
 	for _, obj := range alive { // a look ends what was waited for
-		if r.client.InDoubt(obj.GetUID()) {
+		if clients.InDoubt(obj) {
 			doubts++ // a look would ask the API server, which is for the next pass
 			continue
 		}
-		if pending, err := r.client.Check(context.Background(), obj); pending != nil || err != nil {
+		if pending, err := clients.Check(context.Background(), obj); pending != nil || err != nil {
 			w.Failf("memory", "%s still waits for its writes: %v, %v", obj.GetName(), pending, err)
 		}
 	}
-	if n := r.client.Tracker().Len(); n > doubts {
+	if n := clients.Tracker().Len(); n > doubts {
 		w.Failf("memory", "writes of %d owners are kept that are gone", n-doubts)
 	}
-	if n := max(r.refusals.Len(), r.kept.Len()-len(w.setup.owners)); n > len(pods) {
-		w.Failf("memory", "refusals of %d Pods are kept, of which there are %d", n, len(pods))
-	}
-	if n := r.backOff.Len(); n > len(w.setup.owners) {
-		w.Failf("memory", "refusals of %d CloneSets are kept, of which there are %d", n, len(w.setup.owners))
+	if n := r.Fanout.Backoff.Len(); n > len(alive) {
+		w.Failf("memory", "refusals of %d Pods and CloneSets are kept, of which there are %d", n, len(alive))
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -412,7 +413,7 @@ func (w *story) deleteOld() (changed bool) {
 			continue
 		}
 		cs := w.cloneSet(ref.Name)
-		if cs != nil && cs.UID == ref.UID && cs.Status.ObservedGeneration == cs.Generation && !podstate.SameRevision(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) {
+		if cs != nil && cs.UID == ref.UID && cs.Status.ObservedGeneration == cs.Generation && !revision.Same(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) {
 			w.Logf("user: delete %s, which is old", pod.Name)
 			_ = w.User.Delete(context.Background(), pod.DeepCopy())
 			changed = true

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	podapply "github.com/workloadkit/workloadkit/podpatch/apply"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -123,7 +123,10 @@ func TestPlanAgainstAPIServer(t *testing.T) {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateInPlaceUpdateEnvFromMetadata] = false
-	config := kruise.InPlace(gates, false)
+	updater, err := kruise.InPlace(gates)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const cases = 120
 	for seed := range uint64(cases) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -136,9 +139,9 @@ func TestPlanAgainstAPIServer(t *testing.T) {
 			chosen = append(chosen, all[i])
 		}
 		pod := c.runPod(fmt.Sprintf("p-%d", seed), from)
-		plan := config.Plan(from, to)
+		plan := updater.Plan(from, to)
 		if plan.Possible() {
-			c.checkPossible(seed, &config, plan, pod, to, chosen)
+			c.checkPossible(seed, updater, plan, pod, to, chosen)
 		} else {
 			c.checkImpossible(seed, plan, pod, chosen)
 		}
@@ -169,19 +172,19 @@ func (c *cluster) runPod(name string, template *corev1.PodTemplateSpec) *corev1.
 	return pod
 }
 
-func (c *cluster) checkPossible(seed uint64, config *inplaceupdate.Config, plan *inplaceupdate.Plan, pod *corev1.Pod, to *corev1.PodTemplateSpec, chosen []mutation) {
+func (c *cluster) checkPossible(seed uint64, updater *inplaceupdate.Updater, plan *inplaceupdate.Plan, pod *corev1.Pod, to *corev1.PodTemplateSpec, chosen []mutation) {
 	c.t.Helper()
 	for _, m := range chosen {
 		if m.class != deliverable {
 			c.t.Errorf("seed %d: a change of %s is called possible", seed, m.path)
 		}
 	}
-	change, err := config.Start(pod, plan, inplaceupdate.Target{Revision: "r"}, metav1.Now())
+	change, err := updater.Start(pod, plan, inplaceupdate.Target{Revision: "r", Labels: map[string]string{}}, time.Now())
 	if err != nil {
 		c.t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	if _, err := podapply.Send(c.t.Context(), c, pod, metav1.Now(), change); err != nil {
+	if _, err := podwrite.Send(c.t.Context(), c, pod, time.Now(), change); err != nil {
 		c.t.Errorf("seed %d: the API server does not take what Plan calls possible: %v", seed, err)
 		return
 	}
@@ -189,7 +192,7 @@ func (c *cluster) checkPossible(seed uint64, config *inplaceupdate.Config, plan 
 		if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
 		}
-		step, err := config.Next(pod, metav1.Now())
+		step, err := updater.Next(pod, time.Now())
 		if err == nil && !step.Complete {
 			err = step.Waiting
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
 // TestOddValues: what OpenKruise does not validate is read as it reads it, with a warning that names path and value.
@@ -19,7 +20,7 @@ func TestOddValues(t *testing.T) {
 		ScaleLimit *int
 		History    int
 		MinReady   time.Duration
-		Grace      int32
+		Grace      time.Duration
 		Warnings   []string // paths
 	}
 	usual := numbers{History: 10}
@@ -59,11 +60,11 @@ func TestOddValues(t *testing.T) {
 			cs.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 			cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 			tc.odd(cs)
-			s, err := resolve(cs, withDefaults(Options{}))
+			s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := numbers{ScaleLimit: s.rollout.ScaleMaxUnavailable, History: s.historyLimit, MinReady: s.minReady, Grace: s.graceSeconds}
+			got := numbers{ScaleLimit: s.rollout.ScaleMaxUnavailable, History: s.historyLimit, MinReady: s.minReady, Grace: rules(cs).GracePeriod}
 			for _, w := range s.warnings {
 				got.Warnings = append(got.Warnings, w.Path)
 			}
@@ -90,7 +91,7 @@ func TestSurgeOnlyForUpdates(t *testing.T) {
 		cs.Spec.Template.Labels = cs.Spec.Selector.MatchLabels
 		cs.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSet{MaxSurge: ptr.To(intstr.FromInt32(2))}
 		tc.change(&cs.Spec.UpdateStrategy)
-		s, err := resolve(cs, withDefaults(Options{}))
+		s, err := resolve(cs, Options{Options: kruise.Options{}.Complete()})
 		if err != nil {
 			t.Fatal(err)
 		}

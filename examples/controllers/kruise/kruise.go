@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -14,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -26,10 +28,9 @@ func RevisionKeys() revision.Keys {
 	return revision.Keys{HashLabel: apps.LabelRevisionHash, HashVersionAnnotation: AnnotationHashVersion}
 }
 
-// InPlace returns the configuration of in-place updates under the given feature gates. resizeInSpec is for API servers
-// without pods/resize.
-func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
-	return inplaceupdate.Config{
+// InPlace returns what updates Pods in place under the given feature gates.
+func InPlace(gates map[apps.Gate]bool) (*inplaceupdate.Updater, error) {
+	return inplaceupdate.New(inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation:       apps.AnnotationInPlaceUpdateState,
 			GraceAnnotation:       apps.AnnotationInPlaceUpdateGrace,
@@ -39,12 +40,11 @@ func InPlace(gates map[apps.Gate]bool, resizeInSpec bool) inplaceupdate.Config {
 			Gate:                  apps.ConditionInPlaceUpdateReady,
 			Reserved:              slices.Concat(apps.ReservedPodLabels(), apps.ReservedPodAnnotations()),
 		},
-		Resources:       gates[apps.GateInPlaceWorkloadVerticalScaling],
-		ResizeInSpec:    resizeInSpec,
+		AllowResize:     gates[apps.GateInPlaceWorkloadVerticalScaling],
 		EnvFromMetadata: gates[apps.GateInPlaceUpdateEnvFromMetadata],
 		IgnoredEnv:      []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
 		Priority:        LaunchPriority,
-	}
+	})
 }
 
 // LaunchPriority reads a container's launch priority from the barrier that the Pod webhook gave it: an env variable that
@@ -65,13 +65,40 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// Lifecycle returns the state machine for an owner's hooks; nil stands for none.
-func Lifecycle(spec *pub.Lifecycle) lifecycle.Machine {
-	m := lifecycle.Machine{Keys: lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp}}
-	if spec != nil {
-		m.Hooks = lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
+// PodControl returns what decides about single Pods under the given feature gates.
+func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (*podcontrol.Control, error) {
+	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
+	if err != nil {
+		return nil, err
 	}
-	return m
+	return podcontrol.New(podcontrol.Config{
+		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, ShortRevisions: gates[apps.GateCloneSetShortHash],
+		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: machine,
+		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
+	})
+}
+
+// Rules returns what an owner wants for its Pods. The policy is one of the three of OpenKruise; any other recreates.
+func Rules(policy string, hooks *pub.Lifecycle, strategy *pub.InPlaceUpdateStrategy) podcontrol.Rules {
+	out := podcontrol.Rules{Hooks: Hooks(hooks), Policy: podcontrol.Recreate}
+	switch policy {
+	case "InPlaceIfPossible":
+		out.Policy = podcontrol.InPlaceIfPossible
+	case "InPlaceOnly":
+		out.Policy = podcontrol.InPlaceOnly
+	}
+	if strategy != nil {
+		out.GracePeriod = time.Duration(max(strategy.GracePeriodSeconds, 0)) * time.Second
+	}
+	return out
+}
+
+// Hooks returns an owner's hooks; nil stands for none.
+func Hooks(spec *pub.Lifecycle) lifecycle.Hooks {
+	if spec == nil {
+		return lifecycle.Hooks{}
+	}
+	return lifecycle.Hooks{PreDelete: hook(spec.PreDelete), InPlaceUpdate: hook(spec.InPlaceUpdate), PreNormal: hook(spec.PreNormal)}
 }
 
 func hook(h *pub.LifecycleHook) *lifecycle.Hook {
@@ -81,13 +108,13 @@ func hook(h *pub.LifecycleHook) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: h.LabelsHandler, Finalizers: h.FinalizersHandler, MarkNotReady: h.MarkPodNotReady}
 }
 
-// Writer returns the writer of the shared readiness gate that stands for a hook.
-func Writer(kind lifecycle.Kind) podreadiness.Writer {
+// Holder returns the holder of the shared readiness gate that stands for a hook.
+func Holder(kind lifecycle.Kind) podreadiness.Holder {
 	key := apps.NotReadyKeyPreDelete
 	if kind == lifecycle.InPlaceUpdate {
 		key = apps.NotReadyKeyPreUpdate
 	}
-	return podreadiness.Writer{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
+	return podreadiness.Holder{UserAgent: apps.NotReadyUserAgentLifecycle, Key: key}
 }
 
 // HasResizeSubresource reports whether an API server of this version takes resources through pods/resize: 1.32 and later.

@@ -14,12 +14,16 @@ import (
 )
 
 func ExampleInPlace() {
-	config := kruise.InPlace(apps.DefaultGates(), false)
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 	to := from.DeepCopy()
 	to.Spec.Containers[0].Image = "app:v2"
-	fmt.Println(config.Plan(from, to).Possible(), config.Keys.Gate)
-	// Output: true InPlaceUpdateReady
+	fmt.Println(updater.Plan(from, to).Possible())
+	// Output: true
 }
 
 func barrier(key string) *corev1.Container {
@@ -72,39 +76,41 @@ func TestHasResizeSubresource(t *testing.T) {
 	}
 }
 
-func TestLifecycle(t *testing.T) {
-	none := kruise.Lifecycle(nil)
-	if none.Hooks != (lifecycle.Hooks{}) || none.Keys.State != "lifecycle.apps.kruise.io/state" {
-		t.Errorf("machine without hooks: %+v", none)
+func TestHooks(t *testing.T) {
+	if none := kruise.Hooks(nil); none != (lifecycle.Hooks{}) {
+		t.Errorf("hooks of nobody: %+v", none)
 	}
-	m := kruise.Lifecycle(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
+	hooks := kruise.Hooks(&pub.Lifecycle{PreDelete: &pub.LifecycleHook{
 		LabelsHandler: map[string]string{"a": "b"}, FinalizersHandler: []string{"f"}, MarkPodNotReady: true,
 	}})
 	want := &lifecycle.Hook{Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, MarkNotReady: true}
-	if diff := cmp.Diff(want, m.Hooks.PreDelete); diff != "" || m.Hooks.InPlaceUpdate != nil {
+	if diff := cmp.Diff(want, hooks.PreDelete); diff != "" || hooks.InPlaceUpdate != nil {
 		t.Errorf("preDelete (-want +got):\n%s", diff)
 	}
 }
 
-func TestWriter(t *testing.T) {
-	if got := kruise.Writer(lifecycle.PreDelete).Key; got != "preDeleteHook" {
+func TestHolder(t *testing.T) {
+	if got := kruise.Holder(lifecycle.PreDelete).Key; got != "preDeleteHook" {
 		t.Errorf("L-11: key %q", got)
 	}
-	if got := kruise.Writer(lifecycle.InPlaceUpdate).Key; got != "preUpdateHook" {
+	if got := kruise.Holder(lifecycle.InPlaceUpdate).Key; got != "preUpdateHook" {
 		t.Errorf("L-11: key %q", got)
 	}
 }
 
 // TestReservedKeys: a template that says something about a key that controllers write does not change it on a Pod.
 func TestReservedKeys(t *testing.T) {
-	config := kruise.InPlace(apps.DefaultGates(), false)
+	updater, err := kruise.InPlace(apps.DefaultGates())
+	if err != nil {
+		t.Fatal(err)
+	}
 	from, to := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
 	to.Labels = map[string]string{apps.LabelRevision: "mine", apps.LabelPodTemplateHash: "mine", apps.LabelInstanceID: "mine", apps.LabelLifecycleState: "Normal"}
 	to.Annotations = map[string]string{apps.AnnotationLifecycleTimestamp: "now", apps.AnnotationInPlaceUpdateState: "{}"}
-	if plan := config.Plan(from, to); len(plan.Labels)+len(plan.Annotations) > 0 || !plan.Possible() {
+	if plan := updater.Plan(from, to); len(plan.Labels)+len(plan.Annotations) > 0 || !plan.Possible() {
 		t.Errorf("changes %v and %v, blocking %v", plan.Labels, plan.Annotations, plan.Blocking)
 	}
-	if got := config.ValidateTemplate(to); len(got) != 6 {
+	if got := updater.ValidateTemplate(to); len(got) != 6 {
 		t.Errorf("admission is told %v", got)
 	}
 }

@@ -1,0 +1,143 @@
+// Package ownerrefs writes the owner references that package adopt decided on.
+//
+// It works on the built-in kinds (Pods, ControllerRevisions, PersistentVolumeClaims, ...), whose owner references merge by
+// UID in a strategic merge patch. Custom resources have no such merge.
+//
+// RBAC: patch on the objects; get on the owner, for adoption.
+package ownerrefs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// OwnerGone means that the owner has been deleted, is being deleted, or was replaced by another of its name since it was
+	// read into the cache. Nothing was adopted.
+	OwnerGone reason.Code = "OwnerGone"
+	// AdoptionLost means that an object could not be adopted because it has another controller by now, or another object has
+	// its name.
+	AdoptionLost reason.Code = "AdoptionLost"
+)
+
+// Adopt makes the owner of the pass the controller of the objects. Before the first patch it reads the owner from apiReader, which
+// must not be a cache: an owner that is gone, terminating or replaced adopts nothing (OwnerGone), because what it adopted would
+// be garbage collected or never released. Each patch carries the object's UID.
+//
+// Objects that are gone by now are no error. The error joins those of the others: AdoptionLost, which is final because trying
+// again does not help before the cache has caught up, and what the API server answered otherwise.
+func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	owner := pass.Owner()
+	kind, err := c.GroupVersionKindFor(owner)
+	if err != nil {
+		return fmt.Errorf("adopting: kind of %T: %w", owner, err)
+	}
+	if err := recheck(ctx, apiReader, owner, kind); err != nil {
+		return err
+	}
+	yes := true
+	return patchAll(ctx, pass, "adopt", c, objects, metav1.OwnerReference{
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID(),
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}, func(object reason.Object, err error) error {
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsInvalid(err):
+			return reason.Final(reason.Reason{ // without its cause, which would count as a refusal that concerns the others too
+				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
+				Remedy: "wait for the cache, then decide again",
+			})
+		}
+		return fmt.Errorf("adopting %s: %w", object, err)
+	})
+}
+
+// Release removes the reference to the owner of the pass from the objects, and leaves those of others alone. An object that is
+// gone, was replaced by another of its name, or has lost the reference already is no error. Other failures, conflicts included,
+// are joined and may be tried again.
+func Release[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, objects []T) error {
+	return patchAll(ctx, pass, "release", c, objects, map[string]string{"$patch": "delete", "uid": string(pass.Owner().GetUID())},
+		func(object reason.Object, err error) error {
+			if apierrors.IsNotFound(err) || isOtherUID(err) {
+				return nil
+			}
+			return fmt.Errorf("releasing %s: %w", object, err)
+		})
+}
+
+// recheck reads the owner's metadata from the API server.
+func recheck(ctx context.Context, apiReader client.Reader, owner client.Object, kind schema.GroupVersionKind) error {
+	fresh := &metav1.PartialObjectMetadata{}
+	fresh.SetGroupVersionKind(kind)
+	gone := reason.Reason{Code: OwnerGone, Object: reason.ObjectOf(kind.Kind, owner), Remedy: "wait for the cache, then decide again"}
+	err := apiReader.Get(ctx, client.ObjectKeyFromObject(owner), fresh)
+	switch {
+	case apierrors.IsNotFound(err):
+		gone.Detail = "it does not exist"
+		return gone
+	case err != nil:
+		return fmt.Errorf("reading %s before adoption: %w", gone.Object, err)
+	case fresh.UID != owner.GetUID():
+		gone.Path, gone.Old, gone.New = "metadata.uid", string(owner.GetUID()), string(fresh.UID)
+		return gone
+	case fresh.DeletionTimestamp != nil:
+		gone.Path, gone.Detail = "metadata.deletionTimestamp", "it is being deleted"
+		return gone
+	}
+	return nil
+}
+
+// patchAll patches one owner reference of each object. settle turns a failed patch into an error, or nil where there is nothing
+// left to do.
+func patchAll[T client.Object](
+	ctx context.Context, pass *fanout.Pass, verb string, c client.Client, objects []T, reference any, settle func(reason.Object, error) error,
+) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	kind, err := c.GroupVersionKindFor(objects[0])
+	if err != nil {
+		return fmt.Errorf("kind of %T: %w", objects[0], err)
+	}
+	return fanout.Each(ctx, pass, fanout.Task{Name: verb + " " + kind.Kind + "s"}, objects, func(ctx context.Context, object T) (bool, error) {
+		about := reason.ObjectOf(kind.Kind, object)
+		// The UID makes the API server refuse a successor.
+		raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": []any{reference}}})
+		if err != nil {
+			return false, fmt.Errorf("encoding the patch of %s: %w", about, err)
+		}
+		answer := &metav1.PartialObjectMetadata{}
+		answer.SetGroupVersionKind(kind)
+		answer.Namespace, answer.Name = object.GetNamespace(), object.GetName()
+		if err := c.Patch(ctx, answer, client.RawPatch(types.StrategicMergePatchType, raw)); err != nil {
+			return false, settle(about, err)
+		}
+		return true, nil
+	})
+}
+
+// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's. A policy may
+// refuse with the same code.
+func isOtherUID(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}

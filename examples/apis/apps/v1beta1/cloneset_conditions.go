@@ -1,0 +1,40 @@
+package v1beta1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition returns the condition of a type, nil when there is none. The pointer is into the status.
+func (s *CloneSetStatus) Condition(t CloneSetConditionType) *CloneSetCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// SetCondition replaces the condition of c's type, or adds it. It fills in the times: LastTransitionTime is now where the status
+// changes, LastUpdateTime where status or reason do.
+func (s *CloneSetStatus) SetCondition(c CloneSetCondition, now metav1.Time) {
+	c.LastUpdateTime, c.LastTransitionTime = now, now
+	old := s.Condition(c.Type)
+	if old == nil {
+		s.Conditions = append(s.Conditions, c)
+		return
+	}
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+		if old.Reason == c.Reason {
+			c.LastUpdateTime = old.LastUpdateTime
+		}
+	}
+	*old = c
+}
+
+// DropCondition removes the condition of a type.
+func (s *CloneSetStatus) DropCondition(t CloneSetConditionType) {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c CloneSetCondition) bool { return c.Type == t })
+}

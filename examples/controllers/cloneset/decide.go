@@ -1,0 +1,175 @@
+package cloneset
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// observation is everything that a pass is decided on.
+type observation struct {
+	cs              *v1beta1.CloneSet
+	settings        *settings
+	pods            *podcontrol.Set
+	claims          []*corev1.PersistentVolumeClaim
+	history         *revision.History
+	current, update *appsv1.ControllerRevision
+	// unborn are the names of Pods whose claims wait for them, because they could not be created.
+	unborn sets.Set[string]
+	world  world
+}
+
+// world answers about what the CloneSet does not own. Its answers do not change during a decision.
+type world struct {
+	pod        func(name string) (*corev1.Pod, bool)
+	claim      func(name string) (*corev1.PersistentVolumeClaim, bool)
+	users      func(*corev1.PersistentVolumeClaim) []*corev1.Pod
+	nodeLabels func(node string) (map[string]string, bool)
+	plan       func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan
+	hopeless   func(*podcontrol.Pod) bool
+	busy       func(*corev1.Pod) bool
+	newID      func() string
+}
+
+// todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
+type todo struct {
+	handOver     []pvc.Transfer
+	deleteClaims []*corev1.PersistentVolumeClaim
+	cancel       []*corev1.Pod
+	// createOld and create are the names of new Pods at the current and the update revision.
+	createOld, create []string
+	podcontrol.Choice
+	// target is the revision that Pods are updated to.
+	target *appsv1.ControllerRevision
+	// limits say what keeps Pods from being created; enough says that none are missing.
+	limits reason.List
+	enough bool
+}
+
+// decide decides a whole pass. It depends on its argument alone.
+func decide(o *observation) *todo {
+	t := &todo{target: o.update}
+	t.handOver, t.deleteClaims = o.decideClaims()
+	t.cancel = o.pods.ChooseCancellations(o.settings.rollout.Replicas, o.settings.rules.Hooks)
+	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
+	for _, limit := range scale.Limits {
+		if limit.Code == rollout.ScaleUpLimited {
+			t.limits = append(t.limits, limit)
+		}
+	}
+	if t.enough = scale.Create == 0 && len(t.limits) == 0; scale.Create > 0 {
+		names := o.newNames(scale.Create)
+		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
+	}
+	t.Choice = o.pods.ChooseDeletions(scale, orders)
+	step := o.step(false)
+	if t.Back = step.Back; t.Back {
+		t.target = o.current
+	}
+	if o.settings.updates {
+		updates := o.pods.ChooseUpdates(step, orders)
+		t.Settle, t.Update = updates.Settle, updates.Update
+		return t
+	}
+	// While updates are paused only those are settled that are where they should be; where Pods are updated by their deletion alone,
+	// all are.
+	t.Settle = o.pods.Select(func(pod *podcontrol.Pod) bool {
+		return pod.State == lifecycle.PreparingUpdate && (pod.Updated != t.Back || o.settings.onDelete)
+	})
+	return t
+}
+
+func (o *observation) orders() podcontrol.Orders {
+	return podcontrol.Orders{
+		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Hopeless: o.world.hopeless,
+		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
+	}
+}
+
+// step asks what to do next.
+func (o *observation) step(preparingIsUpdated bool) rollout.Step {
+	spec := o.settings.rollout
+	spec.OneRevision = o.current == o.update
+	spec.InPlace = spec.MaxSurge > 0 && o.settings.rules.Policy != podcontrol.Recreate && o.pods.WhollyInPlace(func(label string) *inplaceupdate.Plan {
+		return o.world.plan(o.history.Find(label), o.update)
+	})
+	return rollout.Plan(spec, o.pods.Counts(preparingIsUpdated))
+}
+
+// isOver reports whether all Pods that are wanted are there, at the update revision.
+func (o *observation) isOver() bool {
+	outdated := func(pod podcontrol.Pod) bool { return !pod.Updated }
+	return len(o.pods.Active) == o.settings.rollout.Replicas && !slices.ContainsFunc(o.pods.Active, outdated)
+}
+
+func podName(cs *v1beta1.CloneSet, id string) string { return cs.Name + "-" + id }
+
+// claimsOf is what is known about the Pods of a CloneSet's claims.
+func (w *world) claimsOf(cs *v1beta1.CloneSet) pvc.Known {
+	return pvc.Known{Owner: cs.UID, Pod: w.pod, Users: w.users, PodOf: func(claim *corev1.PersistentVolumeClaim) string {
+		if id := claim.Labels[apps.LabelInstanceID]; id != "" {
+			return podName(cs, id)
+		}
+		return ""
+	}}
+}
+
+// decideClaims decides about claims whose Pod was released before they could follow it, and about those whose Pod was lost, where
+// they are not to be reused.
+func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) {
+	if len(o.claims) == 0 {
+		return nil, nil
+	}
+	known := o.world.claimsOf(o.cs)
+	if handOver = known.Release(o.claims); len(handOver) == 0 && !o.cs.Spec.ScaleStrategy.EnablePVCReuse {
+		handOver, remove = known.Lost(o.claims, o.names().Has, o.pods.Inactive, o.unborn.Has)
+	}
+	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
+}
+
+// names are those of the active Pods.
+func (o *observation) names() sets.Set[string] {
+	out := sets.New[string]()
+	for i := range o.pods.Active {
+		out.Insert(podName(o.cs, o.pods.Active[i].Labels[apps.LabelInstanceID]))
+	}
+	return out
+}
+
+// newNames returns names for up to n new Pods, and for no more than one pass creates.
+func (o *observation) newNames(n int) []string {
+	x := pvc.Names{
+		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
+		MayReturn: o.mayReturn, Fresh: func() string { return podName(o.cs, o.world.newID()) },
+	}
+	for _, pod := range o.pods.Inactive {
+		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
+	}
+	return x.New(min(n, fanout.PerPass))
+}
+
+// mayReturn reports whether a lost Pod may be made again for its claims. One that podsToDelete names would be deleted at once, and
+// none may use a claim that belongs to somebody else, such as the Pod that had the name and goes with it.
+func (o *observation) mayReturn(pod string) bool {
+	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
+		return false
+	}
+	return !slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+		claim, exists := o.world.claim(pvc.Name(template.Name, pod))
+		return exists && !metav1.IsControlledBy(claim, o.cs)
+	})
+}

@@ -1,0 +1,144 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// lookAgain is when to look again after somebody else has changed the CloneSet, or for what no event tells.
+const lookAgain = 100 * time.Millisecond
+
+// report writes status and history and says when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, scaleErr, updateErr error) (ctrl.Result, error) {
+	status, wake := nextStatus(o, v.Now, scaleErr, updateErr)
+	pass.Wake(wake)
+	pass.Wake(o.pods.NextAvailable)
+	acted := pass.Changed()
+	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
+	version, err := v.WriteStatus(ctx, v.Owner.Status, status)
+	if err == nil && !acted {
+		err = pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, v, o, version) })
+		if apierrors.IsConflict(err) { // the cache is behind, and the event that brings it forward need not wake anybody
+			pass.Wake(lookAgain)
+			err = nil
+		}
+	}
+	return pass.Result(scaleErr, updateErr, truncateErr, err)
+}
+
+// stop reports that a pass could not begin, unless trying again may help. Nothing else is touched.
+func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
+	if !reason.IsFinal(err) {
+		return pass.Result(err)
+	}
+	status := v.Owner.Status.DeepCopy()
+	status.ObservedGeneration = v.Owner.Generation
+	status.DropCondition(apps.ConditionInvalidSpec)
+	setFailure(status, t, err, metav1.NewTime(v.Now))
+	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
+		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdate, status.Condition(t).Message)
+	}
+	_, err = v.WriteStatus(ctx, v.Owner.Status, *status)
+	return pass.Result(err)
+}
+
+// nextStatus computes the status, and when it has to be computed again because a deadline ends; zero for never.
+func nextStatus(o *observation, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
+	pods := o.pods.Totals()
+	status := v1beta1.CloneSetStatus{
+		ObservedGeneration: o.cs.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
+		Replicas: pods.Pods, ReadyReplicas: pods.Ready, AvailableReplicas: pods.Available,
+		UpdatedReplicas: pods.Updated, UpdatedReadyReplicas: pods.UpdatedReady, UpdatedAvailableReplicas: pods.UpdatedAvailable,
+		ExpectedUpdatedReplicas: int32(o.settings.rollout.Replicas - o.settings.rollout.Partition),
+		LabelSelector:           o.settings.selector.String(), Conditions: slices.Clone(o.cs.Status.Conditions),
+	}
+	now := metav1.NewTime(instant)
+	setFailure(&status, apps.ConditionFailedScale, scaleErr, now)
+	setFailure(&status, apps.ConditionFailedUpdate, updateErr, now)
+	status.DropCondition(apps.ConditionInvalidSpec)
+	setFailure(&status, apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	return status, setProgress(o, &status, now)
+}
+
+// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error
+// (upstream never clears it).
+func setFailure(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error, now metav1.Time) {
+	if err == nil {
+		status.DropCondition(t)
+		return
+	}
+	why, message := reason.Explain(err)
+	status.SetCondition(v1beta1.CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
+}
+
+// setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that
+// becomes available at it start the clock again, and an exceeded deadline does not outlast them.
+func setProgress(o *observation, status *v1beta1.CloneSetStatus, now metav1.Time) (wake time.Duration) {
+	deadline := o.cs.Spec.ProgressDeadlineSeconds
+	if deadline == nil || *deadline == math.MaxInt32 {
+		status.DropCondition(apps.ConditionProgressing)
+		return 0
+	}
+	c := v1beta1.CloneSetCondition{Type: apps.ConditionProgressing, Status: corev1.ConditionTrue}
+	was := &o.cs.Status
+	progressed := status.UpdateRevision != was.UpdateRevision || status.UpdatedAvailableReplicas > was.UpdatedAvailableReplicas
+	switch {
+	case status.CurrentRevision == status.UpdateRevision && o.isOver() && status.Replicas == status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = apps.ReasonProgressAvailable, "all Pods are at revision "+status.UpdateRevision+" and available"
+	case o.settings.paused:
+		c.Reason, c.Message = apps.ReasonProgressPaused, "the rollout is paused"
+	case o.settings.rollout.Partition > 0 && status.ExpectedUpdatedReplicas < status.Replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = apps.ReasonProgressPartitionAvailable, fmt.Sprintf("%d Pods are at revision %s and available, as many as the partition lets", status.UpdatedAvailableReplicas, status.UpdateRevision)
+	default:
+		c.Reason, c.Message = apps.ReasonProgressUpdated, "rolling out revision "+status.UpdateRevision
+		wake = deadlineWake(&c, was.Condition(apps.ConditionProgressing), time.Duration(max(*deadline, 0))*time.Second, progressed, now)
+	}
+	status.SetCondition(c, now)
+	if set := status.Condition(apps.ConditionProgressing); progressed && set.Reason == apps.ReasonProgressUpdated {
+		set.LastUpdateTime = now
+	}
+	return wake
+}
+
+// deadlineWake turns the condition into the exceeded one where the clock has run out, and otherwise says when it will.
+func deadlineWake(c, old *v1beta1.CloneSetCondition, deadline time.Duration, progressed bool, now metav1.Time) time.Duration {
+	if old == nil || progressed || (old.Reason != apps.ReasonProgressUpdated && old.Reason != apps.ReasonProgressDeadlineExceeded) {
+		return deadline + time.Second
+	}
+	left := old.LastUpdateTime.Add(deadline).Sub(now.Time)
+	if left > 0 && old.Reason == apps.ReasonProgressUpdated {
+		return left + time.Second
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, apps.ReasonProgressDeadlineExceeded
+	c.Message += ": no progress within the deadline"
+	return 0
+}
+
+// dropNames removes names from podsToDelete that are no active Pods any more. version is the CloneSet's after the
+// status was written, so that only another writer's change is a conflict.
+func (r *Reconciler) dropNames(ctx context.Context, v *view, o *observation, version string) (changed bool, err error) {
+	names := v.Owner.Spec.ScaleStrategy.PodsToDelete
+	keep := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(o.pods.Active, func(pod podcontrol.Pod) bool { return pod.Name == name })
+	})
+	if len(keep) == len(names) {
+		return false, nil
+	}
+	err = v.PatchSpec(ctx, version, map[string]any{"scaleStrategy": map[string]any{"podsToDelete": keep}})
+	return err == nil, err
+}

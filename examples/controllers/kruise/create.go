@@ -1,0 +1,96 @@
+package kruise
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// PodNotCreated means that a Pod or one of its claims could not be created. The generated part of names is left out, so that
+// the same trouble has the same message each time.
+const PodNotCreated reason.Code = "PodNotCreated"
+
+// Create makes n Pods of a revision, each after the claims that it lacks. unborn remembers those that could not be made. How many
+// were made, and the first that was not, are told as events.
+func (p *Parts[O]) Create(
+	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, n int, revision string, selector labels.Selector, unborn *pvc.Unborn,
+	build func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim),
+) error {
+	var tell sync.Once
+	made, err := pass.Create(ctx, fanout.Task{Name: "create Pods of revision " + revision}, n, func(ctx context.Context, i int) error {
+		pod, claims := build(i)
+		unborn.Add(v.Owner.GetUID(), pod.Name)
+		err := claimwriter.Create(ctx, v.Client, claims)
+		if err == nil {
+			err = p.Pods.For(v, pass).Create(ctx, pod, selector)
+		}
+		if err == nil {
+			unborn.Remove(v.Owner.GetUID(), pod.Name)
+			return nil
+		}
+		pattern := pod.GenerateName + "*"
+		why := reason.Reason{Code: PodNotCreated, Object: reason.Object{Kind: "Pod", Name: pattern}, Detail: strings.ReplaceAll(err.Error(), pod.Name, pattern)}
+		if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			tell.Do(func() { p.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedCreate, why.String()) })
+		}
+		return why.With(err)
+	})
+	if made > 0 {
+		p.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods at revision %s", made, revision)
+	}
+	return err
+}
+
+// TendClaims hands claims over and deletes others, as package pvc has decided.
+func (p *Parts[O]) TendClaims(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
+	if len(handOver)+len(remove) == 0 {
+		return nil
+	}
+	return pass.Once(ctx, fanout.Task{Name: "tend claims"}, func() (changed bool, err error) {
+		var errs []error
+		for _, transfer := range handOver {
+			errs = append(errs, claimwriter.HandOver(ctx, v.Client, v.Owner.GetUID(), transfer))
+			changed = changed || errs[len(errs)-1] == nil
+		}
+		err = p.DeleteClaims(ctx, v, remove)
+		return changed || len(remove) > 0 && err == nil, errors.Join(append(errs, err)...)
+	})
+}
+
+// DeleteClaims deletes claims. What fails is told as an event.
+func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], claims []*corev1.PersistentVolumeClaim) error {
+	var errs []error
+	for _, claim := range claims {
+		err := claimwriter.Delete(ctx, v.Client, claim)
+		if err != nil {
+			p.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDelete, "failed to delete PersistentVolumeClaim %s: %v", claim.Name, err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// NodeLabels returns what finds the labels of a Node, in memory.
+func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string]string, bool) {
+	return func(name string) (map[string]string, bool) {
+		node := &metav1.PartialObjectMetadata{}
+		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		err := p.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+		return node.Labels, err == nil
+	}
+}

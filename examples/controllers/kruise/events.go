@@ -1,0 +1,48 @@
+package kruise
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+)
+
+// ReasonsInEvent is how many reasons an event or condition names.
+const ReasonsInEvent = 5
+
+// observe turns what happens to Pods into the events and metrics of OpenKruise.
+func (p *Parts[O]) observe(owner O, e executor.Event) {
+	normal := func(name, format string, args ...any) {
+		p.Events.Eventf(owner, corev1.EventTypeNormal, name, format, args...)
+	}
+	warn := func(name, format string, args ...any) {
+		p.Events.Eventf(owner, corev1.EventTypeWarning, name, format, args...)
+	}
+	pod := e.Pod.Name
+	switch e.Type {
+	case executor.Deleted:
+		normal(apps.EventSuccessfulDelete, "deleted Pod %s", pod)
+	case executor.DeleteFailed:
+		warn(apps.EventFailedDelete, "failed to delete Pod %s: %v", pod, e.Err)
+	case executor.Started:
+		normal(apps.EventSuccessfulUpdatePodInPlace, "updating Pod %s in place to revision %s", pod, e.Revision)
+		p.Options.Metrics.updatedInPlace()
+	case executor.StartFailed:
+		warn(apps.EventFailedUpdatePodInPlace, "failed to update Pod %s in place: %v", pod, e.Err)
+	case executor.Blocked:
+		warn(apps.EventFailedUpdatePodInPlace, "Pod %s cannot be updated in place: %s", pod, e.Why.Summary(ReasonsInEvent))
+	case executor.Recreated:
+		text := "recreating Pod " + pod + " for revision " + e.Revision
+		if len(e.Why) > 0 {
+			text += ", not in place: " + e.Why.Summary(ReasonsInEvent)
+		}
+		normal(apps.EventSuccessfulUpdatePodReCreate, "%s", text)
+		p.Options.Metrics.recreated(e.Why)
+	case executor.RecreateFailed:
+		warn(apps.EventFailedUpdatePodReCreate, "failed to recreate Pod %s: %v", pod, e.Err)
+	case executor.FinishFailed:
+		warn(apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod, e.Err)
+	case executor.Unreadable:
+		warn(apps.EventFailedUpdate, "%v", e.Err)
+	}
+}

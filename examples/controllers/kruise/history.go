@@ -1,0 +1,63 @@
+package kruise
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/revision/history"
+)
+
+// Templates are what a revision is of.
+type Templates struct {
+	Pod    *corev1.PodTemplateSpec
+	Claims []corev1.PersistentVolumeClaim
+	// Collisions is the count in the owner's status.
+	Collisions *int32
+	Selector   labels.Selector
+}
+
+// SyncHistory finds or writes the revision of today's templates. Update of the history is nil where the pass has to end.
+func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, t Templates) (*revision.History, error) {
+	revisions := v.Revisions
+	for _, orphan := range p.Cache.Revisions.Orphans(v.Owner.GetNamespace()) { // used, not adopted
+		if t.Selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName()) {
+			revisions = append(revisions, orphan)
+		}
+	}
+	if t.Collisions == nil {
+		t.Collisions = new(int32) // OpenKruise hashes with a count of zero from the start
+	}
+	h := p.Histories.Of(revision.OwnerOf(v.Owner, p.Cache.Kind()), t.Collisions, revisions)
+	return h, pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
+		decision, err := h.Decide(t.Pod)
+		if err != nil {
+			return false, reason.Final(err)
+		}
+		StampClaimTemplates(&decision, t.Claims)
+		_, err = history.Write(ctx, v.Client, p.Cache.APIReader(), h, decision)
+		return false, err // the pass goes on with a new revision
+	})
+}
+
+// isLeftBy reports whether a revision without an owner can be of an owner of this name that was deleted without it: it is named as
+// owners name theirs.
+func isLeftBy(rev *appsv1.ControllerRevision, owner string) bool {
+	hash := rev.Labels[apps.LabelRevisionHash]
+	return hash != "" && rev.Name == revision.Name(owner, hash)
+}
+
+// Truncate deletes revisions that nobody needs. current is the name of the current revision.
+func (p *Parts[O]) Truncate(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, pods *podcontrol.Set, limit int, current string) error {
+	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
+		return history.Truncate(ctx, v.Client, h, limit, revision.CountUnused, pods.Uses, current)
+	})
+}

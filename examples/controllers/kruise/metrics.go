@@ -1,0 +1,70 @@
+package kruise
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Metrics of the controller. A nil *Metrics counts nothing.
+type Metrics struct {
+	inPlace   prometheus.Counter
+	recreates *prometheus.CounterVec
+	leakage   *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case.
+func NewMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	m := &Metrics{
+		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: kind + "_pods_updated_in_place_total", Help: "Pods whose in-place update was started.",
+		}),
+		recreates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: kind + "_pods_recreated_total",
+			Help: "Pods deleted to be made anew for an update, by why they were not updated in place; policy means that none was asked for.",
+		}, []string{"reason"}),
+		leakage: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: kind + "_scale_expectation_leakage", Help: "Owners whose own writes did not become visible in time.",
+		}, []string{"namespace", "name"}),
+	}
+	for _, c := range []prometheus.Collector{m.inPlace, m.recreates, m.leakage} {
+		if err := registry.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *Metrics) updatedInPlace() {
+	if m != nil {
+		m.inPlace.Inc()
+	}
+}
+
+func (m *Metrics) recreated(why reason.List) {
+	if m == nil {
+		return
+	}
+	if len(why) == 0 {
+		m.recreates.WithLabelValues("policy").Inc()
+		return
+	}
+	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
+}
+
+// observer turns the tracker's alarms into the metric upstream has for them.
+type observer struct {
+	metrics *Metrics
+	name    func(expectations.Pending) (namespace, name string)
+}
+
+// Waiting does nothing: it is the normal course.
+func (observer) Waiting(expectations.Pending) {}
+
+// Late counts an owner whose writes do not become visible.
+func (o observer) Late(p expectations.Pending) {
+	if o.metrics != nil {
+		o.metrics.leakage.WithLabelValues(o.name(p)).Inc()
+	}
+}

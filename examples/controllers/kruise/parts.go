@@ -1,0 +1,169 @@
+package kruise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// Options of a controller of Pods. The zero value is usable.
+type Options struct {
+	// Gates are the feature gates; nil stands for the defaults.
+	Gates map[apps.Gate]bool
+	// ResizeInSpec is set for API servers without pods/resize.
+	ResizeInSpec bool
+	// Namespace that the manager's cache is restricted to; empty for all.
+	Namespace string
+	// RateLimiter makes a limiter for each of the two queues; nil stands for one for each namespace.
+	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
+	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
+	ExpectationTimeout time.Duration
+	// Workers is how many owners of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
+	Workers int
+	// PodWorkers is the same for the Pods whose updates are finished; 0 means 16.
+	PodWorkers int
+	// Calls is how many requests for the owners of one namespace are under way at a time; 0 means 5. One more is there for
+	// others. More would not start more Pods a second, as long as the API server is what they wait for, but keep each out of
+	// service for longer: 8 add half to that time.
+	Calls int
+	// Clock defaults to the real clock.
+	Clock clock.PassiveClock
+	// Metrics may be nil.
+	Metrics *Metrics
+}
+
+// Complete fills in the defaults.
+func (o Options) Complete() Options {
+	if o.Gates == nil {
+		o.Gates = apps.DefaultGates()
+	}
+	if o.Workers == 0 {
+		o.Workers = 3
+	}
+	if o.PodWorkers == 0 {
+		o.PodWorkers = 16
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+// Kind is what the parts of a controller need to know of its kind.
+type Kind[O client.Object] struct {
+	// Name of the controller, in lower case. That of its Pods' loop ends in "-pods".
+	Name string
+	// EventSource is the component that reports events.
+	EventSource string
+	// Claims says that owners have claims.
+	Claims bool
+	// Rules are what an owner wants for its Pods.
+	Rules func(O) podcontrol.Rules
+	// AfterDelete and Blocks may be nil: see executor.Options and inplaceupdate.NewPlanner.
+	AfterDelete func(context.Context, *ownercache.View[O], *corev1.Pod) error
+	Blocks      func(from, to *appsv1.ControllerRevision) reason.List
+}
+
+// Parts are what a controller of Pods is made of: the kit's, under the names of OpenKruise.
+type Parts[O client.Object] struct {
+	Options   Options
+	Cache     *ownercache.Cache[O]
+	Client    client.Client // reads from the cache
+	Events    record.EventRecorder
+	InPlace   *inplaceupdate.Updater
+	Planner   *inplaceupdate.Planner
+	Control   *podcontrol.Control
+	Histories *revision.Histories
+	Reader    *podcontrol.Reader
+	Fanout    *fanout.Fanout
+	Pods      *executor.Executor[O]
+
+	kind Kind[O]
+}
+
+// Manager is what the parts need of a manager.
+type Manager interface {
+	ownercache.Manager
+	GetEventRecorderFor(name string) record.EventRecorder
+}
+
+// decodedRevisions bounds how many revisions are kept decoded.
+const decodedRevisions = 4096
+
+// NewParts makes the parts for the kind of owner. c is the client that they write with; it must read from the manager's cache.
+func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
+	options = options.Complete()
+	p := &Parts[O]{Options: options, Client: c, kind: kind, Fanout: fanout.New(options.Calls), Events: mgr.GetEventRecorderFor(kind.EventSource)}
+	var err error
+	p.Cache, err = ownercache.New(ctx, mgr, owner, ownercache.Options{
+		Client: c, Claims: kind.Claims, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
+		DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, p.nameOf},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.InPlace, err = InPlace(options.Gates); err != nil {
+		return nil, err
+	}
+	if p.Control, err = PodControl(p.InPlace, options.Gates); err != nil {
+		return nil, err
+	}
+	decoder := revision.NewDecoder(decodedRevisions, nil)
+	if p.Histories, err = revision.NewHistories(RevisionKeys(), decoder); err != nil {
+		return nil, err
+	}
+	p.Planner, p.Reader = inplaceupdate.NewPlanner(p.InPlace, decoder, kind.Blocks), podcontrol.NewReader(p.Control)
+	p.Cache.OnReplaced(p.Reader.Drop)
+	p.Cache.OnGone(p.Reader.Forget)
+	p.Pods, err = executor.New(p.Control, p.Cache, p.Fanout, executor.Options[O]{
+		Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec}, Clock: options.Clock,
+	})
+	return p, err
+}
+
+// AddTo adds both loops to the manager.
+func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
+	queue := func(workers int) (o ownercache.ControllerOptions) {
+		if o.Workers = workers; p.Options.RateLimiter != nil {
+			o.RateLimiter = p.Options.RateLimiter()
+		}
+		return o
+	}
+	if err := errors.Join(
+		p.Cache.AddController(mgr, p.kind.Name, r, queue(p.Options.Workers)),
+		p.Pods.AddTo(mgr, p.kind.Name+"-pods", queue(p.Options.PodWorkers)),
+	); err != nil {
+		return fmt.Errorf("adding the controllers of %s: %w", p.kind.Name, err)
+	}
+	return nil
+}
+
+// nameOf finds the name of an owner that waits for the cache.
+func (p *Parts[O]) nameOf(pending expectations.Pending) (namespace, name string) {
+	if owner, ok := p.Cache.Owners.ByUID(pending.Owner); ok {
+		return owner.GetNamespace(), owner.GetName()
+	}
+	return "", string(pending.Owner)
+}

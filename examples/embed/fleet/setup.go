@@ -1,0 +1,72 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// Run runs the operator until ctx ends.
+func Run(ctx context.Context, config *rest.Config) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	if err := Setup(ctx, mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// Setup adds both loops to the manager: that of the Fleets, and that of their Pods, which finishes what was begun.
+func Setup(ctx context.Context, mgr ctrl.Manager) error {
+	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("fleet"), clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	return r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
+}
+
+// newReconciler puts the parts together.
+func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
+	inPlace, err := updater()
+	if err != nil {
+		return nil, err
+	}
+	r := &reconciler{events: recorder}
+	r.Parts, err = executor.NewParts(ctx, mgr, &Fleet{}, executor.Config[*Fleet]{
+		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel},
+		Revisions: revision.Keys{HashLabel: revisionLabel},
+		Cache:     ownercache.Options{Clock: now},
+		Options: executor.Options[*Fleet]{
+			Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
+			Observe: r.tell,
+		},
+	})
+	return r, err
+}
+
+// updater updates Pods in place, under names of the operator's own.
+func updater() (*inplaceupdate.Updater, error) {
+	return inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},
+	}})
+}

@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// CRD is the CustomResourceDefinition, as YAML.
+//
+//go:embed crd.yaml
+var CRD []byte
+
+// GroupVersion of the kind.
+var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
+
+// Fleet keeps a number of equal Pods.
+type Fleet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status,omitzero"`
+}
+
+// Spec is what its users write. No schema checks the template.
+type Spec struct {
+	Replicas int `json:"replicas"`
+	// MaxUnavailable is how many Pods may be out of service for an update. Less than 1 means 1.
+	MaxUnavailable int                    `json:"maxUnavailable,omitempty"`
+	Template       corev1.PodTemplateSpec `json:"template"`
+
+	undecodable []decode.Problem
+}
+
+// UnmarshalJSON leaves out what makes no sense: a list of all Fleets must not fail for one of them.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	*s = Spec(read)
+	s.undecodable = problems
+	return err
+}
+
+// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	if len(s.undecodable) > 0 {
+		return nil, s.undecodable[0]
+	}
+	type plain Spec
+	return json.Marshal(plain(s))
+}
+
+// Status is what the operator reports.
+type Status struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Revision           string             `json:"revision,omitempty"`
+	Pods               int32              `json:"pods"`
+	Available          int32              `json:"available"`
+	Updated            int32              `json:"updated"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FleetList is a list of Fleets.
+type FleetList struct { //nolint:revive // The scheme knows lists of a kind by this name.
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Fleet `json:"items"`
+}
+
+// AddToScheme registers the kind.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Fleet{}, &FleetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject makes Fleet a runtime.Object.
+func (f *Fleet) DeepCopyObject() runtime.Object {
+	out := &Fleet{TypeMeta: f.TypeMeta, ObjectMeta: *f.ObjectMeta.DeepCopy(), Spec: f.Spec, Status: f.Status}
+	f.Spec.Template.DeepCopyInto(&out.Spec.Template)
+	out.Status.Conditions = append([]metav1.Condition(nil), f.Status.Conditions...)
+	return out
+}
+
+// DeepCopyObject makes FleetList a runtime.Object.
+func (l *FleetList) DeepCopyObject() runtime.Object {
+	out := &FleetList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Fleet))
+	}
+	return out
+}

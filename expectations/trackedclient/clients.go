@@ -1,0 +1,133 @@
+package trackedclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/expectations"
+)
+
+// Options of NewClients. The zero value is usable.
+type Options struct {
+	// Tracker holds the options of the tracker that the clients record in. Unless it says NoBarrier, nothing passes Check before
+	// Start has returned.
+	Tracker expectations.Options
+	// Exists, unless nil, reports whether an owner is in the cache. What was written for one that is not is not recorded: a pass
+	// may outlast its owner, and nobody would ever call Forget again.
+	Exists func(owner types.UID) bool
+}
+
+// Clients makes clients whose writes are awaited, and knows what each owner waits for. It is safe for concurrent use. Make it
+// with NewClients. In a manager, add it as a runnable: Start lifts the barrier.
+type Clients struct {
+	client    client.Client
+	apiReader client.Reader
+	tracker   *expectations.Tracker
+	sources   []Source
+	clock     clock.Clock
+	exists    func(types.UID) bool
+	doubts    doubts
+}
+
+// NewClients returns what makes clients that write through c. apiReader must not read from a cache: with controller-runtime it
+// is the manager's API reader. The error says what of the arguments is missing.
+func NewClients(c client.Client, apiReader client.Reader, options Options, sources ...Source) (*Clients, error) {
+	if c == nil || apiReader == nil {
+		return nil, errors.New("trackedclient: a client and an API reader are required")
+	}
+	for _, s := range sources {
+		if s.Store.Resource == "" || s.Kind.Kind == "" || s.Index == nil {
+			return nil, fmt.Errorf("trackedclient: source %q needs a store, a kind and an index", s.Store)
+		}
+	}
+	out := &Clients{
+		client: c, apiReader: apiReader, tracker: expectations.New(stores(sources), options.Tracker),
+		sources: slices.Clone(sources), exists: options.Exists,
+	}
+	var ok bool
+	if out.clock, ok = options.Tracker.Clock.(clock.Clock); !ok {
+		out.clock = clock.RealClock{}
+	}
+	if out.exists == nil {
+		out.exists = func(types.UID) bool { return true }
+	}
+	return out, nil
+}
+
+// For returns a client whose writes to the sources are awaited: none of the owners is to decide anything before the cache shows
+// them. Reads pass through unchanged, as do writes to resources that are no source. It costs one small allocation; make one for
+// each pass.
+func (c *Clients) For(owner types.UID, more ...types.UID) client.Client {
+	return &boundClient{Client: c.client, clients: c, owners: append([]types.UID{owner}, more...)}
+}
+
+// Tracker returns the tracker, to record what was written in other ways.
+func (c *Clients) Tracker() *expectations.Tracker { return c.tracker }
+
+// Check returns nil when the caches show all of the owner's writes. Otherwise nothing may be decided for it now: what is
+// missing and when to look again is in the answer. It costs nothing but memory access, unless a write was not answered
+// (then that object is read from the API server) or the cache is late (then the owner's objects are).
+//
+// Read what you decide on after Check, not before it. The error is that of a read, or of the tracker.
+func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations.Pending, error) {
+	uid := owner.GetUID()
+	if err := c.settle(ctx, uid); err != nil {
+		return nil, err
+	}
+	pending, err := c.tracker.Check(uid, c.isPresent)
+	if err != nil || pending == nil || !pending.LiveRead {
+		return pending, err
+	}
+	for i := range pending.Awaited {
+		if err := c.confirm(ctx, owner, pending.Awaited[i]); err != nil {
+			return pending, err
+		}
+	}
+	return pending, nil
+}
+
+// Forget drops everything about an owner that is gone.
+func (c *Clients) Forget(owner metav1.Object) {
+	c.tracker.Forget(owner.GetUID())
+	c.doubts.take(owner.GetUID())
+}
+
+func (c *Clients) isPresent(store expectations.Store, uid types.UID) bool {
+	s := c.sourceOf(store)
+	return s != nil && s.Index.IsPresent(uid)
+}
+
+// confirm ends the wait for a cache that is late when it shows the same of the owner as the API server.
+func (c *Clients) confirm(ctx context.Context, owner metav1.Object, a expectations.Awaited) error {
+	s := c.sourceOf(a.Store)
+	if s == nil || a.Barrier {
+		return nil
+	}
+	concerns := func(obj metav1.Object) bool {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		return obj.GetUID() == owner.GetUID() || (ref != nil && ref.UID == owner.GetUID())
+	}
+	version, same, err := s.sameAsLive(ctx, c.apiReader, concerns, client.InNamespace(owner.GetNamespace()))
+	if err != nil {
+		return fmt.Errorf("comparing the late cache of %s: %w", s.Store, err)
+	}
+	if !same {
+		return nil
+	}
+	return c.tracker.Confirm(owner.GetUID(), s.Store, version)
+}
+
+func (c *Clients) sourceOf(store expectations.Store) *Source {
+	i := slices.IndexFunc(c.sources, func(s Source) bool { return s.Store == store })
+	if i < 0 {
+		return nil
+	}
+	return &c.sources[i]
+}

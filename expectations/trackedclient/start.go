@@ -1,0 +1,147 @@
+package trackedclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/expectations"
+)
+
+const (
+	// pollInterval is how often Start looks at the stores. It looks at memory only.
+	pollInterval = 20 * time.Millisecond
+	// patience is how long a store may take to reach the version of the quorum read before its content is compared instead,
+	// and compareInterval how long to leave between comparisons. A store of a busy resource gets there within milliseconds;
+	// a quiet one is told a new version only about once a minute, although it has missed nothing.
+	patience        = 200 * time.Millisecond
+	compareInterval = time.Second
+	// firstRetry and lastRetry bound how long Start waits after a read that failed; each wait is twice the one before.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// NeedLeaderElection makes a controller-runtime manager call Start when it leads.
+func (*Clients) NeedLeaderElection() bool { return true }
+
+// Start is called once leadership is gained; adding the client to a manager does that. It waits for the caches to have
+// synced, makes one quorum read per source (a list of at most one object, its metadata only), and returns once the caches
+// have got as far: by their version or, where that takes long, by a comparison with everything there is. Check refuses all
+// owners meanwhile, unless the option NoBarrier is set, so workers may run already.
+//
+// A read that fails for a reason that passes (no answer, a timeout, an error of the server, throttling) is repeated until ctx
+// ends, with back-off and a line in the log, because nothing would call Start again: a manager ends with its error. Any other
+// error is returned: NoProgress of a cache that does not tell how far it is, a read that is refused, of the tracker, or of
+// ctx. It may be called again then.
+func (c *Clients) Start(ctx context.Context) error {
+	if err := c.poll(ctx, func() (bool, error) { return c.synced(), nil }); err != nil {
+		return fmt.Errorf("waiting for the first list of the caches: %w", err)
+	}
+	if err := c.tracker.Verify(); err != nil {
+		return err
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		version, err := c.patientVersion(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := c.tracker.Require(s.Store, version); err != nil {
+			return fmt.Errorf("after the quorum read of %s: %w", s.Store, err)
+		}
+	}
+	compare := c.clock.Now().Add(patience)
+	err := c.poll(ctx, func() (bool, error) {
+		// No owner has the empty UID, so only barriers are left to wait for.
+		pending, err := c.tracker.Check("", nil)
+		if pending == nil || err != nil || c.clock.Now().Before(compare) {
+			return pending == nil, err
+		}
+		compare = c.clock.Now().Add(compareInterval)
+		for i := range pending.Awaited {
+			if err := c.compare(ctx, pending.Awaited[i].Store); passes(err) {
+				logr.FromContextOrDiscard(ctx).Error(err, "comparing again", "after", compareInterval)
+			} else if err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the caches: %w", err)
+	}
+	return nil
+}
+
+func (c *Clients) synced() bool {
+	for i := range c.sources {
+		if !c.sources[i].Index.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// poll calls done until it says so. What is still missing is part of the error when the context ends first.
+func (c *Clients) poll(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			if pending, err := c.tracker.Check("", nil); err == nil && pending != nil {
+				return fmt.Errorf("%w: %s", context.Cause(ctx), pending)
+			}
+			return context.Cause(ctx)
+		case <-c.clock.After(pollInterval):
+		}
+	}
+}
+
+// patientVersion is quorumVersion, repeated while its error is one that passes.
+func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error) {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		version, err := c.quorumVersion(ctx, s)
+		if !passes(err) {
+			return version, err
+		}
+		logr.FromContextOrDiscard(ctx).Error(err, "reading again", "after", wait)
+		select {
+		case <-ctx.Done():
+			return "", errors.Join(context.Cause(ctx), err)
+		case <-c.clock.After(wait):
+		}
+	}
+}
+
+// passes reports whether the same read may succeed a moment later.
+func passes(err error) bool { return isUnanswered(err) || apierrors.IsTooManyRequests(err) }
+
+// quorumVersion returns the version of a list that no write that was answered before is missing from.
+func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
+	list := s.newList()
+	if err := c.apiReader.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...); err != nil {
+		return "", fmt.Errorf("quorum read of %s: %w", s.Store, err)
+	}
+	return list.ResourceVersion, nil
+}
+
+// compare lifts the barrier of a cache that shows what the API server has. A cache that is behind its own version has been
+// told nothing newer, so its content is that of the list exactly when nothing is on its way.
+func (c *Clients) compare(ctx context.Context, store expectations.Store) error {
+	s := c.sourceOf(store)
+	version, same, err := s.sameAsLive(ctx, c.apiReader, nil)
+	if err != nil {
+		return fmt.Errorf("comparing the cache of %s: %w", s.Store, err)
+	}
+	if !same {
+		return nil
+	}
+	return c.tracker.Lift(s.Store, version)
+}

@@ -1,0 +1,67 @@
+package inplaceupdate
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Target says which revision a Pod is taken to, and how.
+type Target struct {
+	// Revision is written to the state annotation. Required.
+	Revision string
+	// Labels are set on the Pod in the same write, above all the label by which the caller knows which revision the Pod has.
+	// Keys.Reserved must contain each of them. Nil is refused; a caller that keeps the revision elsewhere gives an empty map.
+	Labels map[string]string
+	// GracePeriod is how long the Pod stays out of service before its spec changes, if the update takes it out of service. It
+	// is rounded up to whole seconds. Zero means no grace period; negative ones are refused.
+	GracePeriod time.Duration
+}
+
+// maxGracePeriod is what the wire format can say.
+const maxGracePeriod = math.MaxInt32 * time.Second
+
+// graceSeconds returns the grace period in whole seconds, rounded up.
+func (t *Target) graceSeconds() int32 {
+	return int32((t.GracePeriod + time.Second - 1) / time.Second)
+}
+
+// relabel adds the labels to a change. The maps of the change may be shared.
+func (t *Target) relabel(change *podpatch.Change) {
+	if len(t.Labels) == 0 {
+		return
+	}
+	labels := make(map[string]*string, len(change.Labels)+len(t.Labels))
+	maps.Copy(labels, change.Labels)
+	for key, value := range t.Labels {
+		labels[key] = &value
+	}
+	change.Labels = labels
+}
+
+// problems says what is wrong with a target.
+func (u *Updater) problems(t *Target) reason.List {
+	var list reason.List
+	add := func(path, value, detail, remedy string) {
+		list = append(list, reason.Reason{Code: InvalidArgument, Path: "target." + path, New: value, Detail: detail, Remedy: remedy})
+	}
+	if t.Revision == "" {
+		add("revision", "", "must not be empty", "")
+	}
+	if t.Labels == nil {
+		add("labels", "", "must not be nil", "set the label that names the Pod's revision")
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
+		if !u.config.Keys.reservesLabel(key) {
+			add("labels["+key+"]", t.Labels[key], "templates could change it as well", "name it in Keys.Reserved")
+		}
+	}
+	if t.GracePeriod < 0 || t.GracePeriod > maxGracePeriod {
+		add("gracePeriod", t.GracePeriod.String(), "must not be negative or above "+maxGracePeriod.String(), "")
+	}
+	return list
+}

@@ -1,0 +1,136 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// Machine decides about the states of an owner's Pods, and says what to write. It is a small value that is never changed, and is
+// safe for concurrent use. New makes one. The zero Machine has neither keys nor hooks: it allows everything, takes
+// every Pod for one without a state, and writes none.
+type Machine struct {
+	keys  Keys
+	hooks Hooks
+}
+
+// New returns a Machine without hooks. The error names each of the keys that is empty, that cannot be the name of a label or
+// annotation, or that occurs twice.
+func New(keys Keys) (Machine, error) {
+	var problems []error
+	for _, key := range []struct{ field, name string }{{"Keys.State", keys.State}, {"Keys.Timestamp", keys.Timestamp}} {
+		if key.name == "" {
+			problems = append(problems, fmt.Errorf("lifecycle: %s is required", key.field))
+		} else if why := validation.IsQualifiedName(key.name); len(why) > 0 {
+			problems = append(problems, fmt.Errorf("lifecycle: %s %q: %s", key.field, key.name, strings.Join(why, "; ")))
+		}
+	}
+	if keys.State != "" && keys.State == keys.Timestamp {
+		problems = append(problems, fmt.Errorf("lifecycle: Keys.State and Keys.Timestamp are both %q", keys.State))
+	}
+	if len(problems) > 0 {
+		return Machine{}, errors.Join(problems...)
+	}
+	return Machine{keys: keys}, nil
+}
+
+// With returns the Machine for an owner's hooks, in place of those it had. It copies a few pointers, so call it wherever
+// the owner is at hand.
+func (m Machine) With(hooks Hooks) Machine {
+	m.hooks = hooks
+	return m
+}
+
+// Hooks returns the hooks that the Machine was given.
+func (m Machine) Hooks() Hooks { return m.hooks }
+
+// State returns the Pod's state.
+func (m Machine) State(pod *corev1.Pod) State {
+	if m.keys.State == "" {
+		return ""
+	}
+	return State(pod.Labels[m.keys.State])
+}
+
+// Next decides what happens to a Pod now. Called again after its transition was written and the Pod has changed, it leads
+// every Pod to Normal or to its deletion as soon as hooks are honoured; no state is without exit.
+func (m Machine) Next(pod *corev1.Pod, want Want) Transition {
+	d := next(m.facts(pod, want))
+	d.Why = m.why(pod, &d)
+	return d.Transition
+}
+
+// facts reads what the Pod contributes to a decision.
+func (m Machine) facts(pod *corev1.Pod, want Want) facts {
+	read := func(hook *Hook) hookFacts {
+		f := hookFacts{configured: hook != nil, hooked: hooked(&pod.ObjectMeta, hook), allHooked: allHooked(&pod.ObjectMeta, hook)}
+		if hook != nil {
+			f.empty = len(hook.Labels)+len(hook.Finalizers) == 0
+			f.markNotReady, f.beforeOnly = hook.MarkNotReady, hook.BeforeOnly
+		}
+		return f
+	}
+	return facts{
+		Want: want, state: m.State(pod), unscheduled: !podstate.IsScheduled(pod),
+		preDelete: read(m.hooks.PreDelete), inPlaceUpdate: read(m.hooks.InPlaceUpdate), preNormal: read(m.hooks.PreNormal),
+	}
+}
+
+// Change returns what to write for a transition: the label and timestamp of a state that changes, and the labels and
+// finalizers of a hook that is put back. It is empty when nothing changes.
+func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.Change {
+	change := podpatch.Change{UID: pod.UID}
+	if t.From != t.To && m.keys.State != "" {
+		state, timestamp := string(t.To), stamp(now)
+		change.Labels = map[string]*string{m.keys.State: &state}
+		change.Annotations = map[string]*string{m.keys.Timestamp: &timestamp}
+	}
+	hook := m.hooks.InPlaceUpdate
+	if !t.Rearm || hook == nil {
+		return change
+	}
+	if change.Labels == nil {
+		change.Labels = make(map[string]*string, len(hook.Labels))
+	}
+	for key, value := range hook.Labels {
+		change.Labels[key] = &value
+	}
+	change.AddFinalizers = slices.Clone(hook.Finalizers)
+	return change
+}
+
+// Stamp prepares a Pod that has not been created yet: it sets the state, see Hooks.Initial, and puts on what an update hook that is
+// BeforeOnly holds Pods by, so that the first update is held too.
+func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
+	if meta.Labels == nil {
+		meta.Labels = map[string]string{}
+	}
+	if hook := m.hooks.InPlaceUpdate; hook != nil && hook.BeforeOnly {
+		maps.Copy(meta.Labels, hook.Labels)
+		for _, finalizer := range hook.Finalizers {
+			if !hasFinalizer(meta, finalizer) {
+				meta.Finalizers = append(meta.Finalizers, finalizer)
+			}
+		}
+	}
+	if m.keys.State == "" {
+		return
+	}
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Labels[m.keys.State] = string(state)
+	meta.Annotations[m.keys.Timestamp] = stamp(now)
+}
+
+func stamp(now time.Time) string { return now.UTC().Format(time.RFC3339) }

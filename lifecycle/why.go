@@ -1,0 +1,62 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// HookHolds means that a Pod waits until somebody removes a label or finalizer of a hook.
+	HookHolds reason.Code = "HookHolds"
+	// HookMissing means that a Pod waits until somebody adds a label or finalizer of a hook.
+	HookMissing reason.Code = "HookMissing"
+	// NotScheduled means that a Pod is not normal yet because it has no node.
+	NotScheduled reason.Code = "NotScheduled"
+	// UpdateIncomplete means that a Pod is not normal yet because its in-place update is not complete.
+	UpdateIncomplete reason.Code = "UpdateIncomplete"
+)
+
+// why says what a Pod waits for: one reason for each label or finalizer that has to go or come, and nil when it does not
+// wait.
+func (m Machine) why(pod *corev1.Pod, d *decision) reason.List {
+	if d.awaits == nothing {
+		return nil
+	}
+	why := reason.Reason{Object: reason.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}
+	switch d.awaits {
+	case scheduled:
+		why.Code, why.Path, why.Remedy = NotScheduled, "spec.nodeName", "wait for the scheduler"
+		return reason.List{why}
+	case updateComplete:
+		why.Code, why.Remedy = UpdateIncomplete, "wait for the node to report the new containers"
+		return reason.List{why}
+	case hookReleased:
+		why.Code = HookHolds
+		why.Remedy = "remove it when the Pod may be touched"
+	default:
+		why.Code = HookMissing
+		why.Remedy = "add it when the Pod is ready for service"
+	}
+	hook := m.hooks.of(d.hook)
+	why.Detail = string(d.hook) + " hook"
+	var list reason.List
+	// With a hook that is about to be put back, everything in it holds the Pod.
+	holds := d.awaits == hookReleased
+	for _, key := range slices.Sorted(maps.Keys(hook.Labels)) {
+		if d.Rearm || hasLabel(&pod.ObjectMeta, key, hook.Labels[key]) == holds {
+			why.Path, why.New = "metadata.labels["+key+"]", hook.Labels[key]
+			list = append(list, why)
+		}
+	}
+	for _, finalizer := range hook.Finalizers {
+		if d.Rearm || hasFinalizer(&pod.ObjectMeta, finalizer) == holds {
+			why.Path, why.New = "metadata.finalizers", finalizer
+			list = append(list, why)
+		}
+	}
+	return list
+}

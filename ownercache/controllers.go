@@ -1,0 +1,116 @@
+package ownercache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/workloadkit/workloadkit/fairqueue"
+)
+
+// ControllerOptions are how a controller works through its queue. Namespaces take turns in it, so that one with thousands of
+// owners does not keep the others waiting (package fairqueue).
+type ControllerOptions struct {
+	// Workers is how many objects of one namespace are reconciled side by side; 0 means 1. One more worker is there for others.
+	Workers int
+	// RateLimiter says when what failed is tried again; nil stands for controller-runtime's, for each namespace on its own.
+	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
+	// Watch adds event sources of the caller's; nil for none.
+	Watch func(*builder.Builder) *builder.Builder
+}
+
+func (o ControllerOptions) queue() controller.Options {
+	out := controller.Options{RateLimiter: o.RateLimiter}
+	workers := max(o.Workers, 1)
+	out.MaxConcurrentReconciles, out.NewQueue = workers+1, fairqueue.New(workers)
+	if out.RateLimiter == nil {
+		out.RateLimiter = fairqueue.PerNamespace(nil)
+	}
+	return out
+}
+
+func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) error {
+	b = b.WithOptions(o.queue())
+	if o.Watch != nil {
+		b = o.Watch(b)
+	}
+	return b.Complete(r)
+}
+
+// AddController adds the loop of the owners to the manager. An owner is woken by changes of its spec, labels and annotations, not
+// of its status; by its Pods and claims; and by Wake.
+func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
+	b := builder.ControllerManagedBy(mgr).
+		Named(name).
+		For(newOwner[O](), builder.WithPredicates(specEvents())).
+		Watches(&corev1.Pod{}, enqueueController(c.kind.GroupKind())).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			c.queue.Store(&q)
+			return nil
+		}))
+	if c.Claims != nil {
+		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
+			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
+	}
+	if err := o.complete(b, &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) {
+		return c.Owners.Get(req.Namespace, req.Name)
+	}}); err != nil {
+		return fmt.Errorf("adding controller %s: %w", name, err)
+	}
+	return nil
+}
+
+// AddPodController adds a second loop, of the single Pods of these owners. A Pod is woken by its own events and, where after
+// reports it, by a change of its owner's spec: another hook may hold it, and what was refused may be accepted now.
+func (c *Cache[O]) AddPodController(
+	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
+) error {
+	if after == nil {
+		return errors.New("ownercache: a Pods' controller needs to know which Pods depend on their owner's spec")
+	}
+	b := builder.ControllerManagedBy(mgr).
+		Named(name).
+		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(c.owned())).
+		Watches(newOwner[O](), c.specChanged(after))
+	if err := o.complete(b, &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) {
+		return c.Pods.Get(req.Namespace, req.Name)
+	}}); err != nil {
+		return fmt.Errorf("adding controller %s: %w", name, err)
+	}
+	return nil
+}
+
+// forgetful has what a reconcile left behind let go of where its object was deleted meanwhile: nobody will say so again.
+type forgetful[O client.Object] struct {
+	cache *Cache[O]
+	inner reconcile.Reconciler
+	of    func(ctrl.Request) (client.Object, bool)
+}
+
+// Reconcile passes the request on.
+func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object, ok := f.of(req)
+	result, err := f.inner.Reconcile(ctx, req)
+	if ok && !f.cache.exists(object.GetUID()) {
+		f.cache.drop(object)
+	}
+	return result, err
+}
+
+// Wake has an owner reconciled soon, for what happened to its Pods in their own loop: no event will say so.
+func (c *Cache[O]) Wake(owner client.Object) {
+	if q := c.queue.Load(); q != nil { // else the controller has not started yet, and begins with all owners
+		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+	}
+}

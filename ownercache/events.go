@@ -1,0 +1,107 @@
+package ownercache
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// enqueueController returns an event handler that wakes the controller of a changed object, and both where it has changed hands.
+func enqueueController(kind schema.GroupKind) handler.EventHandler {
+	enqueue := func(obj client.Object, q queue) {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		if ref == nil || !isKind(ref, kind) {
+			return
+		}
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: ref.Name}})
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
+			moved := (before == nil) != (after == nil) || (before != nil && before.UID != after.UID)
+			if moved {
+				enqueue(e.ObjectOld, q)
+			}
+			enqueue(e.ObjectNew, q)
+		},
+	}
+}
+
+// specEvents lets through what an owner's pass depends on. The status is none of that, or the report of each failure would wake the
+// controller past its back-off.
+func specEvents() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, after := e.ObjectOld, e.ObjectNew
+			return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+				!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// owned lets the events of Pods through that an owner of this kind controls, but for deletions.
+func (c *Cache[O]) owned() predicate.Predicate {
+	events := predicate.NewPredicateFuncs(func(obj client.Object) bool { return c.isOwned(obj) })
+	events.DeleteFunc = func(event.DeleteEvent) bool { return false }
+	return events
+}
+
+func (c *Cache[O]) isOwned(obj client.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(obj)
+	return ref != nil && isKind(ref, c.kind.GroupKind())
+}
+
+// isKind compares group and kind of a reference alone, because it may have been written through another version.
+func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
+}
+
+// userGone wakes the owners of the claims that a Pod has used that is gone: they may have spared them for it.
+func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
+	pod, ok := e.Object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		claim, ok := c.Claims.Get(pod.Namespace, source.ClaimName)
+		if ok && c.isOwned(claim) {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(claim).Name}})
+		}
+	}
+}
+
+// specChanged has the Pods' controller look at those that look says after their owner's spec has changed: another hook may
+// hold them, and what was refused may be accepted now. No event of their own will say so.
+func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+			return
+		}
+		for _, pod := range c.Pods.Of(e.ObjectNew.GetNamespace(), e.ObjectNew.GetUID()) {
+			if look(pod) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
+			}
+		}
+	}}
+}

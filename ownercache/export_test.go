@@ -1,0 +1,4 @@
+package ownercache
+
+// EnqueueController is for the tests of what wakes an owner.
+var EnqueueController = enqueueController

@@ -1,0 +1,98 @@
+package ownercache
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OnGone has f called with the UID of each owner and each Pod that is gone, for whoever remembers something about them. f is
+// called by the informers: it must return soon, and not call OnGone. Call OnGone before the manager starts.
+func (c *Cache[O]) OnGone(f func(uid types.UID)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = append(c.gone, f)
+}
+
+// OnReplaced has f called with each object of a Pod that the cache has replaced by a newer one or lost, and the UID of its
+// controller, for whoever remembers something by the pointer. Otherwise it is as OnGone.
+func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replaced = append(c.replaced, f)
+}
+
+// watchGone adds the handlers that let go.
+func (c *Cache[O]) watchGone() error {
+	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) { c.dropReplaced(before, after) },
+		DeleteFunc: func(obj any) { c.drop(obj) },
+	}); err != nil {
+		return fmt.Errorf("ownercache: watching %s: %w", c.kind.Kind, err)
+	}
+	if _, err := c.Pods.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			c.replacedPod(before)
+			c.dropReplaced(before, after)
+		},
+		DeleteFunc: func(obj any) {
+			c.replacedPod(obj)
+			c.drop(obj)
+		},
+	}); err != nil {
+		return fmt.Errorf("ownercache: watching Pods: %w", err)
+	}
+	return nil
+}
+
+// dropReplaced drops what was known about an object that a successor of its name has replaced.
+func (c *Cache[O]) dropReplaced(before, after any) {
+	was, ok := before.(client.Object)
+	is, alsoOK := after.(client.Object)
+	if ok && alsoOK && was.GetUID() != is.GetUID() {
+		c.drop(was)
+	}
+}
+
+func (c *Cache[O]) drop(obj any) {
+	object, ok := lastKnown(obj).(client.Object)
+	if !ok {
+		return
+	}
+	c.clients.Forget(object)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, f := range c.gone {
+		f(object.GetUID())
+	}
+}
+
+func (c *Cache[O]) replacedPod(obj any) {
+	pod, ok := lastKnown(obj).(*corev1.Pod)
+	if !ok {
+		return
+	}
+	ref := controllerOf(pod)
+	if ref == nil {
+		return
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, f := range c.replaced {
+		f(ref.UID, pod)
+	}
+}
+
+// lastKnown returns what was deleted, also where the informer has missed the deletion itself.
+func lastKnown(obj any) any {
+	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		return missed.Obj
+	}
+	return obj
+}
+
+func controllerOf(obj metav1.Object) *metav1.OwnerReference { return metav1.GetControllerOfNoCopy(obj) }

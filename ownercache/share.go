@@ -1,0 +1,127 @@
+package ownercache
+
+import (
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Share makes a Pod use the strings, maps and slices of another where they are equal, so that thousands of Pods made from one
+// template take less memory and are read faster: equal strings in one place are compared without looking at them. The Pod
+// says the same before and after. It must not be in use yet, and both must not be modified from then on, as it is with the
+// objects of a cache.
+func Share(pod, like *corev1.Pod) {
+	shareEntries(pod.Labels, like.Labels)
+	shareEntries(pod.Annotations, like.Annotations)
+	shareString(&pod.Namespace, like.Namespace)
+	shareString(&pod.GenerateName, like.GenerateName)
+	share(&pod.OwnerReferences, like.OwnerReferences)
+	shareSpec(&pod.Spec, &like.Spec)
+	shareString((*string)(&pod.Status.Phase), string(like.Status.Phase))
+	for i := range min(len(pod.Status.Conditions), len(like.Status.Conditions)) {
+		c, other := &pod.Status.Conditions[i], &like.Status.Conditions[i]
+		shareString((*string)(&c.Type), string(other.Type))
+		shareString((*string)(&c.Status), string(other.Status))
+		shareString(&c.Reason, other.Reason)
+		shareString(&c.Message, other.Message)
+	}
+	for i := range min(len(pod.Status.ContainerStatuses), len(like.Status.ContainerStatuses)) {
+		c, other := &pod.Status.ContainerStatuses[i], &like.Status.ContainerStatuses[i]
+		shareString(&c.Name, other.Name)
+		shareString(&c.Image, other.Image)
+		shareString(&c.ImageID, other.ImageID)
+		share(&c.AllocatedResources, other.AllocatedResources)
+		share(&c.Resources, other.Resources)
+	}
+}
+
+func shareSpec(spec, like *corev1.PodSpec) {
+	shareString(&spec.ServiceAccountName, like.ServiceAccountName)
+	shareString(&spec.DeprecatedServiceAccount, like.DeprecatedServiceAccount)
+	shareString(&spec.SchedulerName, like.SchedulerName)
+	share(&spec.Tolerations, like.Tolerations)
+	share(&spec.ReadinessGates, like.ReadinessGates)
+	share(&spec.NodeSelector, like.NodeSelector)
+	share(&spec.Affinity, like.Affinity)
+	for i := range min(len(spec.Volumes), len(like.Volumes)) {
+		share(&spec.Volumes[i].VolumeSource, like.Volumes[i].VolumeSource)
+	}
+	for _, containers := range [][2][]corev1.Container{{spec.Containers, like.Containers}, {spec.InitContainers, like.InitContainers}} {
+		for i := range min(len(containers[0]), len(containers[1])) {
+			c, other := &containers[0][i], &containers[1][i]
+			shareString(&c.Name, other.Name)
+			shareString(&c.Image, other.Image)
+			shareString(&c.TerminationMessagePath, other.TerminationMessagePath)
+			share(&c.Command, other.Command)
+			share(&c.Args, other.Args)
+			share(&c.Ports, other.Ports)
+			share(&c.Env, other.Env)
+			share(&c.Resources.Requests, other.Resources.Requests)
+			share(&c.Resources.Limits, other.Resources.Limits)
+			share(&c.ReadinessProbe, other.ReadinessProbe)
+			share(&c.LivenessProbe, other.LivenessProbe)
+		}
+	}
+}
+
+func shareString(s *string, like string) {
+	if *s == like {
+		*s = like
+	}
+}
+
+// shareEntries takes keys over also where values differ. Assigning to a string key that is there replaces the key.
+func shareEntries(m, like map[string]string) {
+	for key, other := range like {
+		value, ok := m[key]
+		if !ok {
+			continue
+		}
+		shareString(&value, other)
+		m[key] = value
+	}
+}
+
+func share[T any](value *T, like T) {
+	if reflect.DeepEqual(*value, like) {
+		*value = like
+	}
+}
+
+// maxModels bounds the owners that a Sharer remembers.
+const maxModels = 10_000
+
+// Sharer has the Pods of each controller share with the one that came before. Its zero value is ready, and it is safe for
+// concurrent use.
+type Sharer struct {
+	mu     sync.Mutex
+	models map[types.UID]*corev1.Pod
+}
+
+// Transform is a transform for a cache of Pods (client-go's TransformFunc). It also drops managed fields. What is no Pod stays
+// as it is.
+func (s *Sharer) Transform(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	pod.ManagedFields = nil
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return pod, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	model, known := s.models[owner.UID]
+	if s.models == nil || !known && len(s.models) >= maxModels {
+		s.models = map[types.UID]*corev1.Pod{} // owners come and go; who is still there comes again
+	}
+	if known {
+		Share(pod, model)
+	}
+	s.models[owner.UID] = pod
+	return pod, nil
+}

@@ -1,0 +1,152 @@
+package ownercache_test
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// decoded returns a Pod whose strings and maps are its own, as those of a Pod from the wire are.
+func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
+	t.Helper()
+	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-a", UID: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			Labels:          map[string]string{"app": "web", "instance": "a"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "CloneSet", Name: "web", UID: "owner", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "app", Image: "app:v1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
+				Resources: corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()},
+			}},
+			Tolerations: []corev1.Toleration{{Key: "k"}},
+			Volumes: []corev1.Volume{{Name: "token-x1", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+			}}}},
+		},
+		Status: corev1.PodStatus{
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "R"}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: "app:v1", AllocatedResources: list.DeepCopy()}},
+		},
+	}
+	for _, edit := range edits {
+		edit(pod)
+	}
+	raw, err := pod.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &corev1.Pod{}
+	if err := out.Unmarshal(raw); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// keyOf returns where the bytes of a map's key are.
+func keyOf(m map[string]string, name string) *byte {
+	for key := range m {
+		if key == name {
+			return unsafe.StringData(key)
+		}
+	}
+	return nil
+}
+
+// TestShare: whatever two Pods have in common or not, sharing changes nothing that can be read.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*corev1.Pod){
+		"equal":            func(*corev1.Pod) {},
+		"another instance": func(p *corev1.Pod) { p.Name, p.UID, p.Labels["instance"] = "web-b", "b", "b" },
+		"another image":    func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v2" },
+		"other resources": func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("200m")
+		},
+		"no resources":       func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
+		"fewer containers":   func(p *corev1.Pod) { p.Spec.Containers, p.Status.ContainerStatuses = nil, nil },
+		"no labels":          func(p *corev1.Pod) { p.Labels = nil },
+		"more labels":        func(p *corev1.Pod) { p.Labels["zone"] = "z" },
+		"another owner":      func(p *corev1.Pod) { p.OwnerReferences[0].Name = "api" },
+		"other conditions":   func(p *corev1.Pod) { p.Status.Conditions[0] = corev1.PodCondition{Type: "Other", Message: "m"} },
+		"another volume":     func(p *corev1.Pod) { p.Spec.Volumes[0].Projected.Sources[0].ServiceAccountToken.Path = "other" },
+		"another toleration": func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "v" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model, pod := decoded(t), decoded(t, edit)
+			wantModel, want := model.DeepCopy(), pod.DeepCopy()
+			ownercache.Share(pod, model)
+			if diff := cmp.Diff(want, pod); diff != "" {
+				t.Errorf("the Pod (-before +after):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantModel, model); diff != "" {
+				t.Errorf("the other Pod (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSharer(t *testing.T) {
+	t.Parallel()
+	var sharer ownercache.Sharer
+	first, second := decoded(t), decoded(t, func(p *corev1.Pod) { p.Name, p.Labels["instance"], p.Spec.Volumes[0].Name = "web-b", "b", "token-x2" })
+	foreign := decoded(t, func(p *corev1.Pod) { p.OwnerReferences = nil })
+	for _, pod := range []*corev1.Pod{first, second, foreign} {
+		if got, err := sharer.Transform(pod); err != nil || got != any(pod) || pod.ManagedFields != nil {
+			t.Errorf("Transform = %v, %v", got, err)
+		}
+	}
+	if node, err := sharer.Transform(&corev1.Node{}); err != nil || node == nil {
+		t.Errorf("a Node becomes %v, %v", node, err)
+	}
+	for what, same := range map[string]bool{
+		"label keys":   keyOf(first.Labels, "instance") == keyOf(second.Labels, "instance"),
+		"label values": unsafe.StringData(first.Labels["app"]) == unsafe.StringData(second.Labels["app"]),
+		"owners":       &first.OwnerReferences[0] == &second.OwnerReferences[0],
+		"env":          &first.Spec.Containers[0].Env[0] == &second.Spec.Containers[0].Env[0],
+		"images":       unsafe.StringData(first.Spec.Containers[0].Image) == unsafe.StringData(second.Spec.Containers[0].Image),
+		"volumes":      first.Spec.Volumes[0].Projected == second.Spec.Volumes[0].Projected,
+		"reasons":      unsafe.StringData(first.Status.Conditions[0].Reason) == unsafe.StringData(second.Status.Conditions[0].Reason),
+	} {
+		if !same {
+			t.Errorf("%s are not shared", what)
+		}
+	}
+	if keyOf(first.Labels, "app") == keyOf(foreign.Labels, "app") {
+		t.Error("a Pod without controller shares")
+	}
+}
+
+// BenchmarkSharer prints what a Pod takes in memory, and what sharing takes in time.
+func BenchmarkSharer(b *testing.B) {
+	for name, share := range map[string]bool{"own": false, "shared": true} {
+		b.Run(name, func(b *testing.B) {
+			var sharer ownercache.Sharer
+			pods := make([]*corev1.Pod, 0, b.N)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				pod := decoded(b)
+				if share {
+					_, _ = sharer.Transform(pod)
+				}
+				pods = append(pods, pod)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(pods)), "bytes/Pod")
+		})
+	}
+}

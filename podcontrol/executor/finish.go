@@ -1,0 +1,90 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// finishRetry is when to look again at a Pod that its owner's pass is writing to. Its own events come sooner unless the start
+// failed in the middle.
+const finishRetry = 2 * time.Second
+
+// AddTo adds the Pods' own loop to the manager.
+func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
+	inTheMiddle := func(pod *corev1.Pod) bool {
+		state := x.control.StateOf(pod)
+		return state != "" && state != lifecycle.Normal
+	}
+	return x.cache.AddPodController(mgr, name, x, inTheMiddle, options)
+}
+
+// Reconcile does for one Pod what needs no budget. All writes demand the Pod as it was decided on: a conflict means that something
+// newer is on its way, and its event will bring the Pod back here.
+func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod, ok := x.cache.Pods.Get(req.Namespace, req.Name)
+	if !ok || !podstate.IsActive(pod) {
+		return ctrl.Result{}, nil
+	}
+	done, ok := x.take(pod.UID)
+	if !ok {
+		return ctrl.Result{RequeueAfter: finishRetry}, nil
+	}
+	defer done()
+	view, result, err := x.cache.ObservePod(ctx, req)
+	if view == nil || !podstate.IsActive(view.Pod) || view.Pod.UID != pod.UID {
+		return result, err
+	}
+	step, err := x.control.Next(view.Pod, x.options.Rules(view.Owner), view.Now)
+	if err != nil {
+		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody mends it, which is an event
+		return ctrl.Result{}, nil
+	}
+	return x.finish(ctx, view, step)
+}
+
+func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], step podcontrol.Step) (ctrl.Result, error) {
+	pod := view.Pod
+	patches, err := x.options.Merger.Merge(pod, x.options.Clock.Now(), step.Changes...)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if patches.IsEmpty() {
+		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
+	}
+	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()
+	if wait, _ := x.fanout.Backoff.Resting(attempt, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
+	}
+	_, err = podwrite.SendPatches(ctx, view.Client, patches)
+	switch {
+	case apierrors.IsConflict(err), errors.Is(err, podwrite.Replaced):
+		logr.FromContextOrDiscard(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
+		// Its event brings it back here, unless it was an admission plugin that had the conflict.
+		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), now, err)}, nil
+	case errors.Is(err, podwrite.Refused):
+		wait := x.fanout.Backoff.Refused(attempt, now, err)
+		x.options.Observe(view.Owner, Event{Type: FinishFailed, Pod: pod, Err: err})
+		x.cache.Wake(view.Owner)
+		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
+	case err == nil:
+		x.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
+		x.fanout.Backoff.Succeeded(pod.UID, conflictOf(pod).Task)
+		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
+	}
+	return ctrl.Result{}, err
+}

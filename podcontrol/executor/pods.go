@@ -1,0 +1,259 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// busyRetry is when to look again at a Pod that its own loop is writing to.
+const busyRetry = 100 * time.Millisecond
+
+// Pods carries out an owner's decisions about its Pods. Make it with Executor.For, for each pass. It is safe for concurrent use.
+type Pods[O client.Object] struct {
+	executor *Executor[O]
+
+	view  *ownercache.View[O]
+	pass  *fanout.Pass
+	rules podcontrol.Rules
+}
+
+// For returns what works on the Pods of a view.
+func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] {
+	return &Pods[O]{executor: x, view: view, pass: pass, rules: x.options.Rules(view.Owner)}
+}
+
+// Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference or a label
+// that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass.
+func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
+	if err := p.view.Client.Create(ctx, pod); err != nil {
+		return err
+	}
+	var what string
+	switch {
+	case !metav1.IsControlledBy(pod, p.view.Owner):
+		what = "owner reference"
+	case !selector.Matches(labels.Set(pod.Labels)):
+		what = "labels that the selector asks for"
+	default:
+		return nil
+	}
+	err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
+}
+
+// Delete deletes a Pod, or has it wait for its hook. It reports whether it has changed anything.
+func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := p.executor.control.Delete(pod, p.rules, p.view.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return p.do(ctx, pod, step)
+}
+
+// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is. It reports whether it
+// has changed anything.
+func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := p.executor.control.Cancel(pod, p.rules, p.view.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return p.do(ctx, pod, step)
+}
+
+// Settle takes a Pod back that waits for its hook before an update which is not wanted any more, and no other. It reports whether
+// it has changed anything.
+func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	step, err := p.executor.control.Settle(pod, p.rules, p.view.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	return p.do(ctx, pod, step)
+}
+
+// UpdateTo returns what takes a Pod to a revision: in place, or by its deletion, as the rules say. plan returns the plan for a Pod;
+// it is not asked where the rules recreate Pods.
+func (p *Pods[O]) UpdateTo(
+	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
+) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	return func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		if p.rules.Policy != podcontrol.InPlaceIfPossible && p.rules.Policy != podcontrol.InPlaceOnly {
+			return p.recreate(ctx, pod, target.Name, nil)
+		}
+		return p.update(ctx, pod, plan(pod), target.Name)
+	}
+}
+
+func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupdate.Plan, target string) (changed bool, err error) {
+	attempt := updateOf(pod, target)
+	wait, refusal := p.executor.fanout.Backoff.Resting(attempt, p.view.Now)
+	if refusal == nil || !plan.Possible() {
+		step, err := p.executor.control.Update(pod, p.rules, plan, target, p.view.Now)
+		switch {
+		case err != nil:
+			return false, reason.Final(err)
+		case step.Recreate:
+			return p.recreate(ctx, pod, target, plan.Blocking)
+		case step.Act == podcontrol.Blocked:
+			p.executor.options.Observe(p.view.Owner, Event{Type: Blocked, Pod: pod, Revision: target, Why: plan.Blocking})
+			return false, reason.Final(failed("updating", pod, step.Why))
+		case step.Act != podcontrol.Start:
+			changed, err = p.do(ctx, pod, step)
+		default:
+			changed, err = p.start(ctx, pod, step, target)
+		}
+		if err == nil {
+			p.executor.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
+		}
+		if !errors.Is(err, podwrite.Refused) {
+			return changed, err
+		}
+		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
+		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, p.view.Now, err), err
+	}
+	p.pass.Wake(wait)
+	if p.rules.Policy == podcontrol.InPlaceOnly {
+		return changed, refusal
+	}
+	return p.recreate(ctx, pod, target, reason.From(refusal))
+}
+
+// start sends the first writes of an update in place.
+func (p *Pods[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
+	done, ok := p.executor.takeNewest(ctx, pod)
+	if !ok {
+		p.pass.Wake(busyRetry)
+		return false, nil
+	}
+	defer done()
+	if changed, err = p.do(ctx, pod, step); err != nil {
+		p.executor.options.Observe(p.view.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
+		return changed, err
+	}
+	p.executor.options.Observe(p.view.Owner, Event{Type: Started, Pod: pod, Revision: target})
+	return true, nil
+}
+
+// recreate deletes the Pod within the budget that chose it; the next pass creates its successor.
+func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
+	if wait, err := p.executor.fanout.Backoff.Resting(deletionOf(pod), p.view.Now); err != nil {
+		p.pass.Wake(wait)
+		return false, err
+	}
+	step, err := p.executor.control.Recreate(pod, p.rules, why, p.view.Now)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	if changed, err = p.do(ctx, pod, step); err != nil {
+		p.executor.options.Observe(p.view.Owner, Event{Type: RecreateFailed, Pod: pod, Revision: target, Why: why, Err: err})
+		return changed, err
+	}
+	if changed {
+		p.executor.options.Observe(p.view.Owner, Event{Type: Recreated, Pod: pod, Revision: target, Why: why})
+	}
+	return changed, nil
+}
+
+// do sends a step.
+func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
+	switch step.Act {
+	case podcontrol.Patch, podcontrol.Start:
+		return p.patch(ctx, pod, step)
+	case podcontrol.Delete:
+		return p.remove(ctx, pod)
+	}
+	return false, nil
+}
+
+// patch merges the changes and sends them. They are awaited by the owner before its next decision, and by the Pod's own loop before
+// it looks at the Pod again.
+func (p *Pods[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
+	patches, err := p.executor.options.Merger.Merge(pod, p.executor.options.Clock.Now(), step.Changes...)
+	if err != nil {
+		return false, reason.Final(err)
+	}
+	result, err := podwrite.SendPatches(ctx, p.view.For(pod), patches)
+	return result.Sent > 0, err
+}
+
+// remove deletes the Pod that was decided on, unless that was refused a moment ago.
+func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+	attempt := deletionOf(pod)
+	if wait, err := p.executor.fanout.Backoff.Resting(attempt, p.view.Now); err != nil {
+		p.pass.Wake(wait)
+		return false, err
+	}
+	if err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Err: err})
+		if podwrite.IsLasting(err) {
+			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, p.view.Now, failed("deleting", pod, err)))
+		}
+		return false, failed("deleting", pod, err)
+	}
+	p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod})
+	if p.executor.options.AfterDelete == nil {
+		return true, nil
+	}
+	return true, p.executor.options.AfterDelete(ctx, p.view, pod)
+}
+
+// Unfinished says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
+// grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read. The
+// error is final.
+func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
+	var errs []error
+	for i := range set.Active {
+		pod := &set.Active[i]
+		if pod.State != lifecycle.Updating {
+			continue
+		}
+		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)
+		if err == nil {
+			_, err = p.executor.fanout.Backoff.Resting(p.executor.finishOf(pod.Pod, p.view.Owner), p.view.Now)
+		}
+		if err == nil {
+			err = pod.Unreadable
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return reason.Final(errors.Join(errs...))
+}
+
+func updateOf(pod *corev1.Pod, target string) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: updateTask(), Target: revision.ShortName(target)}
+}
+
+func deletionOf(pod *corev1.Pod) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: restingTask(deleteName)}
+}
+
+// finishOf is what the Pod's own loop tries. Where the Pod has moved on, or its owner wants something else, it is another attempt.
+func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
+	return fanout.Attempt{
+		Object: pod.UID, Task: restingTask(finishName),
+		Target: fmt.Sprintf("%s/%s/%d", revision.ShortName(x.control.RevisionOf(pod)), x.control.StateOf(pod), owner.GetGeneration()),
+	}
+}
+
+// conflictOf is a write that demands the Pod as it is now.
+func conflictOf(pod *corev1.Pod) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: restingTask(versionName), Target: pod.ResourceVersion}
+}

@@ -1,0 +1,209 @@
+package podcontrol
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Act is what a step does.
+type Act string
+
+const (
+	// Nothing is to be written now. It is the zero value's meaning.
+	Nothing Act = ""
+	// Patch writes Step.Changes.
+	Patch Act = "Patch"
+	// Start writes Step.Changes, which begin an update in place. Nobody else must change the Pod's gates meanwhile.
+	Start Act = "Start"
+	// Delete deletes the Pod.
+	Delete Act = "Delete"
+	// Blocked does nothing; Step.Why says what stands in the way.
+	Blocked Act = "Blocked"
+)
+
+// Step is what a Pod needs now.
+type Step struct {
+	Act     Act
+	Changes []podpatch.Change
+	// Recreate is set where a Pod is deleted, or waits for its deletion, in place of an update.
+	Recreate bool
+	// Why says what the Pod waits for, what stands in the way, or why it is recreated.
+	Why reason.List
+	// RequeueAfter, when positive, is when to look again; nothing else may wake the caller.
+	RequeueAfter time.Duration
+}
+
+// Update takes a Pod to the target that the plan is for: in place where the plan allows it, by its deletion otherwise, or not at
+// all where the rules forbid that. A Pod that its hook holds waits first. The error is that of a Pod whose annotations or gate
+// cannot be read; such a Pod is to be left alone.
+func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
+	switch {
+	case rules.Policy != InPlaceIfPossible && rules.Policy != InPlaceOnly:
+		return c.Recreate(pod, rules, nil, now)
+	case plan.Possible():
+		return c.start(pod, rules, plan, revisionName, now)
+	case rules.Policy == InPlaceOnly:
+		return Step{Act: Blocked, Why: plan.Blocking}, nil
+	}
+	return c.Recreate(pod, rules, plan.Blocking, now)
+}
+
+func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
+	if err := c.unreadable(pod); err != nil { // or it would leave service for a hook, and stay there
+		return Step{}, err
+	}
+	machine := c.machine(rules)
+	t := machine.Next(pod, lifecycle.Want{Intent: lifecycle.Update})
+	if t.Act != lifecycle.StartUpdate {
+		return c.move(pod, rules, t, false, now)
+	}
+	target := inplaceupdate.Target{Revision: revisionName, Labels: c.RevisionLabels(revisionName), GracePeriod: rules.GracePeriod}
+	change, err := c.config.InPlace.Start(pod, plan, target, now)
+	if err != nil {
+		return Step{}, err
+	}
+	step := Step{Act: Start, Changes: []podpatch.Change{change}}
+	if !plan.Immediate() || rules.Hooks.InPlaceUpdate != nil {
+		step.Changes = append(step.Changes, machine.Change(pod, t, now))
+	}
+	return step, nil
+}
+
+// Recreate deletes a Pod in place of an update, for its owner to make another. A Pod that its hook holds is marked as one that is
+// to be deleted. why says why it is not updated in place.
+func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now time.Time) (Step, error) {
+	step, err := c.Delete(pod, rules, now)
+	if step.Act == Patch {
+		step.Changes = append(step.Changes, c.mark())
+	}
+	step.Recreate, step.Why = true, slices.Concat(why, step.Why)
+	return step, err
+}
+
+// Delete deletes a Pod, or has it wait for its hook.
+func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
+	t := c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Delete})
+	if t.Act == lifecycle.DeletePod {
+		return Step{Act: Delete}, nil
+	}
+	return c.move(pod, rules, t, false, now)
+}
+
+// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is.
+func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
+	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
+}
+
+// Settle is Cancel for updates alone, which are not wanted any more after a rollback, or because a partition keeps the Pod where
+// it is. The deletion of a Pod goes on.
+func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
+	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Settled: true, Complete: true}), false, now)
+}
+
+// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for them.
+// Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
+const settleTime = 10 * time.Second
+
+// Next does what needs no budget. Its changes demand the Pod as it is: a conflict means that something newer is on its way, whose
+// event brings the Pod back. The error is as for Update.
+func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
+	next, err := c.config.InPlace.Next(pod, now)
+	if err != nil {
+		return Step{}, err
+	}
+	if c.isNew(pod) {
+		if wait, event := settling(pod, now); wait > 0 || event {
+			return Step{RequeueAfter: wait}, nil
+		}
+	}
+	t := c.machine(rules).Next(pod, lifecycle.Want{Complete: next.Complete, AnyNode: c.config.CountUnscheduled})
+	if t.Act == lifecycle.DeletePod {
+		return Step{}, nil // the owner deletes, within its budget
+	}
+	step, err := c.move(pod, rules, t, true, now)
+	if err != nil {
+		return Step{}, err
+	}
+	step.Changes = append(step.Changes, next.Change, c.missingHash(pod))
+	step.Changes = slices.DeleteFunc(step.Changes, func(change podpatch.Change) bool { return change.IsEmpty() })
+	for i := range step.Changes {
+		step.Changes[i].ResourceVersion = pod.ResourceVersion
+	}
+	if step.Act = Patch; len(step.Changes) == 0 {
+		step.Act = Nothing
+	}
+	step.Why = slices.Concat(next.Waiting, step.Why)
+	step.RequeueAfter = next.RequeueAfter
+	return step, nil
+}
+
+// isNew reports whether the Pod waits for its first conditions.
+func (c *Control) isNew(pod *corev1.Pod) bool {
+	gate := c.config.InPlace.Gate()
+	return gate != "" && podstate.HasGate(pod, gate) && podstate.Condition(pod, gate) == nil
+}
+
+// settling returns how long to wait before a new Pod's gates are opened; event is set while only an event can tell.
+func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
+	scheduled := podstate.Condition(pod, corev1.PodScheduled)
+	switch {
+	case !podstate.IsScheduled(pod), !podstate.IsReported(pod): // nor would inplaceupdate open the gate
+		return 0, true
+	case podstate.IsTrue(pod, corev1.ContainersReady), scheduled == nil:
+		return 0, false
+	default:
+		return max(scheduled.LastTransitionTime.Add(settleTime).Sub(now), 0), false
+	}
+}
+
+// move writes a transition of the lifecycle, with the holders of the gate that it demands.
+func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
+	step := Step{Act: Patch, Changes: []podpatch.Change{c.machine(rules).Change(pod, t, now)}, Why: t.Why}
+	if c.config.HookGate == "" {
+		return step, nil
+	}
+	edit := podreadiness.Edit{Initialize: initialize}
+	if t.Hold != "" {
+		edit.Hold = append(edit.Hold, c.config.Holder(t.Hold))
+	}
+	if t.ReleaseDelete {
+		edit.Release = append(edit.Release, c.config.Holder(lifecycle.PreDelete))
+	}
+	if t.ReleaseUpdate {
+		edit.Release = append(edit.Release, c.config.Holder(lifecycle.InPlaceUpdate))
+	}
+	change, err := edit.Change(pod, c.config.HookGate)
+	if err != nil {
+		return Step{}, err
+	}
+	step.Changes = append(step.Changes, change)
+	return step, nil
+}
+
+func (c *Control) machine(rules Rules) lifecycle.Machine {
+	return c.config.Lifecycle.With(rules.Hooks)
+}
+
+// unreadable says why the state of a Pod's update, or who holds its gate, cannot be read.
+func (c *Control) unreadable(pod *corev1.Pod) error {
+	_, err := c.config.InPlace.State(pod)
+	return errors.Join(err, c.unreadableGate(pod))
+}
+
+func (c *Control) unreadableGate(pod *corev1.Pod) error {
+	if c.config.HookGate == "" {
+		return nil
+	}
+	_, err := podreadiness.Holders(pod, c.config.HookGate)
+	return err
+}

@@ -1,0 +1,25 @@
+package podwrite
+
+import (
+	"errors"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// IsLasting reports whether an error is the API server's answer that it does not accept a request as it is, so that repeating
+// it at once will not help: whatever is Refused, and missing rights too. Conflicts, throttling, what is gone, and requests without
+// an answer are not lasting.
+func IsLasting(err error) bool {
+	if errors.Is(err, Refused) {
+		return true
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusConflict &&
+		code != http.StatusTooManyRequests && code != http.StatusRequestTimeout && status.Status().Reason != metav1.StatusReasonNotFound
+}

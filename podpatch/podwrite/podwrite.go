@@ -1,0 +1,179 @@
+// Package podwrite sends the patches that package podpatch computed.
+//
+// RBAC: patch on pods, pods/status and pods/resize, as far as the changes touch them.
+package podwrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// Refused means that the API server, a quota or an admission policy or webhook did not accept a patch of the Pod (403, 422,
+	// and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API server has no
+	// such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks says nothing about the
+	// Pod and is not Refused. Repeating the request at once will not help; the caller's policy decides whether to wait, recreate
+	// or stop. See Refusals.
+	//
+	// Usually Result.Sent is 0 and the Pod is unchanged. Result.Sent is not 0 if an earlier patch of the same sequence had
+	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the next.
+	// Such a Pod can have its new labels without the changes that they stand for, until the deciders send the rest (package
+	// inplaceupdate does, and reports the update as incomplete meanwhile) or the Pod is recreated. A caller that waits must try
+	// again from time to time, because no event will wake it.
+	Refused reason.Code = "Refused"
+	// Replaced means that the Pod the decision was made on is gone, or that another Pod has its name now.
+	Replaced reason.Code = "Replaced"
+)
+
+// Client is the part of a controller-runtime client that sends patches.
+type Client interface {
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+	SubResource(subResource string) client.SubResourceClient
+}
+
+// Result is the Pod's identity as the API server returned it after the last patch that succeeded. Its fields are empty
+// when none did. Generation is what the Pod's observedGeneration must reach before its node has seen the change.
+type Result struct {
+	ResourceVersion string
+	Generation      int64
+	// Sent counts the patches that succeeded. Dry runs do not count. After an error it says whether the Pod was changed at all.
+	Sent int
+}
+
+// Send merges the changes for a Pod and sends the patches: podpatch.Merge and SendPatches in one call. It sends nothing if the
+// Pod is as wanted already. For API servers before 1.32, call SendPatches with what a podpatch.Merger returns. The error is
+// that of podpatch.Merge or of SendPatches.
+func Send(ctx context.Context, c Client, pod *corev1.Pod, now time.Time, changes ...podpatch.Change) (Result, error) {
+	patches, err := podpatch.Merge(pod, now, changes...)
+	if err != nil {
+		return Result{}, err
+	}
+	return SendPatches(ctx, c, patches)
+}
+
+// SendPatches sends the patches in their order and stops at the first that fails. The error wraps the API server's answer and
+// the code Refused or Replaced where one applies. The caller retries a conflict (apierrors.IsConflict) on a fresh Pod. The
+// result holds what was written before the failure, so that the caller can wait until its cache shows it.
+//
+// A resize comes last, and API servers refuse it most often. If other patches come before it, it is sent as a dry run first, so
+// that a resize that will be refused leaves the Pod unchanged.
+func SendPatches(ctx context.Context, c Client, patches podpatch.Patches) (Result, error) {
+	for i, p := range patches.Requests {
+		if i > 0 && p.Subresource == resize {
+			if _, err := send(ctx, c, patches, p, client.DryRunAll); err != nil {
+				return Result{}, err
+			}
+		}
+	}
+	var result Result
+	for _, p := range patches.Requests {
+		obj, err := send(ctx, c, patches, p)
+		if err != nil {
+			return result, err
+		}
+		result = Result{ResourceVersion: obj.ResourceVersion, Generation: obj.Generation, Sent: result.Sent + 1}
+	}
+	return result, nil
+}
+
+const resize = "resize"
+
+// send sends one patch; options are for subresources only. It asks for metadata as the answer: the caller's cache will bring
+// the rest, and decoding whole Pods is the largest part of a write's cost.
+func send(ctx context.Context, c Client, patches podpatch.Patches, p podpatch.Patch, options ...client.SubResourcePatchOption) (*metav1.PartialObjectMetadata, error) {
+	obj := &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: patches.Pod.Namespace, Name: patches.Pod.Name},
+	}
+	patch := client.RawPatch(types.StrategicMergePatchType, p.Body)
+	var err error
+	if p.Subresource == "" {
+		err = c.Patch(ctx, obj, patch)
+	} else {
+		err = c.SubResource(p.Subresource).Patch(ctx, obj, patch, options...)
+	}
+	if err != nil {
+		return nil, classify(err, patches, p.Subresource)
+	}
+	return obj, nil
+}
+
+func classify(err error, patches podpatch.Patches, subresource string) error {
+	path := "pods"
+	if subresource != "" {
+		path += "/" + subresource
+	}
+	why := reason.Reason{
+		Object: reason.Object{Kind: "Pod", Namespace: patches.Pod.Namespace, Name: patches.Pod.Name, UID: patches.UID},
+		Path:   path,
+		Detail: err.Error(),
+	}
+	switch {
+	case apierrors.IsNotFound(err) && !isUnknownPath(err), isOtherUID(err):
+		why.Code = Replaced
+	case apierrors.IsInvalid(err), isRefusal(err), isUnknownPath(err):
+		why.Code = Refused
+		why.Remedy = "wait for room, change the template, or let the Pod be recreated"
+	default:
+		return fmt.Errorf("patching %s of Pod %s: %w", path, patches.Pod, err)
+	}
+	return why.With(err)
+}
+
+// isUnknownPath recognises an API server that does not have the subresource: what is not found then is not the Pod.
+func isUnknownPath(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+func isRefusal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || lacksRight(status.Status()) {
+		return false
+	}
+	code := status.Status().Code
+	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || deniedByAdmission(status.Status())
+}
+
+// deniedByAdmission recognises the denial of an admission webhook or policy by its words: they choose the code, and a webhook
+// that chooses none gets 400, which otherwise says that the request is malformed (k8s.io/apiserver,
+// pkg/admission/plugin/webhook/errors/statuserror.go and plugin/policy/validating/dispatcher.go).
+func deniedByAdmission(status metav1.Status) bool {
+	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError &&
+		status.Code != http.StatusConflict && status.Code != http.StatusTooManyRequests &&
+		(strings.Contains(status.Message, "admission webhook ") && strings.Contains(status.Message, " denied the request") ||
+			strings.Contains(status.Message, "ValidatingAdmissionPolicy ") && strings.Contains(status.Message, " denied request"))
+}
+
+// lacksRight recognises that the caller may not patch Pods at all. That says nothing about this Pod, and must not lead to its
+// being recreated: it is for whoever grants the rights. The API server gives it the code of an admission plugin's refusal;
+// only the words of its authorizers differ.
+func lacksRight(status metav1.Status) bool {
+	return status.Code == http.StatusForbidden && strings.Contains(status.Message, ` cannot patch resource "pods`)
+}
+
+// isOtherUID recognises the API server's answer to a patch that names another UID than the stored object's.
+func isOtherUID(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+// Package claimwriter writes what package pvc decided.
+//
+// RBAC: create, patch and delete on persistentvolumeclaims.
+package claimwriter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/pvc"
+)
+
+// Create creates claims. One that exists already is no error. It stops at the first that cannot be created, and names it in the
+// error.
+func Create(ctx context.Context, c client.Writer, claims []*corev1.PersistentVolumeClaim) error {
+	for _, claim := range claims {
+		if err := c.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// Delete deletes a claim as the object that was decided on. One that is gone already is no error.
+func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim) error {
+	if err := c.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// HandOver replaces an owner of a claim by a Pod, which takes the claim along when it goes. A claim that is gone already is no
+// error.
+func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Transfer) error {
+	owners := make([]metav1.OwnerReference, 0, len(t.Claim.OwnerReferences)+1)
+	for _, ref := range t.Claim.OwnerReferences {
+		if ref.UID != owner {
+			owners = append(owners, ref)
+		}
+	}
+	owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: t.Pod.Name, UID: t.Pod.UID})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": t.Claim.UID, "resourceVersion": t.Claim.ResourceVersion, "ownerReferences": owners,
+	}})
+	if err != nil {
+		return fmt.Errorf("encoding the owners of PersistentVolumeClaim %s/%s: %w", t.Claim.Namespace, t.Claim.Name, err)
+	}
+	changed := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Claim.Namespace, Name: t.Claim.Name}}
+	if err := c.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("handing PersistentVolumeClaim %s/%s over to Pod %s: %w", t.Claim.Namespace, t.Claim.Name, t.Pod.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// Package history writes what package revision decided.
+//
+// RBAC: create, patch and delete on controllerrevisions.apps; get as well, for the rare name that is taken.
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// maxCollisions bounds the names tried in one call; the owner's count carries on from there in the next.
+const maxCollisions = 16
+
+// Sync finds or writes the revision of a template and makes it the history's Update: History.Decide and Write in one call.
+// It reports whether anything was written.
+func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, template *corev1.PodTemplateSpec) (changed bool, err error) {
+	decision, err := h.Decide(template)
+	if err != nil {
+		return false, err
+	}
+	return Write(ctx, c, apiReader, h, decision)
+}
+
+// Write makes a decision true, and its revision, as the API server has it, the history's Update. apiReader must not read from a
+// cache: it is asked only when a name is taken, which a cache may not know yet; then the history's count of collisions grows.
+// Nothing is written for revision.Keep and for an owner that is being deleted. It reports whether anything was written.
+func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, decision revision.Decision) (changed bool, err error) {
+	rev := decision.Revision
+	switch {
+	case decision.Action == revision.Keep || h.Owner().Deleting:
+		h.Update = rev
+		return false, nil
+	case decision.Action == revision.Bump:
+		rev, err = bump(ctx, c, decision)
+	default:
+		rev, err = create(ctx, c, apiReader, h, rev)
+	}
+	if err != nil {
+		return false, err
+	}
+	h.Update = rev
+	h.Revisions = append(slices.DeleteFunc(h.Revisions, func(old *appsv1.ControllerRevision) bool { return old.Name == rev.Name }), rev)
+	return true, nil
+}
+
+func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, want *appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	for range maxCollisions {
+		created := want.DeepCopy()
+		err := c.Create(ctx, created)
+		if err == nil {
+			return created, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating ControllerRevision %s/%s: %w", want.Namespace, want.Name, err)
+		}
+		var taken appsv1.ControllerRevision
+		if err := apiReader.Get(ctx, client.ObjectKeyFromObject(want), &taken); err != nil {
+			return nil, fmt.Errorf("reading ControllerRevision %s/%s, whose name is taken: %w", want.Namespace, want.Name, err)
+		}
+		if ref := metav1.GetControllerOf(&taken); ref != nil && ref.UID == h.Owner().Reference.UID && string(taken.Data.Raw) == string(want.Data.Raw) {
+			return &taken, nil // our own, from before the cache knew it
+		}
+		want = h.Rename(want)
+	}
+	return nil, fmt.Errorf("creating a ControllerRevision for %s/%s: %d names in a row are taken", want.Namespace, h.Owner().Name, maxCollisions)
+}
+
+func bump(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
+	metadata := map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion}
+	if len(decision.Annotations) > 0 {
+		metadata["annotations"] = decision.Annotations
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "revision": decision.Number})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the new number of ControllerRevision %s/%s: %w", decision.Revision.Namespace, decision.Revision.Name, err)
+	}
+	rev := decision.Revision.DeepCopy()
+	if err := c.Patch(ctx, rev, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return nil, fmt.Errorf("renumbering ControllerRevision %s/%s to %d: %w", rev.Namespace, rev.Name, decision.Number, err)
+	}
+	return rev, nil
+}
+
+// Truncate deletes the revisions that nobody needs: see revision.History.Excess. Call it whatever has become of the rest of a
+// pass, or a rollout that never ends keeps all history. It reports whether anything was deleted; the error is that of Delete.
+func Truncate(
+	ctx context.Context, c client.Writer, h *revision.History, limit int, counting revision.Counting,
+	inUse func(*appsv1.ControllerRevision) bool, keep ...string,
+) (changed bool, err error) {
+	return Delete(ctx, c, h.Excess(limit, counting, inUse, keep...))
+}
+
+// Delete removes revisions, each only as the object that was decided on. One that is gone already is no error. One that cannot be
+// deleted does not keep the others; the error joins what the API server answered. It reports whether anything was deleted.
+func Delete(ctx context.Context, c client.Writer, revisions []*appsv1.ControllerRevision) (changed bool, err error) {
+	var errs []error
+	for _, rev := range revisions {
+		if err := c.Delete(ctx, rev, client.Preconditions{UID: &rev.UID}); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting ControllerRevision %s/%s: %w", rev.Namespace, rev.Name, err))
+			continue
+		}
+		changed = true
+	}
+	return changed, errors.Join(errs...)
+}

@@ -1,0 +1,136 @@
+package rollout
+
+// ordered decides about one Pod at a time: first the lowest wanted ordinal that has no available Pod, then Pods that are not
+// wanted, then those that are to be deleted or updated, from the highest.
+func (r *roster) ordered() {
+	switch {
+	case r.unavailable() > 0:
+		if !r.scaleNext() && !r.waitsForBegun() {
+			r.repairNext()
+		}
+	case r.waitsForBegun() || r.scaleInNext() || r.stopped():
+	default:
+		r.updateNext()
+	}
+	r.explainWaiting()
+}
+
+// scaleNext creates the lowest wanted Pod that is not available, or deletes it because it has ended. It reports whether it
+// has found something to do.
+func (r *roster) scaleNext() bool {
+	rank := 0
+	for i := range r.pods {
+		e := &r.pods[i]
+		switch {
+		case !e.wanted:
+		case e.rank > rank: // those between are missing
+			return r.createNext(rank)
+		case e.available():
+			rank++
+		case e.Health == Ended && e.act == leave && r.mayCreate():
+			e.act = remove
+			return true
+		default:
+			return false
+		}
+	}
+	return r.createNext(rank)
+}
+
+func (r *roster) createNext(rank int) bool {
+	if !r.mayCreate() {
+		return false
+	}
+	ordinal, _ := r.Wanted.At(rank)
+	r.create = []NumberedCreate{{Ordinal: ordinal, Old: r.oldRevision()(rank)}}
+	return true
+}
+
+func (r *roster) mayCreate() bool {
+	if limit := r.ScaleMaxUnavailable; limit != nil && *limit == 0 {
+		r.limitf(ScaleUpLimited, "scaleStrategy.maxUnavailable", "raise the limit", "Pods are missing or have ended, and none may be created")
+		return false
+	}
+	return true
+}
+
+// repairNext deletes or updates the lowest wanted Pod for which that may make it available.
+func (r *roster) repairNext() {
+	first, highest := -1, r.highestDue()
+	for i := range r.pods {
+		e := &r.pods[i]
+		if !e.wanted || e.available() {
+			continue
+		}
+		if first < 0 {
+			first = e.Ordinal
+		}
+		switch {
+		case r.stopped() || e.Health == Ended:
+		case e.Specified:
+			e.act = remove
+			return
+		case e.due && r.untested == 0 && (!e.Starting || i == highest):
+			e.act = update
+			return
+		}
+	}
+	r.limitf(OrderedWait, "", "wait until it is available, or delete it", "the Pod of ordinal %d is not available", first)
+}
+
+// waitsForBegun reports whether a deletion or update is under way, of whatever Pod.
+func (r *roster) waitsForBegun() bool {
+	for i := range r.pods {
+		e := &r.pods[i]
+		switch {
+		case !e.begun() || (!e.wanted && e.Health != Terminating && !e.PreDeleting):
+			continue
+		case e.Health != Terminating:
+			r.limitf(OrderedWait, "", "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
+		default:
+			r.limitf(OrderedWait, "", "wait until it is gone", "the Pod of ordinal %d is terminating", e.Ordinal)
+		}
+		return true
+	}
+	return false
+}
+
+// scaleInNext deletes the highest Pod that is not wanted, and reports whether there is one.
+func (r *roster) scaleInNext() bool {
+	for i := len(r.pods) - 1; i >= 0; i-- {
+		if e := &r.pods[i]; !e.wanted {
+			e.act = remove
+			return true
+		}
+	}
+	return false
+}
+
+// highestDue returns the position of the highest Pod that is to be updated, -1 if there is none.
+func (r *roster) highestDue() int {
+	for i := len(r.pods) - 1; i >= 0; i-- {
+		if e := &r.pods[i]; e.due && !e.Specified {
+			return i
+		}
+	}
+	return -1
+}
+
+// updateNext deletes the highest Pod that somebody wants deleted, or else updates the highest that is due.
+func (r *roster) updateNext() {
+	specified, due := -1, r.highestDue()
+	for i := range r.pods {
+		if r.pods[i].Specified {
+			specified = i
+		}
+	}
+	switch {
+	case specified < 0 && due < 0:
+	case r.MaxUnavailable == 0:
+		r.limitf(UpdateLimited, "maxUnavailable", "raise the limit", "no available Pod may be taken out of service")
+	case specified >= 0:
+		r.pods[specified].act = remove
+	default:
+		r.pods[due].act = update
+	}
+}

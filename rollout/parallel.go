@@ -1,0 +1,127 @@
+package rollout
+
+// parallel decides about all Pods at once. What is taken out of service shares one budget: ordinals without an available Pod
+// use it up, whatever the cause.
+func (r *roster) parallel() {
+	r.scaleOut()
+	r.scaleIn()
+	// More than all of them cannot be unavailable, and larger numbers could overflow.
+	room := min(r.MaxUnavailable, r.Wanted.Len()) - r.unavailable()
+	if !r.stopped() {
+		r.updateAll(r.deleteSpecified(room))
+	}
+	r.explainWaiting()
+}
+
+// scaleOut goes through the wanted ordinals from the lowest: it creates Pods that are missing and deletes those that have
+// ended, until the limit on unavailable Pods is reached.
+func (r *roster) scaleOut() {
+	left := r.Wanted.Len()
+	if r.ScaleMaxUnavailable != nil {
+		left = min(left, *r.ScaleMaxUnavailable)
+	}
+	old := r.oldRevision()
+	rank, waiting := 0, 0 // of the next ordinal to look at; neither created nor deleted
+	fill := func(to int) {
+		for ; rank < to && left > 0 && len(r.create) < maxCreate; rank++ {
+			ordinal, _ := r.Wanted.At(rank)
+			r.create = append(r.create, NumberedCreate{Ordinal: ordinal, Old: old(rank)})
+			left--
+		}
+		waiting += to - rank
+		rank = to
+	}
+	for i := range r.pods {
+		e := &r.pods[i]
+		if !e.wanted {
+			continue
+		}
+		fill(e.rank)
+		rank++
+		switch {
+		case e.available():
+		case left > 0:
+			left--
+			if e.Health == Ended {
+				e.act = remove
+			}
+		case e.Health == Ended && e.act == leave:
+			waiting++
+		}
+	}
+	fill(r.Wanted.Len())
+	if limit := r.ScaleMaxUnavailable; limit != nil && left <= 0 && waiting > 0 {
+		r.limitf(ScaleUpLimited, "scaleStrategy.maxUnavailable", "wait for Pods to become available, or raise the limit",
+			"%d Pods are created now, %d that are missing or have ended wait; %d may be unavailable", len(r.create), waiting, *limit)
+	}
+}
+
+// scaleIn deletes Pods that are not wanted. Available ones go while what is left is enough.
+func (r *roster) scaleIn() {
+	spare := r.available + r.excess - r.Wanted.Len() + min(r.MaxUnavailable, r.Wanted.Len())
+	waiting := 0
+	for e := range r.descending {
+		switch {
+		case e.wanted || e.Health == Terminating:
+		case !e.available() || r.UnlimitedScaleIn:
+			e.act = remove
+		case spare > 0:
+			e.act = remove
+			spare--
+		default:
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		r.limitf(DeleteLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+			"%d available Pods that are not wanted stay for now: %d of %d wanted ordinals have no available Pod, %d may",
+			waiting, r.unavailable(), r.Wanted.Len(), r.MaxUnavailable)
+	}
+}
+
+// deleteSpecified deletes Pods that somebody wants deleted, from the highest, and returns what is left of the room.
+func (r *roster) deleteSpecified(room int) int {
+	waiting := 0
+	for e := range r.descending {
+		switch {
+		case !e.Specified || !e.wanted || e.Health == Terminating || e.act != leave:
+		case !e.available():
+			e.act = remove
+		case room > 0:
+			e.act = remove
+			room--
+		default:
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		r.limitf(DeleteLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+			"%d available Pods are to be deleted; %d Pods are unavailable, %d may be", waiting, r.unavailable(), r.MaxUnavailable)
+	}
+	return room
+}
+
+// updateAll updates Pods in their order. One for which there is no room does not end the round: a Pod behind it that is not
+// available loses nothing, and may be what uses the room up.
+func (r *roster) updateAll(room int) {
+	repairs := max(r.MaxUnavailable, 1) - r.untested
+	waiting := 0
+	for e := range r.inUpdateOrder {
+		switch {
+		case !e.due || e.Specified || e.begun() || e.Health == Ended:
+		case e.available() && room > 0:
+			e.act = update
+			room--
+		case !e.available() && (repairs > 0 || r.UnlimitedRepair) && (!e.Starting || waiting == 0):
+			e.act = update
+			repairs--
+		default:
+			waiting++
+		}
+	}
+	if waiting > 0 && r.unavailable() >= r.MaxUnavailable {
+		r.limitf(UpdateLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+			"%d Pods wait for their update; %d Pods are unavailable, %d of them at the new revision; %d may be",
+			waiting, r.unavailable(), r.untested, r.MaxUnavailable)
+	}
+}

@@ -1,0 +1,358 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// roster holds the Pods of a numbered workload in ascending order of their ordinals, with what is decided for each.
+type roster struct {
+	*NumberedSpec
+
+	pods []entry
+	// updateOrder are positions in pods, nil for descending order.
+	updateOrder []int32
+	// available counts the wanted ordinals that have an available Pod, excess the available Pods that are not wanted.
+	available, excess int
+	// untested counts Pods that are at the new revision, or on their way there, and are not available.
+	untested int
+
+	create []NumberedCreate
+	limits reason.List
+}
+
+// entry is a Pod and what is decided for it.
+type entry struct {
+	NumberedPod
+
+	// rank is how many wanted ordinals are below this one.
+	rank   int
+	wanted bool
+	// due says that the Pod is wanted at the new revision and is not there.
+	due bool
+	act act
+}
+
+type act uint8
+
+const (
+	leave act = iota
+	remove
+	update
+	cancel
+)
+
+// staysOld reports whether a Pod is at the old revision and none of the Pods that are to be created again anyway.
+func (e *entry) staysOld() bool {
+	return e.wanted && !e.Updated && !e.Specified && (e.Health == Available || e.Health == Unavailable)
+}
+
+func (s *NumberedSpec) check() error {
+	var problems reason.List
+	if s.Wanted.IsZero() {
+		problems = append(problems, reason.Reason{
+			Code: InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals", Remedy: "use what ordinals.Of returns without an error",
+		})
+	}
+	negative := func(path string, n int) {
+		if n < 0 {
+			problems = append(problems, reason.Reason{Code: InvalidRollout, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
+		}
+	}
+	negative("partition", s.Partition)
+	negative("maxUnavailable", s.MaxUnavailable)
+	if s.ScaleMaxUnavailable != nil {
+		negative("scaleStrategy.maxUnavailable", *s.ScaleMaxUnavailable)
+	}
+	if s.Unordered && !s.Parallel {
+		problems = append(problems, reason.Reason{
+			Code: InvalidRollout, Path: "unordered", Detail: "Pods that are managed one at a time are updated in the order of their ordinals",
+			Remedy: "set parallel too",
+		})
+	}
+	return problems.Err()
+}
+
+func newRoster(spec *NumberedSpec, pods []NumberedPod) (*roster, error) {
+	r := &roster{NumberedSpec: spec, pods: make([]entry, len(pods))}
+	order, err := ascending(pods)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range order {
+		e := &r.pods[i]
+		e.NumberedPod = pods[key.position()]
+		e.rank, e.wanted = spec.Wanted.Index(e.Ordinal)
+		switch {
+		case !e.available():
+		case e.wanted:
+			r.available++
+		default:
+			r.excess++
+		}
+	}
+	if spec.Unordered {
+		r.orderAsGiven(order)
+	}
+	r.markDue()
+	for i := range r.pods {
+		if e := &r.pods[i]; e.wanted && ((e.Updated && !e.available() && e.Health != Ended) || (e.due && e.begun())) {
+			r.untested++
+		}
+	}
+	return r, nil
+}
+
+// key holds an ordinal and, in its lower half, a position in the list of Pods: numbers are sorted faster than structs.
+type key uint64
+
+func (k key) position() int { return int(k & 0xFFFFFFFF) }
+func (k key) ordinal() int  { return int(k >> 32) }
+
+// ascending returns the Pods' ordinals in ascending order, or what is wrong with the first bad one.
+func ascending(pods []NumberedPod) ([]key, error) {
+	bad := func(ordinal int, detail, remedy string) error {
+		return reason.List{{Code: InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy}}
+	}
+	keys := make([]key, len(pods))
+	highest := 0
+	for i := range pods {
+		p := &pods[i]
+		if p.Ordinal < 0 || p.Ordinal > ordinals.Max {
+			return nil, bad(p.Ordinal, "no Pod can have this ordinal", "use 0 to 2147483647")
+		}
+		if p.Health < Available || p.Health > Terminating {
+			return nil, bad(p.Ordinal, "the Pod of this ordinal has no health", "set Health to Available, Unavailable, Ended or Terminating")
+		}
+		keys[i] = key(p.Ordinal)<<32 | key(i)
+		highest = max(highest, p.Ordinal)
+	}
+	keys = sortKeys(keys, highest)
+	for i := 1; i < len(keys); i++ {
+		if ordinal := keys[i].ordinal(); ordinal == keys[i-1].ordinal() {
+			return nil, bad(ordinal, "two Pods have this ordinal", "give Pods of one workload and name each once")
+		}
+	}
+	return keys, nil
+}
+
+// sortKeys sorts by ordinal, one byte after the other. A cache lists Pods in no order, and for thousands of them this takes a
+// small part of the time that comparing them takes.
+func sortKeys(keys []key, highest int) []key {
+	spare := make([]key, len(keys))
+	for shift := 32; highest > 0; shift, highest = shift+8, highest>>8 {
+		var next [256]int
+		for _, k := range keys {
+			next[byte(k>>shift)]++
+		}
+		sum := 0
+		for i, n := range next {
+			next[i] = sum
+			sum += n
+		}
+		for _, k := range keys {
+			at := &next[byte(k>>shift)]
+			spare[*at] = k
+			*at++
+		}
+		keys, spare = spare, keys
+	}
+	return keys
+}
+
+// orderAsGiven fills updateOrder. Pods whose update has begun come first, hopeless ones last.
+func (r *roster) orderAsGiven(order []key) {
+	r.updateOrder = make([]int32, len(order))
+	for i, key := range order {
+		r.updateOrder[key.position()] = int32(i)
+	}
+	slices.SortStableFunc(r.updateOrder, func(a, b int32) int {
+		x, y := &r.pods[a], &r.pods[b]
+		return cmp.Or(cmp.Compare(bit(!x.begun()), bit(!y.begun())), cmp.Compare(bit(x.Hopeless), bit(y.Hopeless)))
+	})
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// markDue finds the Pods that the partition does not keep.
+func (r *roster) markDue() {
+	if r.OnDelete {
+		return
+	}
+	if !r.Unordered {
+		for i := range r.pods {
+			e := &r.pods[i]
+			e.due = e.wanted && !e.Updated && e.rank >= r.Partition
+		}
+		return
+	}
+	staying := 0
+	for i := range r.pods {
+		staying += bit(r.pods[i].staysOld())
+	}
+	left := staying - r.Partition
+	for _, i := range r.updateOrder {
+		e := &r.pods[i]
+		switch {
+		case !e.staysOld(): // created again, at the new revision if others are enough for the partition
+			e.due = e.wanted && !e.Updated && staying >= r.Partition
+		case left > 0:
+			e.due = true
+			left--
+		}
+	}
+}
+
+// oldRevision returns a function that says, for one missing ordinal after the other, whether it is created at the old
+// revision.
+func (r *roster) oldRevision() func(rank int) bool {
+	if r.OnDelete {
+		return func(int) bool { return false }
+	}
+	if !r.Unordered {
+		return func(rank int) bool { return rank < r.Partition }
+	}
+	old := 0
+	for i := range r.pods {
+		old += bit(r.pods[i].wanted && !r.pods[i].Updated)
+	}
+	return func(int) bool {
+		if old < r.Partition {
+			old++
+			return true
+		}
+		return false
+	}
+}
+
+// unavailable counts the wanted ordinals without an available Pod.
+func (r *roster) unavailable() int { return r.Wanted.Len() - r.available }
+
+// stopped reports whether neither updates nor deletions that somebody asked for are carried out.
+func (r *roster) stopped() bool { return r.Paused || r.OnDelete }
+
+// inUpdateOrder calls yield for the Pods in update order until it returns false.
+func (r *roster) inUpdateOrder(yield func(*entry) bool) {
+	if r.updateOrder == nil {
+		r.descending(yield)
+		return
+	}
+	for _, i := range r.updateOrder {
+		if !yield(&r.pods[i]) {
+			return
+		}
+	}
+}
+
+// descending calls yield for the Pods from the highest ordinal until it returns false, the hopeless ones after all others.
+func (r *roster) descending(yield func(*entry) bool) {
+	skipped := false
+	for i := range slices.Backward(r.pods) {
+		switch e := &r.pods[i]; {
+		case e.Hopeless:
+			skipped = true
+		case !yield(e):
+			return
+		}
+	}
+	for i := len(r.pods) - 1; i >= 0 && skipped; i-- {
+		if e := &r.pods[i]; e.Hopeless && !yield(e) {
+			return
+		}
+	}
+}
+
+// carryOn decides about Pods for which something has begun.
+func (r *roster) carryOn() {
+	for i := range r.pods {
+		e := &r.pods[i]
+		switch {
+		case e.Health == Terminating || !e.begun():
+		case e.PreDeleting && (!e.wanted || e.Health == Ended || e.Specified):
+			e.act = remove
+		case !e.wanted: // it is deleted when its turn comes
+		case e.Specified:
+			if !r.stopped() {
+				e.act = remove
+			}
+		case !e.due:
+			e.act = cancel
+		case !r.Paused:
+			e.act = update
+		}
+	}
+}
+
+// step collects what is decided.
+func (r *roster) step() NumberedStep {
+	var count [cancel + 1]int
+	for i := range r.pods {
+		count[r.pods[i].act]++
+	}
+	list := func(what act) []int {
+		if count[what] == 0 {
+			return nil
+		}
+		return make([]int, 0, count[what])
+	}
+	step := NumberedStep{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Limits: r.limits}
+	for e := range r.inUpdateOrder {
+		if e.act == update {
+			step.Update = append(step.Update, e.Ordinal)
+		}
+	}
+	for i := range r.pods {
+		if e := &r.pods[i]; e.act == cancel {
+			step.Cancel = append(step.Cancel, e.Ordinal)
+		}
+	}
+	for i := range slices.Backward(r.pods) {
+		if e := &r.pods[i]; e.act == remove {
+			step.Delete = append(step.Delete, e.Ordinal)
+		}
+	}
+	return step
+}
+
+// explainWaiting says what waits for something other than a budget: for a name, for the end of a pause, for the partition.
+func (r *roster) explainWaiting() {
+	held, first, specified, due, kept := 0, 0, 0, 0, 0
+	for i := range slices.Backward(r.pods) {
+		e := &r.pods[i]
+		switch {
+		case !e.wanted:
+		case e.Health == Terminating:
+			held, first = held+1, e.Ordinal
+		case e.Specified:
+			specified++
+		case e.due:
+			due++
+		case e.staysOld():
+			kept++
+		}
+	}
+	if held > 0 {
+		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", held, first)
+	}
+	if r.Paused && specified+due > 0 {
+		r.limitf(RolloutPaused, "paused", "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
+	}
+	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
+		r.limitf(PartitionReached, "partition", "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
+	}
+}
+
+// limitf notes what keeps the step from being larger.
+func (r *roster) limitf(code reason.Code, path, remedy, format string, args ...any) {
+	r.limits = append(r.limits, reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
+}
