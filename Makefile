@@ -5,11 +5,9 @@ SHELL := /bin/bash
 MODULES := . testing examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
-# Packages that start a control plane of their own run one after the other; two cores do not carry several. The schedules of faults
-# take the time that those spend waiting.
 RACE    ?= -race
 
-.PHONY: help demo test test-unit test-cluster test-node build bench bench-rollouts chaos hostile lint generate chart verify newest apidiff clean
+.PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile lint generate chart verify newest apidiff clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,18 +18,18 @@ demo: ## a live rollout on a real control plane: in place, halted, finished, rec
 
 test: test-unit test-cluster ## everything: units, fuzz seeds, Examples, and the real control plane
 
+check: ## the quick loop, under 2 minutes: build; vet and test what changed since the merge base of main, without a control plane
+	@bash .ci/check
+
 test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
 	$(GO) test $(RACE) ./...
 	cd examples/apis && $(GO) test $(RACE) ./...
 
-test-cluster: ## controllers against a real etcd and kube-apiserver
-	$(GO) build -o bin/controlplane ./testing/cmd/controlplane
-	bin/controlplane path kube-apiserver >/dev/null
-	bin/controlplane path kwok >/dev/null
-	@mkdir -p bin; cd examples; \
-	set -m; { nice -n 15 $(GO) test $(RACE) -timeout 25m ./chaos/... ../testing/chaos > ../bin/chaos.txt 2>&1; } & set +m; trap "kill -- -$$! 2>/dev/null" EXIT; \
-	$(GO) test $(RACE) -p 1 -timeout 25m $$($(GO) list ./... ../testing/... | grep -v /chaos); code=$$?; \
-	wait $$! || code=$$?; cat ../bin/chaos.txt; exit $$code
+test-cluster: ## controllers against a real etcd and kube-apiserver, schedules of faults, and a sample of the planted mistakes
+	@RACE="$(RACE)" bash .ci/cluster
+
+mutants: ## plants all mistakes, one by one, and wants each to be found: a quarter of an hour and more
+	cd examples && MUTANTS=all $(GO) test -count=1 -timeout 0 -v -run '^TestMutants$$' ./chaos
 
 NODE_PACKAGES := gcc libc6-dev libseccomp-dev iproute2
 test-node: ## controllers on a real kubelet and containerd, as root; installs the Debian packages it lacks

@@ -188,14 +188,25 @@ func mutants() []mutant {
 	}
 }
 
-// TestMutants plants mistakes one by one, and wants each to be found by the schedules that must find none without it.
+// TestMutants plants mistakes one by one, and wants each to be found by the schedules that must find none without it. The environment says
+// how many: see sampleSize and draw.
 func TestMutants(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds controllers anew, each with a mistake")
+	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range mutants() {
+	all := mutants()
+	n, err := sampleSize(os.Getenv("MUTANTS"), len(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	draw := os.Getenv("MUTANTS_DRAW")
+	t.Logf("%d of %d mistakes, drawn from %q", n, len(all), draw)
+	for _, m := range sample(all, n, draw) {
 		t.Run(filepath.Base(m.tests)+": "+m.name, func(t *testing.T) {
 			binary := m.build(t, root)
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^TestFaults$")

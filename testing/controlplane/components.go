@@ -37,6 +37,7 @@ func (l layout) config(name string) string { return l.state("config", name) }
 func (l layout) kubeconfig() string        { return filepath.Join(l.dir, "kubeconfig") }
 func (l layout) lock() string              { return filepath.Join(l.dir, "controlplane.lock") }
 func (l layout) record() string            { return l.state("processes.json") }
+func (l layout) offer() string             { return l.state("offer.json") }
 
 func (l layout) create() error {
 	for _, dir := range []string{"pki", "logs", "config", "etcd"} {

@@ -78,6 +78,9 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
+// ErrNotOwner is returned when a control plane that was joined is asked for what only the process that started it can do.
+var ErrNotOwner = errors.New("the control plane was started by another process")
+
 // ControlPlane is a running control plane. Its methods may be called concurrently.
 type ControlPlane struct {
 	opts   Options
@@ -86,7 +89,7 @@ type ControlPlane struct {
 	paths  map[string]string
 	config *rest.Config
 	client kubernetes.Interface
-	unlock func()
+	unlock func() // nil if the control plane was joined
 
 	mu       sync.Mutex
 	running  map[string]*child.Process
@@ -122,6 +125,9 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 			running: map[string]*child.Process{}, died: make(chan struct{}),
 		}
 		err := cp.start(ctx)
+		if err == nil {
+			err = writeOffer(l, opts)
+		}
 		if err == nil {
 			return cp, nil
 		}
@@ -208,7 +214,7 @@ func (c *ControlPlane) Kubeconfig() string { return c.layout.kubeconfig() }
 func (c *ControlPlane) AuditLog() string { return c.opts.AuditLog }
 
 // Wait blocks until ctx ends or the control plane is stopped, and then returns nil, or until a component dies, which is the
-// error.
+// error. Of a control plane that was joined it does not notice that.
 func (c *ControlPlane) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -219,7 +225,7 @@ func (c *ControlPlane) Wait(ctx context.Context) error {
 }
 
 // Stop stops all processes and gives the directory free. Logs stay. It may be called more than once; it always stops
-// everything, and ctx only decides how long the processes may take to end in good order.
+// everything, and ctx only decides how long the processes may take to end in good order. A control plane that was joined goes on.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.stopOnce.Do(func() {
 		done := make(chan struct{})
@@ -234,27 +240,40 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 			<-done
 		}
 		c.fail(nil)
-		c.unlock()
+		if c.unlock != nil {
+			_ = os.Remove(c.layout.offer())
+			c.unlock()
+		}
 	})
 	return nil
 }
 
 // RestartAPIServer stops kube-apiserver as StopAPIServer does and starts it again on the same port.
 func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
-	c.StopAPIServer()
+	if err := c.StopAPIServer(); err != nil {
+		return err
+	}
 	return c.StartAPIServer(ctx)
 }
 
 // StopAPIServer ends kube-apiserver: in good order, or by force when clients keep it from ending for two seconds. etcd and its
-// data stay. The components that are idle without an API server end too, or else they would be slow to notice its return.
-func (c *ControlPlane) StopAPIServer() {
+// data stay. The components that are idle without an API server end too, or else they would be slow to notice its return. It
+// returns ErrNotOwner for a control plane that was joined.
+func (c *ControlPlane) StopAPIServer() error {
+	if c.unlock == nil {
+		return fmt.Errorf("stop kube-apiserver: %w", ErrNotOwner)
+	}
 	c.endAll(clients())
 	c.end("kube-apiserver", apiServerGrace)
+	return nil
 }
 
 // StartAPIServer starts kube-apiserver again after StopAPIServer, on the same port, and returns when it is ready and the other
 // components run.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
+	if c.unlock == nil {
+		return fmt.Errorf("start kube-apiserver: %w", ErrNotOwner)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
 	defer cancel()
 	if err := c.startAPIServer(ctx); err != nil {

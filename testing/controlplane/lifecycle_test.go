@@ -195,7 +195,9 @@ func TestRestartAPIServer(t *testing.T) {
 	f := fixture{t: t, client: client, namespace: metav1.NamespaceDefault}
 	f.create(newPod("before"))
 	f.expect("before", running())
-	cp.StopAPIServer()
+	if err := cp.StopAPIServer(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := client.CoreV1().Pods(f.namespace).List(t.Context(), metav1.ListOptions{}); err == nil {
 		t.Error("the API server answers although it is stopped")
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes})
+var env = controlplanetest.NewShared(controlplane.Options{Nodes: controlplane.NoNodes})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 

@@ -245,6 +245,7 @@ func claimTemplateGate(c *cluster) {
 
 // TestShortHash toggles a gate that only changes how a label is spelled (C-60, R-7).
 func TestShortHash(t *testing.T) {
+	t.Parallel()
 	c := idle(t)
 	stop := c.manage("")
 	cs := c.create(c.cloneSet("spelling", 2, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.Partition = new(intstr.FromInt32(1)) })))
@@ -313,6 +314,7 @@ func TestStartBesideWriters(t *testing.T) {
 
 // TestRestart stops the controller in the middle of rollouts and starts another one.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	const replicas = 12
 	c := idle(t)
 	stop := c.manage("")

@@ -50,6 +50,7 @@ type behaviour struct {
 // behave runs the cases under one manager and demands that no reconcile ended in an error that expected does not allow for.
 func behave(t *testing.T, gates string, expected []string, cases []behaviour) {
 	t.Helper()
+	t.Parallel()
 	c := idle(t)
 	c.manage(gates, expected...)
 	for _, tc := range cases {
@@ -67,10 +68,18 @@ func (c *cluster) on(t testing.TB) *cluster {
 	return &other
 }
 
-// manage runs the controllers until stop is called or the test ends. Every log line at level error fails the test unless
+// moveOut gives the case a namespace of its own, with the controllers running there as before.
+func (c *cluster) moveOut() {
+	c.t.Helper()
+	c.namespace = env.Namespace(c.t)
+	c.manage(c.gates, c.expected...)
+}
+
+// manage runs the controllers in the cluster's namespace until stop is called or the test ends. Every log line at level error fails the test unless
 // it holds one of the expected texts.
 func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	c.t.Helper()
+	c.gates, c.expected = gates, expected
 	parsed, err := manager.ParseGates(gates)
 	if err != nil {
 		c.t.Fatal(err)
@@ -91,7 +100,9 @@ func (c *cluster) manage(gates string, expected ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(c.t.Context()), logger))
 	done := make(chan error, 1)
 	go func() {
-		done <- manager.Run(ctx, c.cp.Config(), manager.Options{Gates: parsed, Version: "test", Registry: prometheus.NewRegistry()})
+		done <- manager.Run(ctx, c.cp.Config(), manager.Options{
+			Namespace: c.namespace, Gates: parsed, Version: "test", Registry: prometheus.NewRegistry(),
+		})
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -238,8 +249,7 @@ func (c *cluster) revisions(cs *v1beta1.CloneSet) []appsv1.ControllerRevision {
 // mark remembers where the audit log ends.
 func (c *cluster) mark() int64 {
 	c.t.Helper()
-	_, offset := controllertest.Requests(c.t, c.cp.AuditLog(), 0, "kruise-manager/")
-	return offset
+	return controllertest.End(c.t, c.cp.AuditLog())
 }
 
 // writes counts, since the mark, what the controllers wrote to Pods and claims of the CloneSet, by verb and resource.

@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 // refuse has the API server refuse changes of Pods of this namespace. The rule is CEL over the new object.
 func (c *cluster) refuse(name, resource, rule string) (stop func()) {
 	c.t.Helper()
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	return c.enforce(name, admissionv1.Update, resource,
 		admissionv1.Validation{Expression: "!('probe' in object.metadata.annotations)", Message: "in force"},
 		admissionv1.Validation{Expression: rule, Message: "frozen by policy"},

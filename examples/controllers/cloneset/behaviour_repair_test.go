@@ -74,7 +74,7 @@ func oneUnreadable(c *cluster) {
 
 // namesake: a Pod that was never the CloneSet's, with the name of one that is missing, takes along no claim that others use.
 func namesake(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	const name = "namesake"
 	c.create(c.cloneSet(name, 2, c.withClaims(9), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	pods, claims := c.pods(name), c.claims(name)

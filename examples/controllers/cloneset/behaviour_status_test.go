@@ -132,7 +132,7 @@ func progressResets(c *cluster) {
 }
 
 func failedScale(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "few"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}},

@@ -61,7 +61,7 @@ func (c *cluster) fewWrites() {
 // ownNamespace moves the case to a namespace with a quota.
 func (c *cluster) ownNamespace(hard corev1.ResourceList) (lift func()) {
 	c.t.Helper()
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 	if err := c.Create(c.t.Context(), quota); err != nil {
 		c.t.Fatal(err)
@@ -136,7 +136,7 @@ func stuckOnClaims(c *cluster) {
 }
 
 func stuckOnSecurity(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	enforce := func(level string) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
 		body := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"` + level + `"}}}`
@@ -152,7 +152,7 @@ func stuckOnSecurity(c *cluster) {
 }
 
 func stuckOnInvalid(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.stuck(c.cloneSet("invalid", 3, func(cs *v1beta1.CloneSet) { cs.Spec.Template.Spec.Containers[0].Name = "Bad_Name" }), "Bad_Name")
 	c.fewWrites()
 	// A change of the spec does not wait for the back-off to end.
@@ -162,7 +162,7 @@ func stuckOnInvalid(c *cluster) {
 
 // stuckOnMutation: a policy takes away from new Pods what makes them the CloneSet's.
 func stuckOnMutation(c *cluster, path, what string) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	policy := &admissionv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-strip"},
 		Spec: admissionv1.MutatingAdmissionPolicySpec{
@@ -222,7 +222,7 @@ func (c *cluster) untilDenied(try func(ctx context.Context) error) {
 }
 
 func stuckOnDeletion(c *cluster, name string, p v1beta1.CloneSetPodUpdatePolicy, change func(*v1beta1.CloneSet)) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.create(c.cloneSet(name, 6, policy(p), rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromString("100%")) })))
 	stop := c.deny("delete", admissionv1.Delete, "false")
 	c.untilDenied(func(ctx context.Context) error { return c.Delete(ctx, &c.pods(name)[0], client.DryRunAll) })
@@ -263,7 +263,7 @@ func stuckInPlace(c *cluster) {
 }
 
 func stuckOnPolicy(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.create(c.cloneSet("impossible", 6, policy(v1beta1.InPlaceOnly), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.MaxUnavailable = new(intstr.FromString("100%"))
 	})))
@@ -273,7 +273,7 @@ func stuckOnPolicy(c *cluster) {
 }
 
 func stuckOnWebhook(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	hook := &admissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-down"},
 		Webhooks: []admissionv1.ValidatingWebhook{{
@@ -310,7 +310,7 @@ func stuckOnWebhook(c *cluster) {
 const notProtected = "!('protected' in oldObject.metadata.labels)"
 
 func stuckOnProtected(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.deny("delete", admissionv1.Delete, "false")
 	c.deny("freeze", admissionv1.Update, "object.spec.containers.all(c, c.image.endsWith(':v1'))")
 	c.create(c.cloneSet("flap", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) { ru.MaxUnavailable = new(intstr.FromInt32(1)) })))
@@ -326,7 +326,7 @@ func stuckOnProtected(c *cluster) {
 }
 
 func protectedAmongOthers(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.deny("delete", admissionv1.Delete, notProtected)
 	c.deny("freeze", admissionv1.Update, notProtected+" || object.spec.containers.all(c, c.image.endsWith(':v1'))")
 	c.create(c.cloneSet("prot", 6, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
@@ -343,7 +343,7 @@ func protectedAmongOthers(c *cluster) {
 }
 
 func stuckCancellation(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.deny("frozen", admissionv1.Update, notProtected+" || object.metadata.labels == oldObject.metadata.labels")
 	c.create(c.cloneSet("cancel", 2, hooked(onPreDelete, false)))
 	c.change("cancel", setReplicas(1))
@@ -366,7 +366,7 @@ func stuckCancellation(c *cluster) {
 }
 
 func stuckRelease(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.deny("owners", admissionv1.Update, notProtected+" || (has(object.metadata.ownerReferences) && has(object.metadata.ownerReferences[0].controller))")
 	cs := c.create(c.cloneSet("rel", 1, c.withClaims(4), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
 	pod := c.pods("rel")[0]
@@ -385,7 +385,7 @@ func stuckRelease(c *cluster) {
 }
 
 func stuckOnOldRevision(c *cluster) {
-	c.namespace = env.Namespace(c.t)
+	c.moveOut()
 	c.create(c.cloneSet("old", 3, policy(v1beta1.ReCreate), rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
 		ru.MaxUnavailable, ru.Partition = new(intstr.FromInt32(2)), new(intstr.FromInt32(1))
 	})))

@@ -17,6 +17,7 @@ import (
 // TestUndecodable: one template that makes no sense stops its own CloneSet and nobody else's, before and after a restart of the
 // manager.
 func TestUndecodable(t *testing.T) {
+	t.Parallel()
 	c := idle(t)
 	stop := c.manage("")
 	// By name: patches of the spec, and the path that the condition names.

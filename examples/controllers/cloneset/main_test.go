@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-var env = controlplanetest.New(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
+var env = controlplanetest.NewShared(controlplane.Options{Nodes: 10, AuditLog: "audit.log"})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
@@ -30,14 +30,25 @@ type cluster struct {
 	t         testing.TB
 	cp        *controlplane.ControlPlane
 	namespace string
+
+	// How the manager of the namespace was started.
+	gates    string
+	expected []string
 }
 
 // start returns a namespace of its own on the control plane, with the controllers running.
 func start(t testing.TB, options manager.Options) *cluster {
 	t.Helper()
 	c := idle(t)
-	controllertest.Manager(t, c.cp, options)
+	c.run(options)
 	return c
+}
+
+// run runs the controllers in the cluster's namespace: tests of others go on beside this one.
+func (c *cluster) run(options manager.Options) (stop func()) {
+	c.t.Helper()
+	options.Namespace = c.namespace
+	return controllertest.Manager(c.t, c.cp, options)
 }
 
 // idle is start without controllers.

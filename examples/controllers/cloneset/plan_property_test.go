@@ -118,6 +118,7 @@ func propertyTemplate() *corev1.PodTemplateSpec {
 // live Pod and leave it like the new template; what it calls impossible must name each field that stands in the way, and the
 // API server must refuse those that are immutable.
 func TestPlanAgainstAPIServer(t *testing.T) {
+	t.Parallel()
 	c := idle(t)
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true

@@ -31,6 +31,7 @@ import (
 // TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or
 // claim; then the rollout that was halted is continued to its end in place.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	for _, gates := range []string{"", "CloneSetShortHash=true"} { // the cluster was run with short hashes
 		for _, state := range []string{"settled", "midway"} {
 			t.Run(strings.TrimSpace(state+" "+gates), func(t *testing.T) {
@@ -44,8 +45,8 @@ func TestTakeOver(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, offset := controllertest.Requests(t, c.cp.AuditLog(), 0, "kruise-manager/")
-				controllertest.Manager(t, c.cp, manager.Options{Gates: parsed})
+				offset := controllertest.End(t, c.cp.AuditLog())
+				c.run(manager.Options{Gates: parsed})
 				// OpenKruise leaves a failure of long ago in the status (C-53); ours removes it, which proves that it has looked.
 				for _, name := range []string{"web", "old-api"} {
 					c.until(name, withoutCondition(apps.ConditionFailedUpdate))
@@ -162,6 +163,7 @@ func (c *cluster) restoreObject(u *unstructured.Unstructured, uids map[types.UID
 // TestRevisionNameOfOpenKruise: a template that OpenKruise has rolled out gets the very name it gave it, so that a cluster
 // that goes back finds its revision.
 func TestRevisionNameOfOpenKruise(t *testing.T) {
+	t.Parallel()
 	c := idle(t)
 	c.restore("testdata/openkruise-1.9/settled.yaml")
 	var revisions appsv1.ControllerRevisionList
@@ -174,7 +176,7 @@ func TestRevisionNameOfOpenKruise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	controllertest.Manager(t, c.cp, manager.Options{})
+	c.run(manager.Options{})
 	controlplanetest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		var rev appsv1.ControllerRevision
 		return c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: old.Status.UpdateRevision}, &rev)

@@ -141,6 +141,16 @@ func Requests(t testing.TB, auditLog string, offset int64, agent string) ([]Requ
 	return requests, next
 }
 
+// End returns the offset from which Requests begins with what is asked from now on.
+func End(t testing.TB, auditLog string) int64 {
+	t.Helper()
+	offset, err := audit.End(auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offset
+}
+
 // Tally counts requests by verb and resource, failed ones by their code beside.
 func Tally(requests []Request, namespace string) map[string]int {
 	out := map[string]int{}

@@ -16,11 +16,7 @@ const writesPoll = 100 * time.Millisecond
 // is for a workload that cannot get on: trying again and again costs the API server as much as getting on would.
 func FewWrites(t testing.TB, auditLog, agent, namespace string, window time.Duration, most int) {
 	t.Helper()
-	// What was written before does not count. Only reading tells where the last whole line ends.
-	_, offset, err := audit.Select(auditLog, 0, func(Request) bool { return false })
-	if err != nil {
-		t.Fatal(err)
-	}
+	offset := End(t, auditLog) // what was written before does not count
 	var writes []Request
 	over := time.NewTimer(window)
 	defer over.Stop()

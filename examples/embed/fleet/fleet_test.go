@@ -24,7 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-var env = controlplanetest.New(controlplane.Options{Nodes: 3})
+var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3})
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 

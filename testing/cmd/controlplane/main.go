@@ -8,21 +8,25 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/workloadkit/workloadkit/testing/child"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 const usage = `A real Kubernetes control plane with simulated Nodes, on this machine.
 
   controlplane up --dir DIR [--nodes N] [--audit-log FILE]   start a control plane and run it until interrupted
+  controlplane run [--nodes N] COMMAND [ARGUMENTS]           start a control plane, run a command with it, and stop it
   controlplane path NAME                                     print where a binary lies, building it if it is missing
 
-"controlplane up --help" and "controlplane path --help" say more.
+"controlplane up --help" says more, and so do the others.
 `
 
 const upUsage = `controlplane up --dir DIR [--nodes N] [--audit-log FILE]
@@ -33,10 +37,28 @@ binaries, which takes minutes.
 
 `
 
+const runUsage = `controlplane run [--nodes N] COMMAND [ARGUMENTS]
+
+Start a control plane in a temporary directory, run the command with KUBECONFIG and ` + controlplanetest.SharedEnv + ` in its
+environment, stop the control plane, and end with the command's exit code. Tests of packages that can share a control plane
+use this one:
+
+  controlplane run --nodes 20 go test ./...
+
+`
+
 // usageError marks mistakes in the command line, which exit with 2 rather than 1.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// commandError is the end of a command that failed, whose exit code becomes that of this one.
+type commandError struct {
+	error
+	code int
+}
+
+func (e commandError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -50,6 +72,9 @@ func main() {
 	if errors.As(err, &usageError{}) {
 		os.Exit(2)
 	}
+	if failed := (commandError{}); errors.As(err, &failed) {
+		os.Exit(failed.code)
+	}
 	os.Exit(1)
 }
 
@@ -60,6 +85,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	switch args[0] {
 	case "up":
 		return up(ctx, args[1:], out, progress)
+	case "run":
+		return runCommand(ctx, args[1:], out, progress)
 	case "path":
 		return path(ctx, args[1:], out, progress)
 	case "help", "-h", "-help", "--help":
@@ -78,21 +105,26 @@ func newFlags(opts *controlplane.Options) *flag.FlagSet {
 	return flags
 }
 
-// parse reads flags, which may stand before and after the arguments that it returns.
-func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) (rest []string, err error) {
+// parse reads flags up to the first argument.
+func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) error {
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(out, about)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return err
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// parseAll reads flags, which may stand before and after the arguments that it returns.
+func parseAll(flags *flag.FlagSet, args []string, about string, out io.Writer) (rest []string, err error) {
 	for {
-		err := flags.Parse(args)
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(out, about)
-			flags.SetOutput(out)
-			flags.PrintDefaults()
-			return nil, err
-		}
-		if err != nil {
-			return nil, usageError{err}
-		}
-		if flags.NArg() == 0 {
-			return rest, nil
+		if err := parse(flags, args, about, out); err != nil || flags.NArg() == 0 {
+			return rest, err
 		}
 		rest, args = append(rest, flags.Arg(0)), flags.Args()[1:]
 	}
@@ -100,15 +132,10 @@ func parse(flags *flag.FlagSet, args []string, about string, out io.Writer) (res
 
 func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	opts := controlplane.Options{Progress: progress}
-	flags := newFlags(&opts)
+	flags := startFlags(&opts)
 	flags.StringVar(&opts.Dir, "dir", "", "`directory` of the control plane (required)")
-	flags.IntVar(&opts.Nodes, "nodes", 3, "`number` of simulated Nodes")
 	flags.StringVar(&opts.AuditLog, "audit-log", "", "`file` that gets one JSON line per request")
-	flags.Func("apiserver-flag", "additional `flag` for kube-apiserver, such as --v=2; may be repeated", func(text string) error {
-		opts.APIServerFlags = append(opts.APIServerFlags, text)
-		return nil
-	})
-	rest, err := parse(flags, args, upUsage, out)
+	rest, err := parseAll(flags, args, upUsage, out)
 	switch {
 	case err != nil:
 		return err
@@ -116,10 +143,9 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 		return usageError{fmt.Errorf("unexpected argument %q", rest[0])}
 	case opts.Dir == "":
 		return usageError{errors.New("--dir is required")}
-	case opts.Nodes < 0:
-		return usageError{fmt.Errorf("--nodes %d: want 0 or more", opts.Nodes)}
-	case opts.Nodes == 0:
-		opts.Nodes = controlplane.NoNodes
+	}
+	if err := checkNodes(&opts); err != nil {
+		return err
 	}
 	cp, err := controlplane.Start(ctx, opts)
 	if err != nil {
@@ -133,10 +159,64 @@ func up(ctx context.Context, args []string, out, progress io.Writer) error {
 	return errors.Join(err, cp.Stop(context.WithoutCancel(ctx)))
 }
 
+// runCommand runs a command with a control plane.
+func runCommand(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	opts := controlplane.Options{Progress: progress}
+	flags := startFlags(&opts)
+	if err := parse(flags, args, runUsage, out); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return usageError{errors.New("no command to run: see controlplane run --help")}
+	}
+	if err := checkNodes(&opts); err != nil {
+		return err
+	}
+	if opts.Dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(opts.Dir)) }()
+	opts.AuditLog = filepath.Join(opts.Dir, "audit.log")
+	cp, err := controlplane.Start(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Stop(context.WithoutCancel(ctx))) }()
+	cmd := exec.Command(flags.Arg(0), flags.Args()[1:]...) //nolint:noctx // child.Run ends all that the command has started, too.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, progress
+	cmd.Env = append(os.Environ(), controlplanetest.SharedEnv+"="+opts.Dir, "KUBECONFIG="+cp.Kubeconfig())
+	err = child.Run(ctx, cmd)
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) && ctx.Err() == nil {
+		return commandError{fmt.Errorf("%s: %w", flags.Arg(0), err), max(exit.ExitCode(), 1)}
+	}
+	return err
+}
+
+// startFlags are those of the commands that start a control plane.
+func startFlags(opts *controlplane.Options) *flag.FlagSet {
+	flags := newFlags(opts)
+	flags.IntVar(&opts.Nodes, "nodes", 3, "`number` of simulated Nodes")
+	flags.Func("apiserver-flag", "additional `flag` for kube-apiserver, such as --v=2; may be repeated", func(text string) error {
+		opts.APIServerFlags = append(opts.APIServerFlags, text)
+		return nil
+	})
+	return flags
+}
+
+func checkNodes(opts *controlplane.Options) error {
+	if opts.Nodes < 0 {
+		return usageError{fmt.Errorf("--nodes %d: want 0 or more", opts.Nodes)}
+	}
+	if opts.Nodes == 0 {
+		opts.Nodes = controlplane.NoNodes
+	}
+	return nil
+}
+
 func path(ctx context.Context, args []string, out, progress io.Writer) error {
 	opts := controlplane.Options{Progress: progress}
 	known := strings.Join(controlplane.Binaries(), ", ")
-	rest, err := parse(newFlags(&opts), args, "controlplane path NAME\n\nNAME is one of "+known+".\n\n", out)
+	rest, err := parseAll(newFlags(&opts), args, "controlplane path NAME\n\nNAME is one of "+known+".\n\n", out)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,17 +14,32 @@ import (
 	"time"
 
 	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // asCommand makes the test binary behave as the command.
 const asCommand = "CONTROLPLANE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "join" {
+		os.Exit(join())
+	}
 	if os.Getenv(asCommand) != "" {
 		main()
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// join is what a test does that shares a control plane.
+func join() int {
+	opts := controlplane.Options{Dir: os.Getenv(controlplanetest.SharedEnv), Nodes: 2, AuditLog: "audit.log"}
+	if _, err := controlplane.Join(context.Background(), opts); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("joined")
+	return 0
 }
 
 func program(t *testing.T, args ...string) *exec.Cmd {
@@ -59,6 +76,8 @@ func TestMistakes(t *testing.T) {
 		{name: "negative", args: []string{"up", "--dir", "x", "--nodes=-1"}, want: "--nodes -1: want 0 or more"},
 		{name: "no directory", args: []string{"up"}, want: "--dir is required"},
 		{name: "argument", args: []string{"up", "--dir", "x", "now"}, want: `unexpected argument "now"`},
+		{name: "no command", args: []string{"run", "--nodes", "1"}, want: "no command to run"},
+		{name: "negative to run with", args: []string{"run", "--nodes=-1", "true"}, want: "--nodes -1: want 0 or more"},
 		{name: "no name", args: []string{"path"}, want: "0 names given: want one of etcd,"},
 		{name: "unknown name", args: []string{"path", "kubelet"}, want: `no binary "kubelet": want one of etcd,`},
 	}
@@ -89,6 +108,25 @@ func TestPath(t *testing.T) {
 	}
 	if got := cmd.Stdout.(*bytes.Buffer).String(); got != want+"\n" {
 		t.Errorf("printed %q, want %q", got, want+"\n")
+	}
+}
+
+// TestRun: a command finds the control plane by its environment, its exit code is passed on, and nothing is left.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a control plane")
+	}
+	cmd := program(t, "run", "--nodes", "2", "sh", "-c", `test -s "$KUBECONFIG" && echo "$WORKLOADKIT_CONTROLPLANE" && "$0" join && exit 7`, os.Args[0])
+	temp := t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	code := exitCode(t, cmd.Run())
+	dir, answer, _ := strings.Cut(cmd.Stdout.(*bytes.Buffer).String(), "\n")
+	if code != 7 || filepath.Dir(dir) != temp || answer != "joined\n" {
+		t.Errorf("exit code %d, want 7; printed %q and %q, want a directory in %s and joined: %s", code, dir, answer, temp, cmd.Stderr)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
 	}
 }
 

@@ -4,6 +4,7 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,33 @@ func Select(path string, offset int64, keep func(Request) bool) (requests []Requ
 			requests = append(requests, request)
 		}
 	}
+}
+
+// End returns the offset behind the last whole line, to read from there what is requested from now on. It reads no more than the end
+// of the log.
+func End(path string) (offset int64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("opening the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	offset, err = file.Seek(0, io.SeekEnd)
+	block := make([]byte, 64<<10)
+	for err == nil && offset > 0 {
+		begin := max(0, offset-int64(len(block)))
+		part := block[:offset-begin]
+		if _, err = file.ReadAt(part, begin); err != nil {
+			break
+		}
+		if last := bytes.LastIndexByte(part, '\n'); last >= 0 {
+			return begin + int64(last) + 1, nil
+		}
+		offset = begin
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the end of the audit log: %w", err)
+	}
+	return 0, nil
 }
 
 // isDryRun reports whether the query of a request asks for a dry run.

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,35 @@ func TestRead(t *testing.T) {
 	}
 	if _, _, err := audit.Read(path, 0, ""); err == nil {
 		t.Error("a line that is no JSON is read without an error")
+	}
+}
+
+// TestEnd: reading goes on behind the last whole line, however long the one is that is being written.
+func TestEnd(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for _, tt := range []struct {
+		name, log string
+		want      int
+	}{
+		{"empty", "", 0},
+		{"no whole line", "abc", 0},
+		{"whole lines", "abc\ndef\n", 8},
+		{"a line that is being written", "abc\ndef", 4},
+		{"a long line that is being written", "abc\n" + long, 4},
+		{"a long line, and one that is being written", long + "\nabc", len(long) + 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte(tt.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := audit.End(path); err != nil || got != int64(tt.want) {
+				t.Errorf("offset %d, want %d (error %v)", got, tt.want, err)
+			}
+		})
+	}
+	if _, err := audit.End(filepath.Join(t.TempDir(), "missing")); err == nil {
+		t.Error("no error without a log")
 	}
 }
 

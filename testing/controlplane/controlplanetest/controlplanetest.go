@@ -10,6 +10,9 @@
 //		cp, namespace := env.Start(t), env.Namespace(t)
 //		...
 //	}
+//
+// A package whose tests leave alone what belongs to the whole cluster takes [NewShared] instead of [New]: where the environment names a control
+// plane that runs already, it uses that, together with others.
 package controlplanetest
 
 import (
@@ -31,20 +34,35 @@ import (
 // KeepEnv names an environment variable that, when set, keeps the directory of the control plane with its logs.
 const KeepEnv = "WORKLOADKIT_KEEP"
 
+// SharedEnv names an environment variable with the directory of a running control plane that packages with [NewShared] use together.
+// "controlplane run" sets it for the command that it runs.
+const SharedEnv = "WORKLOADKIT_CONTROLPLANE"
+
 const startTimeout = 15 * time.Minute
 
 // Env is the control plane that the tests of one package share. It is safe for concurrent use.
 type Env struct {
-	opts controlplane.Options
-	once sync.Once
-	cp   *controlplane.ControlPlane
-	dir  string
-	err  error
+	opts   controlplane.Options
+	shared bool
+	once   sync.Once
+	cp     *controlplane.ControlPlane
+	dir    string
+	err    error
 }
 
 // New returns an environment that will start a control plane with these options. An empty Dir is a temporary directory; an
 // audit log without a directory lies in it too.
 func New(opts controlplane.Options) *Env { return &Env{opts: opts} }
+
+// NewShared is New for tests that may share a control plane with those of other packages, which run at the same time. They must work in
+// namespaces of their own ([Env.Namespace]) and leave alone what belongs to others:
+//
+//   - a webhook configuration matches namespaces of the test alone, and bears a name of its own;
+//   - a CRD that other packages install too stays as they all install it;
+//   - a controller acts on a namespace of the test, or on a kind that no other package has objects of;
+//   - other objects without a namespace have names of their own, and are deleted when the test ends;
+//   - nothing depends on how full the Nodes are, or on how many there are: they may be more than was asked for.
+func NewShared(opts controlplane.Options) *Env { return &Env{opts: opts, shared: true} }
 
 // Main runs the tests, stops the control plane if one was started, and returns the exit code.
 func (e *Env) Main(m *testing.M) int {
@@ -71,6 +89,16 @@ func (e *Env) Start(t testing.TB) *controlplane.ControlPlane {
 
 func (e *Env) start() {
 	opts := e.opts
+	// The first start of all builds the binaries.
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if dir := os.Getenv(SharedEnv); e.shared && dir != "" {
+		opts.Dir = dir
+		if e.cp, e.err = controlplane.Join(ctx, opts); e.err != nil {
+			e.err = fmt.Errorf("%s: %w", SharedEnv, e.err)
+		}
+		return
+	}
 	if opts.Dir == "" {
 		if e.dir, e.err = os.MkdirTemp("", "controlplane-"); e.err != nil {
 			return
@@ -83,9 +111,6 @@ func (e *Env) start() {
 	if opts.Progress == nil {
 		opts.Progress = os.Stderr
 	}
-	// The first start of all builds the binaries.
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	e.cp, e.err = controlplane.Start(ctx, opts)
 }
 
@@ -135,13 +160,15 @@ func (e *Env) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// Eventually polls until check returns nil, and fails the test with the last error when that takes too long.
+// Eventually polls until check returns nil, and fails the test with the last error when that takes too long. It asks less and less often,
+// at least 5 times a second: what many tests ask side by side keeps the machine from what they wait for.
 func Eventually(t testing.TB, within time.Duration, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
+	pause := 20 * time.Millisecond
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	var last error
 	for {
 		err := check(ctx)
@@ -155,7 +182,9 @@ func Eventually(t testing.TB, within time.Duration, check func(context.Context) 
 		select {
 		case <-ctx.Done():
 			t.Fatalf("not within %s: %v", within, last)
-		case <-tick.C:
+		case <-timer.C:
+			pause = min(pause*5/4, 200*time.Millisecond)
+			timer.Reset(pause)
 		}
 	}
 }
