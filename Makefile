@@ -73,7 +73,8 @@ generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the tabl
 	@for d in crd webhook rbac; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
 	cd testing && $(GO) generate ./...
-	$(GO) run ./examples/internal/reasontable -root . > docs/reasons.md
+	@mkdir -p bin
+	$(GO) run ./examples/internal/reasontable -root . > bin/reasons.md && mv bin/reasons.md docs/reasons.md
 
 chart: ## the Helm chart, checked and rendered with its defaults into bin/chart.yaml
 	@mkdir -p bin

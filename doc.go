@@ -1,34 +1,73 @@
 // Package workloadkit is the entrance to a kit of parts that Kubernetes workload controllers are made of. It holds no code
 // itself; import the package that answers your question.
 //
-//	partition      how many is "25%", and how many Pods does a partition keep?
-//	rollout        what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what limits it?
+// Decide: values in, a decision out.
+//
+//	partition      how many is that?
 //	ordinals       which numbers do Pods have, with a start and reserved ranges?
-//	podorder       which Pod first, to update and to delete?
-//	expectations   has my cache seen my own writes?
 //	revision       has the template changed, and which template was that Pod made from?
-//	podreadiness   who keeps this Pod out of service?
-//	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
+//	rollout        what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what limits it?
+//	podorder       which Pod first, to update and to delete?
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
-//	reason         why was it decided that way?
+//	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
+//	podreadiness   who keeps this Pod from being ready?
+//	podcontrol     what does this one Pod need now?
+//	adopt          which of these objects are mine?
+//	pvc            which claims does a Pod need, which of them are missing, and which may go?
+//
+// Know: what the decisions are made on.
+//
+//	ownercache     what does this owner have, and may I decide on it now?
+//	expectations   has my cache seen my own writes?
 //	podstate       what state is this Pod in?
-//	podpatch       which requests carry out all of these decisions?
-//	ownerindex     which Pods and revisions does this owner have, and how fresh is that answer?
-//	claim          which objects are mine, which should I take, which let go?
-//	slowstart      how do I make a thousand requests without making a thousand mistakes?
 //	decode         what does this JSON say, and what of it makes no sense?
+//
+// Act: carry decisions out.
+//
+//	podpatch       which requests carry out all of these decisions?
+//	fanout         how do I carry out what was decided, for many Pods at once, without starving others or repeating what is refused?
 //	fairqueue      how do I keep one namespace from holding up all the others?
-//	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
+//
+// Serve and explain.
+//
+//	webhookcert    which certificate does this webhook server show, whom do its clients trust, and what is to be done about it now?
+//	reason         why did it decide that?
+//
+// # A reconcile
+//
+// A controller calls them in this order, and reads as one paragraph: observe, resolve, history, decide, act, report.
+//
+//	ownercache.Cache.Observe     the owner, its Pods and revisions, once the cache shows all own writes
+//	partition, ordinals          numbers of the spec
+//	revision/history.Sync        the revision of today's template
+//	podcontrol.Reader.Read       which Pods are ready, available, updated, to be deleted
+//	rollout.Plan or Numbered     how many, or which, to create, delete and update
+//	podcontrol.Set.Choose...     which Pods these are, in order and within the budget
+//	fanout.Pass, Each            create, delete, update, until something has changed
+//	podcontrol/executor          what each Pod needs, and what becomes of a refusal
+//	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
+//
+// A second loop, of the single Pods, finishes what was begun: podcontrol/executor adds it to the manager. The module in examples
+// has two whole operators to copy from: examples/embed/fleet (equal Pods) and examples/embed/gameservers (numbered Pods).
 //
 // # Decide, then act
 //
 // Every mechanism has a deciding half and an acting half. The deciding half is package x: it takes values and returns a
 // decision, without client, clock, randomness or log, so that the same input always gives the same answer. It can be
-// fuzzed, called by a webhook to predict a rollout, and read by whoever wants to know what a system does. The acting half
-// is package x/apply: it takes a client and writes what was decided, as few times as the API allows.
+// fuzzed, called by a webhook to predict a rollout, and read by whoever wants to know what a system does. The acting half is a
+// package below it, named for what it offers: it takes a client and writes what was decided, as few times as the API allows.
 //
-// Between the two stands podpatch: deciders return changes, and podpatch merges the changes of all of them for one Pod into
-// at most one patch each for pods, pods/status and pods/resize.
+//	expectations/trackedclient   clients whose writes are awaited
+//	revision/history             finds, writes and truncates revisions
+//	podpatch/podwrite            sends patches
+//	podreadiness/gatewriter      holds and releases a readiness gate
+//	podcontrol/executor          carries out what one Pod needs
+//	adopt/ownerrefs              adopts and releases
+//	pvc/claimwriter              creates, hands over and deletes claims
+//	webhookcert/rotator          serves, rotates and injects certificates
+//
+// Between deciders and writers stands podpatch: deciders return changes, and podpatch merges the changes of all of them for one Pod
+// into at most one patch each for pods, pods/status and pods/resize.
 //
 // # Reasons are data
 //
@@ -37,12 +76,6 @@
 //
 // # Layers
 //
-// Imports point down only. reason is below all; podstate, partition, ordinals, expectations and webhookcert know nothing but
-// it, decode not even that; podpatch reads Pods through podstate; rollout, revision, podorder, podreadiness, lifecycle and
-// claim stand on those; inplaceupdate is above them. ownerindex is the one package that knows informers, fairqueue the one that knows queues.
-// Nothing here knows an API type of its own: annotation, label and condition names are Keys that the caller gives.
-//
-// The module in testing holds what operator authors test their controllers with: a real control plane and a real Node on one machine,
-// an API server in memory, and schedules of faults. The module in examples assembles these parts into reference controllers for the OpenKruise API, and examples/embed into a
-// small operator for a kind of its own.
+// Imports point down only, as a test at the root checks. Deciding halves import k8s.io/api, apimachinery and utils alone. Nothing
+// here knows an API type of its own: annotation, label and condition names are Keys that the caller gives, and constructors check.
 package workloadkit

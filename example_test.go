@@ -1,20 +1,22 @@
 package workloadkit_test
 
+// The README shows the lines between the two markers; a test keeps them the same.
+
+// README:begin
+
 import (
 	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/revision"
 )
-
-// The README shows the lines between the two markers; a test keeps them the same.
-
-// README:begin
 
 const revisionLabel = "example.com/revision"
 
@@ -28,13 +30,22 @@ func newUpdater() (*inplaceupdate.Updater, error) {
 	}})
 }
 
-// update takes a Pod to the new template if that is possible without recreating it, and says why if it is not.
-func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, pod *corev1.Pod, from, to *corev1.PodTemplateSpec, revision string) error {
+// update takes a Pod to today's template if that is possible without recreating it, and says why if it is not. The template that
+// the Pod was made from is in the owner's history: revision/history.Sync keeps it.
+func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, h *revision.History, pod *corev1.Pod) error {
+	from, err := h.Template(h.Find(pod.Labels[revisionLabel]))
+	if err != nil {
+		return err
+	}
+	to, err := h.Template(h.Update)
+	if err != nil {
+		return err
+	}
 	plan := updater.Plan(from, to) // pure: a webhook or a CLI can ask the same
 	if !plan.Possible() {
 		return fmt.Errorf("recreate %s: %w", pod.Name, plan.Blocking) // every field that stands in the way, as data
 	}
-	target := inplaceupdate.Target{Revision: revision, Labels: map[string]string{revisionLabel: revision}}
+	target := inplaceupdate.Target{Revision: h.Update.Name, Labels: map[string]string{revisionLabel: h.Update.Name}}
 	change, err := updater.Start(pod, plan, target, time.Now())
 	if err != nil {
 		return err
@@ -43,14 +54,14 @@ func update(ctx context.Context, c client.Client, updater *inplaceupdate.Updater
 	return err
 }
 
-// finish is called for each of the Pod's events, and after the time that it returns, until it answers true.
-func finish(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, pod *corev1.Pod) (done bool, again time.Duration, err error) {
+// finish is the reconcile of a single Pod: call it for each of the Pod's events.
+func finish(ctx context.Context, c client.Client, updater *inplaceupdate.Updater, pod *corev1.Pod) (ctrl.Result, error) {
 	step, err := updater.Next(pod, time.Now()) // step.Waiting says which container is awaited, and why
 	if err != nil {
-		return false, 0, err
+		return ctrl.Result{}, err
 	}
 	_, err = podwrite.Send(ctx, c, pod, time.Now(), step.Change) // the gate opens again
-	return step.Complete, step.RequeueAfter, err
+	return ctrl.Result{RequeueAfter: step.RequeueAfter}, err     // some waits end without an event
 }
 
 // README:end

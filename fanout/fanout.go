@@ -179,7 +179,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	before := p.refused.Load()
 	var changed atomic.Bool
 	errs := together(ctx, 0, len(objects), atOnce, p.bounded(func(ctx context.Context, i int) error {
-		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
+		if p.refused.Load() > before && !changed.Load() {
 			return nil
 		}
 		did, err := do(ctx, objects[i])

@@ -310,7 +310,9 @@ func TestTerminatingNamespace(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	p := f.Begin(v)
 	all := p.UntilChanged(
-		func() error { return p.Once(t.Context(), fanout.Task{Name: "write"}, func() (bool, error) { return false, err }) },
+		func() error {
+			return p.Once(t.Context(), fanout.Task{Name: "write"}, func() (bool, error) { return false, err })
+		},
 		func() error { t.Error("goes on"); return nil },
 	)
 	if result, retry := p.Result(all, errors.New("another")); result.RequeueAfter != 0 || retry != nil || f.Backoff.Len() != 0 {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,7 @@ import (
 
 func Example() {
 	reserved := []intstr.IntOrString{intstr.FromInt32(1), intstr.FromString("5-7")}
-	set, err := ordinals.Of("spec.reserveOrdinals", 0, 5, reserved...)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserveOrdinals"}, 0, 5, reserved...)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,7 +66,7 @@ func TestOf(t *testing.T) {
 		{"reserved up to the end, not needed", 0, 2, []string{"2-2147483647"}, "0-1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			set, err := ordinals.Of("spec.reserveOrdinals", tc.start, tc.replicas, entries(tc.reserved...)...)
+			set, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserveOrdinals"}, tc.start, tc.replicas, entries(tc.reserved...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,25 +87,25 @@ func TestOfRefuses(t *testing.T) {
 		name            string
 		start, replicas int
 		reserved        []string
-		want            []reason.Code
+		want            []string
 	}{
-		{"negative start", -1, 1, nil, []reason.Code{ordinals.InvalidOrdinal}},
-		{"start too large", tooLarge, 1, nil, []reason.Code{ordinals.InvalidOrdinal}},
-		{"negative replicas", 0, -1, nil, []reason.Code{ordinals.InvalidOrdinal}},
-		{"S-6 a bad entry", 0, 1, []string{"1", "x"}, []reason.Code{ordinals.InvalidOrdinal}},
-		{"S-6 everything bad", -1, -1, []string{"x"}, []reason.Code{ordinals.InvalidOrdinal, ordinals.InvalidOrdinal, ordinals.InvalidOrdinal}},
-		{"past the end", ordinals.Max, 2, nil, []reason.Code{ordinals.OrdinalOverflow}},
-		{"all reserved", 0, 2, []string{"1-2147483647"}, []reason.Code{ordinals.OrdinalOverflow}},
-		{"more than there are numbers", 0, math.MaxInt, nil, []reason.Code{ordinals.OrdinalOverflow}},
+		{"negative start", -1, 1, nil, []string{"InvalidOrdinal start -1"}},
+		{"start too large", tooLarge, 1, nil, []string{"InvalidOrdinal start " + strconv.Itoa(tooLarge)}},
+		{"negative replicas", 0, -1, nil, []string{"InvalidOrdinal replicas -1"}},
+		{"S-6 a bad entry", 0, 1, []string{"1", "x"}, []string{`InvalidOrdinal reserved[1] "x"`}},
+		{"S-6 everything bad", -1, -2, []string{"x"}, []string{`InvalidOrdinal reserved[0] "x"`, "InvalidOrdinal start -1", "InvalidOrdinal replicas -2"}},
+		{"past the end", ordinals.Max, 2, nil, []string{"OrdinalOverflow replicas 2"}},
+		{"all reserved", 0, 2, []string{"1-2147483647"}, []string{"OrdinalOverflow replicas 2"}},
+		{"more than there are numbers", 0, math.MaxInt, nil, []string{"OrdinalOverflow replicas " + strconv.Itoa(math.MaxInt)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			set, err := ordinals.Of("r", tc.start, tc.replicas, entries(tc.reserved...)...)
-			var got []reason.Code
+			set, err := ordinals.Of(ordinals.Paths{Start: "start", Replicas: "replicas", Reserved: "reserved"}, tc.start, tc.replicas, entries(tc.reserved...)...)
+			var got []string
 			for _, r := range reason.From(err) {
-				got = append(got, r.Code)
+				got = append(got, strings.Join([]string{string(r.Code), r.Path, r.New}, " "))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("codes of %v (-want +got):\n%s", err, diff)
+				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 			if !set.IsZero() {
 				t.Errorf("set beside an error = %s", set)
@@ -156,7 +157,7 @@ func TestEmptySet(t *testing.T) {
 	if _, ok := s.At(0); ok || s.Len() != 0 || s.Contains(0) || s.String() != "" || !s.IsZero() {
 		t.Error("the zero Set is not empty")
 	}
-	computed, err := ordinals.Of("r", 0, 0)
+	computed, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 0)
 	if err != nil || computed.Len() != 0 || computed.IsZero() {
 		t.Errorf("no replicas: %s, %v; want a set that is empty and not zero", computed, err)
 	}
@@ -172,7 +173,7 @@ func TestEmptySet(t *testing.T) {
 }
 
 func TestIterationStops(t *testing.T) {
-	s, err := ordinals.Of("r", 0, 1_000_000)
+	s, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 1_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func FuzzSet(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := ordinals.Of("r", int(start), int(replicas), list...)
+		set, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, int(start), int(replicas), list...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +371,7 @@ func benchmarkSet(tb testing.TB) ordinals.Set {
 	for i := range int32(1000) {
 		list = append(list, intstr.FromInt32(10*i))
 	}
-	set, err := ordinals.Of("r", 0, 9000, list...)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 9000, list...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func BenchmarkOfMillionReserved(b *testing.B) {
 	reserved := entries("1-1000000")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ordinals.Of("r", 0, 10_000, reserved...); err != nil {
+		if _, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 10_000, reserved...); err != nil {
 			b.Fatal(err)
 		}
 	}

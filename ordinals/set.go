@@ -74,29 +74,32 @@ func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	return Set{merge(spans)}, nil
 }
 
+// Paths are where the numbers that Of is given stand in an API, such as spec.replicas, for its errors. Reserved is that of the list.
+type Paths struct{ Start, Replicas, Reserved string }
+
 // Of returns the ordinals of a workload's Pods: the first replicas numbers from start on that are not reserved. Reserved
 // numbers below start have no effect, and entries of reserved may overlap and come in any order, as for ParseSet.
 //
-// path is the path of the list of reserved ordinals, for the error alone. The error is a reason.List: InvalidOrdinal for each bad
-// entry, for a start that is not an ordinal and for a negative number of replicas; OrdinalOverflow when the numbers run
-// out. The Set is the zero Set then. O(n log n) for n entries, whatever the number of replicas is.
-func Of(path string, start, replicas int, reserved ...intstr.IntOrString) (Set, error) {
-	skip, err := ParseSet(path, reserved)
+// paths are for the error alone. The error is a reason.List: InvalidOrdinal for each bad entry, for a start that is not an ordinal
+// and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, when the numbers run out. The Set is the zero
+// Set then. O(n log n) for n entries, whatever the number of replicas is.
+func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, error) {
+	skip, err := ParseSet(paths.Reserved, reserved)
 	problems := reason.From(err)
 	if start < 0 || start > Max {
-		problems = append(problems, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(start), Detail: "start", Remedy: "use 0 to 2147483647"})
+		problems = append(problems, reason.Reason{Code: InvalidOrdinal, Path: paths.Start, New: strconv.Itoa(start), Detail: "no ordinal to start from", Remedy: "use 0 to 2147483647"})
 	}
 	if replicas < 0 {
-		problems = append(problems, reason.Reason{Code: InvalidOrdinal, New: strconv.Itoa(replicas), Detail: "replicas", Remedy: "use 0 or more"})
+		problems = append(problems, reason.Reason{Code: InvalidOrdinal, Path: paths.Replicas, New: strconv.Itoa(replicas), Detail: "no number of replicas", Remedy: "use 0 or more"})
 	}
 	if len(problems) > 0 {
 		return Set{}, problems
 	}
-	return skip.free(start, replicas)
+	return skip.free(paths.Replicas, start, replicas)
 }
 
-// free returns the first replicas numbers from start on that are not in the set.
-func (s Set) free(start, replicas int) (Set, error) {
+// free returns the first replicas numbers from start on that are not in the set. path is that of the replicas.
+func (s Set) free(path string, start, replicas int) (Set, error) {
 	spans := []span{}                   // not nil: the set was computed
 	want := min(int64(replicas), Max+1) // there are no more numbers; 64 bits hold the sums below on every platform
 	next, have := start, 0
@@ -116,7 +119,7 @@ func (s Set) free(start, replicas int) (Set, error) {
 	gap(Max)
 	if have < replicas {
 		return Set{}, reason.List{{
-			Code: OrdinalOverflow, New: strconv.Itoa(replicas),
+			Code: OrdinalOverflow, Path: path, New: strconv.Itoa(replicas),
 			Detail: "only " + strconv.Itoa(have) + " ordinals are free from " + strconv.Itoa(start) + " on",
 			Remedy: "lower the start or the replicas, or reserve fewer",
 		}}

@@ -56,8 +56,8 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	} else if len(c.Leaving) == 0 && step.Delete > 0 {
 		first := func(updated bool, n int) []*corev1.Pod {
 			pods := s.Select(func(p *Pod) bool { return p.Updated == updated })
-			if n = min(max(n, 0), len(pods)); n < len(pods) {
-				order.Sort(pods)
+			if n = min(max(n, 0), len(pods)); n > 0 {
+				order.Sort(pods) // also where all go: the budget may not have room for all of them now
 			}
 			return pods[:n]
 		}

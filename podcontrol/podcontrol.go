@@ -17,7 +17,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Config says under which names a controller keeps what it knows on its Pods. Only InPlace and RevisionLabel are required.
+// Config says under which names a controller keeps what it knows on its Pods. Only InPlace and RevisionLabel are required. The
+// labels must be among inplaceupdate.Keys.Reserved, so that no template changes them.
 type Config struct {
 	// InPlace updates Pods in place. New Pods get its readiness gate.
 	InPlace *inplaceupdate.Updater
@@ -53,8 +54,20 @@ func New(config Config) (*Control, error) {
 		return nil, errors.New("podcontrol: Config.HookGate and Config.Holder need each other")
 	case config.HookGate != "" && config.HookGate == config.InPlace.Gate():
 		return nil, fmt.Errorf("podcontrol: Config.HookGate must be another gate than %q, which has one writer", config.HookGate)
+	case config.HashLabel == config.RevisionLabel:
+		return nil, fmt.Errorf("podcontrol: Config.HashLabel must be another label than Config.RevisionLabel, %q", config.RevisionLabel)
+	}
+	for _, label := range []string{config.RevisionLabel, config.HashLabel, config.DeleteLabel} {
+		if label != "" && !isReserved(config.InPlace, label) {
+			return nil, fmt.Errorf("podcontrol: label %q must be among the Reserved keys of Config.InPlace, or templates could set it", label)
+		}
 	}
 	return &Control{config: config}, nil
+}
+
+func isReserved(updater *inplaceupdate.Updater, label string) bool {
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: ""}}}
+	return len(updater.ValidateTemplate(template)) > 0
 }
 
 // Policy says how Pods are taken to another revision.
@@ -91,9 +104,11 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 }
 
 // NewPod returns a Pod of a revision for its owner, from the template that the revision is of: with the readiness gate, the
-// labels of the revision and the first state, and without what only the controller may write. Name or GenerateName are left to
-// the caller. The template is not modified.
-func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, revisionName string, now time.Time) *corev1.Pod {
+// labels of the revision, the first state and what a hook that is BeforeOnly holds Pods by, and without what only the controller
+// may write. Name or GenerateName are left to the caller. The template is not modified.
+func (c *Control) NewPod(
+	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
+) *corev1.Pod {
 	var gates []corev1.PodConditionType
 	if gate := c.config.InPlace.Gate(); gate != "" {
 		gates = append(gates, gate)
@@ -101,7 +116,7 @@ func (c *Control) NewPod(template *corev1.PodTemplateSpec, namespace string, own
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
-	c.config.Lifecycle.Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
+	c.machine(rules).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
 	return pod
 }
 

@@ -1,6 +1,7 @@
 package podcontrol
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -28,16 +29,23 @@ type Facts struct {
 	State  lifecycle.State
 	// Revision is what the Pod's revision label says.
 	Revision string
+	// Began is when the Pod was created or, if that is later, its last update in place began.
+	Began time.Time
 	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod is left alone.
 	Unreadable error
 }
 
 // Read reads a Pod. It depends on the Pod alone.
 func (c *Control) Read(pod *corev1.Pod) Facts {
+	began := pod.CreationTimestamp.Time
+	state, err := c.config.InPlace.State(pod)
+	if state != nil && state.Started.After(began) {
+		began = state.Started
+	}
 	return Facts{
-		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod),
+		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
 		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
-		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: c.unreadable(pod),
+		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
 }
 
@@ -177,8 +185,14 @@ type Reader struct {
 // known is what is remembered for one owner.
 type known struct {
 	mu       sync.Mutex
-	selector string
+	selector basis
 	facts    map[*corev1.Pod]selectedFacts
+}
+
+// basis is the selector that Pods were read under. Its text does not tell one that selects everything from one that selects nothing.
+type basis struct {
+	text string
+	all  bool
 }
 
 type selectedFacts struct {
@@ -234,12 +248,12 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 
 // selectBy forgets what was read under another selector.
 func (k *known) selectBy(selector labels.Selector, pods int) {
-	basis := ""
+	now := basis{all: true}
 	if selector != nil {
-		basis = selector.String()
+		now = basis{selector.String(), selector.Empty()}
 	}
-	if k.facts == nil || k.selector != basis {
-		k.selector, k.facts = basis, make(map[*corev1.Pod]selectedFacts, pods)
+	if k.facts == nil || k.selector != now {
+		k.selector, k.facts = now, make(map[*corev1.Pod]selectedFacts, pods)
 	}
 }
 

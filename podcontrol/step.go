@@ -99,13 +99,13 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, t, false, now)
 }
 
-// Cancel takes a Pod back that waits for its hook before it is deleted and is wanted again.
+// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Cancel}), false, now)
+	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
 }
 
-// Settle takes a Pod back that waits for its hook before an update which is not wanted any more: after a rollback, or because a
-// partition keeps the Pod where it is.
+// Settle is Cancel for updates alone, which are not wanted any more after a rollback, or because a partition keeps the Pod where
+// it is. The deletion of a Pod goes on.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
@@ -196,10 +196,14 @@ func (c *Control) machine(rules Rules) lifecycle.Machine {
 
 // unreadable says why the state of a Pod's update, or who holds its gate, cannot be read.
 func (c *Control) unreadable(pod *corev1.Pod) error {
-	_, stateErr := c.config.InPlace.State(pod)
-	var gateErr error
-	if c.config.HookGate != "" {
-		_, gateErr = podreadiness.Holders(pod, c.config.HookGate)
+	_, err := c.config.InPlace.State(pod)
+	return errors.Join(err, c.unreadableGate(pod))
+}
+
+func (c *Control) unreadableGate(pod *corev1.Pod) error {
+	if c.config.HookGate == "" {
+		return nil
 	}
-	return errors.Join(stateErr, gateErr)
+	_, err := podreadiness.Holders(pod, c.config.HookGate)
+	return err
 }

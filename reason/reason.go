@@ -224,3 +224,22 @@ func Shorten(value string, limit int) string {
 	}
 	return value[:cut] + "..."
 }
+
+// inMessage is how many reasons, and maxMessage how many bytes, a message of Explain has at most.
+const (
+	inMessage  = 5
+	maxMessage = 1024
+)
+
+// Explain returns what a condition or an event says about an error: the code of its first reason, and a message of at most 1,024
+// bytes with its first reasons. An error without reasons has an empty code and its own text; nil has neither.
+func Explain(err error) (code Code, message string) {
+	if err == nil {
+		return "", ""
+	}
+	message = err.Error()
+	if list := From(err); len(list) > 0 {
+		code, message = list[0].Code, list.Summary(inMessage)
+	}
+	return code, Shorten(message, maxMessage)
+}

@@ -3,6 +3,8 @@ package reason_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,8 +111,8 @@ func TestWith(t *testing.T) {
 	if !errors.Is(err, cause) || !errors.Is(err, blocked) || err.Error() != "Blocked: why" {
 		t.Errorf("With = %v, which does not hold both", err)
 	}
-	if err := (reason.Reason{Code: blocked}).With(nil); err != error(reason.Reason{Code: blocked}) {
-		t.Errorf("With(nil) = %#v, want the reason", err)
+	if diff := cmp.Diff(error(reason.Reason{Code: blocked}), reason.Reason{Code: blocked}.With(nil)); diff != "" {
+		t.Errorf("With(nil), want the reason (-want +got):\n%s", diff)
 	}
 }
 
@@ -180,5 +182,30 @@ func TestShorten(t *testing.T) {
 		if got := reason.Shorten(tc.in, tc.limit); got != tc.want {
 			t.Errorf("Shorten(%q, %d) = %q, want %q", tc.in, tc.limit, got, tc.want)
 		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	list := reason.List{}
+	for i := range 7 {
+		list = append(list, reason.Reason{Code: "Odd", New: strconv.Itoa(i)})
+	}
+	for _, tc := range []struct {
+		name    string
+		err     error
+		code    reason.Code
+		message string
+	}{
+		{"nothing", nil, "", ""},
+		{"no reasons", errors.New("no"), "", "no"},
+		{"reasons", fmt.Errorf("creating: %w", list), "Odd", list.Summary(5)},
+		{"long", errors.New(strings.Repeat("x", 2000)), "", reason.Shorten(strings.Repeat("x", 2000), 1024)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			code, message := reason.Explain(tc.err)
+			if code != tc.code || message != tc.message {
+				t.Errorf("%q, %q, want %q, %q", code, message, tc.code, tc.message)
+			}
+		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Keys are the metadata names the history uses. The kit has no defaults for them.
@@ -108,8 +110,18 @@ func (h *History) Current(name string) *appsv1.ControllerRevision {
 	return h.Update
 }
 
-// Template returns the Pod template that a revision holds, shared with others: read only. The error is that of Decode.
+// UnknownRevision means that a revision is asked for that is not in the history, as Find says by nil.
+const UnknownRevision reason.Code = "UnknownRevision"
+
+// Template returns the Pod template that a revision holds, shared with others: read only. The error is UnknownRevision for nil,
+// otherwise that of Decode.
 func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
+	if rev == nil {
+		return nil, reason.Reason{
+			Code: UnknownRevision, Object: reason.Object{Kind: h.owner.Reference.Kind, Namespace: h.owner.Namespace, Name: h.owner.Name},
+			Remedy: "recreate the Pod",
+		}
+	}
 	content, err := h.decoder.Content(rev)
 	if err != nil {
 		return nil, err

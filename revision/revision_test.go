@@ -147,6 +147,9 @@ func TestCurrent(t *testing.T) {
 	if h.Find(v1.Name) != v1 || h.Find(revision.ShortName(v2.Name)) != v2 || h.Find("web-x") != nil {
 		t.Error("Find does not find revisions by name and hash")
 	}
+	if _, err := h.Template(h.Find("web-x")); !errors.Is(err, revision.UnknownRevision) {
+		t.Errorf("template of an unknown revision: %v", err)
+	}
 }
 
 func TestDecideWithoutRoom(t *testing.T) {

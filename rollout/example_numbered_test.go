@@ -42,7 +42,7 @@ func numberedPod(server *Server, pod *corev1.Pod, ordinal int, now time.Time) ro
 
 // next decides about the Pods that the Server controls. Give it all of them, also those that are terminating.
 func next(server *Server, pods []*corev1.Pod, now time.Time) (rollout.NumberedStep, map[int]*corev1.Pod, error) {
-	wanted, err := ordinals.Of("spec.reserved", 0, server.Replicas, server.Reserved...)
+	wanted, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserved"}, 0, server.Replicas, server.Reserved...)
 	if err != nil {
 		return rollout.NumberedStep{}, nil, err
 	}

@@ -87,6 +87,10 @@ type NumberedPod struct {
 	// Starting Pods are not available yet and are expected to be soon, because they were created or restarted a short while
 	// ago. They are not updated before their turn, as other Pods are that are not available.
 	Starting bool
+	// Hopeless Pods are those that what was tried last was refused for, or that nothing can be done about because they cannot be
+	// read. With Parallel their turn comes after that of all others, which the budget would not be left for otherwise. One that
+	// has its turn is named like any other: it is for the caller to let refused attempts rest.
+	Hopeless bool
 	// Specified Pods are to be deleted and created again because somebody asked for it, by a label for example.
 	Specified bool
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available.

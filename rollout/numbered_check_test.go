@@ -35,6 +35,13 @@ func underway(p rollout.NumberedPod) bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
 
+func hopeless(p rollout.NumberedPod) int {
+	if p.Hopeless {
+		return 1
+	}
+	return 0
+}
+
 func (j *judge) wants(ordinal int) bool { return j.Wanted.Contains(ordinal) }
 
 func (j *judge) rank(ordinal int) int {
@@ -228,10 +235,14 @@ func (j *judge) order() error {
 	if !j.Unordered {
 		slices.SortFunc(line, func(a, b rollout.NumberedPod) int { return b.Ordinal - a.Ordinal })
 	}
+	if j.Parallel { // those for which nothing can be done come after all others
+		slices.SortStableFunc(line, func(a, b rollout.NumberedPod) int { return hopeless(a) - hopeless(b) })
+	}
 	left := -1
 	for _, p := range line {
 		patient := serves(p) || p.Starting && p.Health == rollout.Unavailable && !underway(p)
-		if !patient || p.Updated || p.Specified || !j.wants(p.Ordinal) {
+		kept := !j.Unordered && j.rank(p.Ordinal) < j.Partition
+		if !patient || kept || p.Updated || p.Specified || !j.wants(p.Ordinal) {
 			continue
 		}
 		switch {

@@ -44,6 +44,8 @@ func numbered(t testing.TB, list string) []rollout.NumberedPod {
 				pod.Specified = true
 			case "predeleting":
 				pod.PreDeleting = true
+			case "hopeless":
+				pod.Hopeless = true
 			case "preupdating":
 				pod.PreUpdating = true
 			default:
@@ -96,7 +98,7 @@ func wanted(t testing.TB, start, replicas int, reserved ...string) ordinals.Set 
 	for _, r := range reserved {
 		list = append(list, intstr.Parse(r))
 	}
-	set, err := ordinals.Of("reserved", start, replicas, list...)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, start, replicas, list...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +239,14 @@ func TestNumberedUpdate(t *testing.T) {
 		{name: "S-18 unordered: those under way count", wanted: wanted(t, 0, 3), with: opts(unorderedUpdate), pods: "0 old, 1 old down, 2 old terminating"},
 		{name: "a starting Pod is not updated before its turn", wanted: wanted(t, 0, 3), pods: "0 old starting, 1-2 old"},
 		{name: "a starting Pod is updated when it is its turn", wanted: wanted(t, 0, 3), pods: "0-1 old, 2 old starting", want: "update 2"},
+		{name: "a hopeless Pod is passed over for others", wanted: wanted(t, 0, 3), pods: "0-1 old, 2 old hopeless", want: "update 1"},
+		{name: "and has its turn in the end", wanted: wanted(t, 0, 3), pods: "0-1 new, 2 old hopeless", want: "update 2"},
+		{name: "a hopeless broken Pod does not use up what repairs others", wanted: wanted(t, 0, 3), pods: "0 old, 1 old down, 2 old down hopeless", want: "update 1"},
+		{name: "hopeless Pods come last, the highest first", wanted: wanted(t, 0, 4), with: opts(down(9)), pods: "0 old, 1 old hopeless, 2 old, 3 old hopeless", want: "update 2, 0, 3, 1"},
+		{name: "hopeless, unordered: it is among those that stay", wanted: wanted(t, 0, 3), with: opts(unorderedUpdate, kept(1), down(9)), pods: "0 old hopeless, 1-2 old", want: "update 1, 2"},
+		{name: "a hopeless Pod that is not wanted does not keep others", wanted: wanted(t, 9, 3), pods: "0 new, 1 new, 2 new hopeless", want: "create 9, 10, 11; delete 1"},
+		{name: "nor one that somebody wants deleted", wanted: wanted(t, 0, 3), pods: "0 new, 1 new specified, 2 new specified hopeless", want: "delete 1"},
+		{name: "in order, a hopeless Pod holds up the others", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0-1 old, 2 old hopeless", want: "update 2"},
 		{name: "S-16 unordered: a specified one is as good as gone", wanted: wanted(t, 0, 3), with: opts(unorderedUpdate, kept(2), down(9)), pods: "0-1 old, 2 old specified", want: "delete 2"},
 	})
 }
@@ -449,7 +459,7 @@ func TestNumberedRefuses(t *testing.T) {
 
 // unread is what an operator has that does not look at the error.
 func unread() ordinals.Set {
-	set, _ := ordinals.Of("reserved", 0, 3, intstr.FromString("x"))
+	set, _ := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 3, intstr.FromString("x"))
 	return set
 }
 
@@ -475,7 +485,7 @@ func tenThousand(tb testing.TB, apart bool) rollout.NumberedSpec {
 			reserved[i] = intstr.FromInt32(int32(2*i + 1))
 		}
 	}
-	set, err := ordinals.Of("reserved", 0, 10_000, reserved...)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 10_000, reserved...)
 	if err != nil {
 		tb.Fatal(err)
 	}

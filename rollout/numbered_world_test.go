@@ -29,6 +29,8 @@ type worldPod struct {
 	// preDeleting and preUpdating Pods wait for a hook that takes a while.
 	preDeleting, preUpdating bool
 	hook                     int
+	// hopeless Pods can be neither deleted nor updated, until the world is calm.
+	hopeless bool
 }
 
 // numberedWorld holds Pods, what is wanted, and a controller that acts on nothing but Numbered.
@@ -78,7 +80,7 @@ func (w *numberedWorld) changeSize() {
 	for o := range w.reserved {
 		list = append(list, intstr.FromInt32(int32(o)))
 	}
-	set, err := ordinals.Of("reserved", w.start, w.replicas, list...)
+	set, err := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, w.start, w.replicas, list...)
 	if err != nil {
 		panic(err) // nothing here is out of range
 	}
@@ -112,7 +114,9 @@ func (w *numberedWorld) disturb() {
 	all := slices.Sorted(maps.Keys(w.pods))
 	if len(all) > 0 && w.chance(3) {
 		p := w.pods[all[w.rng.IntN(len(all))]]
-		switch w.rng.IntN(6) {
+		switch w.rng.IntN(7) {
+		case 6:
+			p.hopeless = !p.hopeless
 		case 0, 1:
 			p.broken = true
 		case 2:
@@ -206,6 +210,7 @@ func listed(pods []rollout.NumberedPod) string {
 			{p.Specified, "specified"},
 			{p.PreDeleting, "predeleting"},
 			{p.PreUpdating, "preupdating"},
+			{p.Hopeless, "hopeless"},
 		} {
 			if word.set {
 				text += " " + word.name
@@ -224,6 +229,7 @@ func (w *numberedWorld) members() []rollout.NumberedPod {
 		member := rollout.NumberedPod{
 			Ordinal: o, Updated: !p.old, Health: rollout.Available,
 			Starting: w.givesTime && p.starting > 0 && !p.broken, Specified: p.specified, PreDeleting: p.preDeleting, PreUpdating: p.preUpdating,
+			Hopeless: p.hopeless,
 		}
 		switch {
 		case p.terminating > 0:
@@ -336,7 +342,7 @@ func (w *numberedWorld) create(c rollout.NumberedCreate) (bool, error) {
 func (w *numberedWorld) remove(o int) (bool, error) {
 	p := w.pods[o]
 	switch {
-	case p.preDeleting && p.hook > 0:
+	case p.hopeless, p.preDeleting && p.hook > 0:
 		return false, nil
 	case !p.preDeleting && w.deleteHook:
 		p.preDeleting, p.preUpdating, p.hook = true, false, w.rng.IntN(4)
@@ -365,7 +371,7 @@ func (w *numberedWorld) update(o int) (bool, error) {
 		return w.remove(o)
 	}
 	switch {
-	case p.preUpdating && p.hook > 0:
+	case p.hopeless, p.preUpdating && p.hook > 0:
 		return false, nil
 	case !p.preUpdating && w.updateHook && !p.preDeleting:
 		p.preUpdating, p.hook = true, w.rng.IntN(4)
@@ -392,6 +398,7 @@ func (w *numberedWorld) calm() {
 		rank, wanted := s.Wanted.Index(o)
 		mended := p.old && (rank >= s.Partition && !s.Unordered || s.Partition == 0)
 		p.broken = p.broken && (!wanted || mended)
+		p.hopeless = false
 	}
 	w.foreign()
 }
@@ -481,6 +488,7 @@ func FuzzWholeNumberedRollouts(f *testing.F) {
 
 // FuzzNumbered holds single steps for Pods in any state, also those that no controller would bring about, against the rules.
 func FuzzNumbered(f *testing.F) {
+	f.Add(uint8(5), uint8(0), uint8(2), int8(-1), uint8(0b1), []byte{0x01, 0x0a, 0x01, 0x09, 0x29})
 	f.Add(uint8(4), uint8(1), uint8(1), int8(-1), uint8(0b1), []byte{0x01, 0x01, 0x11, 0x81, 0x03})
 	f.Add(uint8(9), uint8(3), uint8(2), int8(2), uint8(0b11), []byte{0x41, 0x01, 0x02, 0x12, 0x00, 0x00, 0x34, 0x51})
 	f.Add(uint8(6), uint8(0), uint8(1), int8(-1), uint8(0b0), []byte{0x01, 0x02, 0x01, 0x11, 0x14, 0x01, 0x21})
@@ -499,7 +507,7 @@ func FuzzNumbered(f *testing.F) {
 			if health := rollout.Health(b & 7); health >= rollout.Available && health <= rollout.Terminating {
 				pods = append(pods, rollout.NumberedPod{
 					Ordinal: o, Health: health, Updated: b&16 > 0, Specified: b&32 > 0, PreDeleting: b&64 > 0, PreUpdating: b&128 > 0,
-					Starting: b&8 > 0,
+					Starting: b&8 > 0 && health != rollout.Available, Hopeless: b&8 > 0 && health == rollout.Available || b&24 == 24,
 				})
 			}
 		}

@@ -60,8 +60,7 @@ func (r *roster) scaleOut() {
 func (r *roster) scaleIn() {
 	spare := r.available + r.excess - r.Wanted.Len() + min(r.MaxUnavailable, r.Wanted.Len())
 	waiting := 0
-	for i := len(r.pods) - 1; i >= 0; i-- {
-		e := &r.pods[i]
+	for e := range r.descending {
 		switch {
 		case e.wanted || e.Health == Terminating:
 		case !e.available() || r.UnlimitedScaleIn:
@@ -83,8 +82,7 @@ func (r *roster) scaleIn() {
 // deleteSpecified deletes Pods that somebody wants deleted, from the highest, and returns what is left of the room.
 func (r *roster) deleteSpecified(room int) int {
 	waiting := 0
-	for i := len(r.pods) - 1; i >= 0; i-- {
-		e := &r.pods[i]
+	for e := range r.descending {
 		switch {
 		case !e.Specified || !e.wanted || e.Health == Terminating || e.act != leave:
 		case !e.available():

@@ -165,14 +165,15 @@ func sortKeys(keys []key, highest int) []key {
 	return keys
 }
 
-// orderAsGiven fills updateOrder. Pods whose update has begun come first.
+// orderAsGiven fills updateOrder. Pods whose update has begun come first, hopeless ones last.
 func (r *roster) orderAsGiven(order []key) {
 	r.updateOrder = make([]int32, len(order))
 	for i, key := range order {
 		r.updateOrder[key.position()] = int32(i)
 	}
 	slices.SortStableFunc(r.updateOrder, func(a, b int32) int {
-		return cmp.Compare(bit(!r.pods[a].begun()), bit(!r.pods[b].begun()))
+		x, y := &r.pods[a], &r.pods[b]
+		return cmp.Or(cmp.Compare(bit(!x.begun()), bit(!y.begun())), cmp.Compare(bit(x.Hopeless), bit(y.Hopeless)))
 	})
 }
 
@@ -242,12 +243,30 @@ func (r *roster) stopped() bool { return r.Paused || r.OnDelete }
 
 // inUpdateOrder calls yield for the Pods in update order until it returns false.
 func (r *roster) inUpdateOrder(yield func(*entry) bool) {
-	for n := range r.pods {
-		i := len(r.pods) - 1 - n
-		if r.updateOrder != nil {
-			i = int(r.updateOrder[n])
-		}
+	if r.updateOrder == nil {
+		r.descending(yield)
+		return
+	}
+	for _, i := range r.updateOrder {
 		if !yield(&r.pods[i]) {
+			return
+		}
+	}
+}
+
+// descending calls yield for the Pods from the highest ordinal until it returns false, the hopeless ones after all others.
+func (r *roster) descending(yield func(*entry) bool) {
+	skipped := false
+	for i := range slices.Backward(r.pods) {
+		switch e := &r.pods[i]; {
+		case e.Hopeless:
+			skipped = true
+		case !yield(e):
+			return
+		}
+	}
+	for i := len(r.pods) - 1; i >= 0 && skipped; i-- {
+		if e := &r.pods[i]; e.Hopeless && !yield(e) {
 			return
 		}
 	}

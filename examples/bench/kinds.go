@@ -14,7 +14,7 @@ type kind struct {
 	about string
 }
 
-func kinds() []kind { return []kind{cloneSet(), fleet()} }
+func kinds() []kind { return []kind{cloneSet(), fleets()} }
 
 func kindChoices() (out []bench.Choice) {
 	for _, k := range kinds() {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
@@ -47,15 +44,5 @@ func TestReportShowsWhatWasRun(t *testing.T) {
 		if strings.Contains(text, absent) {
 			t.Errorf("%q in a report without such a run:\n%s", absent, text)
 		}
-	}
-}
-
-func TestFleetCRDIsThatOfTheOperator(t *testing.T) {
-	raw, err := os.ReadFile("../embed/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(raw), fleetCRD); diff != "" {
-		t.Errorf("fleetCRD (-want +got):\n%s", diff)
 	}
 }

@@ -162,10 +162,6 @@ func mutants() []mutant {
 			"if refusal == nil || !plan.Possible() {", "if refusal = nil; refusal == nil {", fleet(),
 		},
 		{
-			"a Pod that was refused is tried first for ever", "podcontrol/executor/executor.go",
-			"return pod.Unreadable != nil || x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName))", "return pod.Unreadable != nil", fleet(),
-		},
-		{
 			"Pods that do not serve use the budget of those that do", "podcontrol/choose.go",
 			"c.Delete = rollout.ToDelete(step, chosen, func(pod *corev1.Pod) bool { return s.Of(pod).Serves() })", "c.Delete = chosen", fleet(),
 		},
@@ -175,7 +171,7 @@ func mutants() []mutant {
 		},
 		{
 			"what a Fleet has written is not awaited", "expectations/trackedclient/write.go",
-			"case err == nil && version != \"\":", "case err == nil && version == \"x\":", fleet(),
+			"err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))", "_ = owner", fleet(),
 		},
 		{
 			"creations that are refused are repeated at once", "fanout/fanout.go",

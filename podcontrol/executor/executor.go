@@ -1,8 +1,10 @@
 // Package executor carries out the steps of package podcontrol.
 //
 // An [Executor] is made once for a controller. In the owner's pass, [Executor.For] returns the [Pods] of that pass, whose methods
-// are what fanout.Each calls: Delete, Cancel, Settle, and what UpdateTo returns. [Executor.Reconcile] is the loop of the Pods' own;
-// [Executor.AddTo] adds it to the manager.
+// are what fanout.Each calls: Delete, Cancel, Settle, and what UpdateTo returns; [Pods.CreateNumbered] creates Pods that have
+// ordinals. [Executor.Reconcile] is the loop of the Pods' own; [Executor.AddTo] adds it to the manager.
+//
+// [NewParts] makes an Executor and all else that a controller of Pods with revisions is made of.
 //
 // What it looks after:
 //
@@ -14,7 +16,7 @@
 //   - Deletions that are refused rest as well, each Pod's on its own.
 //   - Each thing that happens to a Pod is told once, as an [Event], for the controller to turn into events and metrics of its own.
 //
-// RBAC: patch and delete on pods, patch on pods/status and pods/resize.
+// RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
 package executor
 
 import (

@@ -45,7 +45,7 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
 	}
-	what := ""
+	var what string
 	switch {
 	case !metav1.IsControlledBy(pod, p.view.Owner):
 		what = "owner reference"
@@ -67,7 +67,8 @@ func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return p.do(ctx, pod, step)
 }
 
-// Cancel takes a Pod back that waits for its hook before it is deleted. It reports whether it has changed anything.
+// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is. It reports whether it
+// has changed anything.
 func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := p.executor.control.Cancel(pod, p.rules, p.view.Now)
 	if err != nil {
@@ -76,8 +77,8 @@ func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return p.do(ctx, pod, step)
 }
 
-// Settle takes a Pod back that waits for its hook before an update which is not wanted any more. It reports whether it has
-// changed anything.
+// Settle takes a Pod back that waits for its hook before an update which is not wanted any more, and no other. It reports whether
+// it has changed anything.
 func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := p.executor.control.Settle(pod, p.rules, p.view.Now)
 	if err != nil {

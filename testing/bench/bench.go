@@ -298,7 +298,7 @@ func (b *bench) annotate(ctx context.Context, object client.Object, n int) error
 func (b *bench) forEach(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, sideBySide, n, func(i int) { errs[i] = do(ctx, i) })
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(errors.Join(errs...), ctx.Err())
 }
 
 // auditLog is read piece by piece.

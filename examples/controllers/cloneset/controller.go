@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionFailedUpdate, err)
 	}
-	o := r.observed(v, s, h)
+	o := r.observed(ctx, v, s, h)
 	var scaleErr, updateErr error
 	if v.Owner.DeletionTimestamp == nil {
 		scaleErr, updateErr = r.act(ctx, v, pass, o, decide(o))
@@ -132,13 +132,13 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 }
 
 // observed reads what the pass is decided on.
-func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observation {
+func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revision.History) *observation {
 	cs := v.Owner
 	want := podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Delete: cs.Spec.ScaleStrategy.PodsToDelete, Selector: s.selector}
 	o := &observation{
 		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: v.Claims,
 		pods:  r.Reader.Read(cs.UID, v.Pods, want, v.Now),
-		world: r.worldOf(cs),
+		world: r.worldOf(ctx, cs),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {
@@ -147,19 +147,19 @@ func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observ
 	return o
 }
 
-func (r *Reconciler) worldOf(cs *v1beta1.CloneSet) world {
+func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 	return world{
 		pod:      func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
 		claim:    func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
 		busy:     func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
-		hopeless: r.Pods.IsHopeless, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels,
+		hopeless: r.Pods.IsHopeless, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
 	}
 }
 
 // deleteClaimsOf deletes the claims of a Pod that the controller itself has deleted, reuse or not, but for those that
 // somebody else's Pod uses as well.
 func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Pod) error {
-	world := r.worldOf(v.Owner)
+	world := r.worldOf(ctx, v.Owner)
 	return r.DeleteClaims(ctx, v, world.claimsOf(v.Owner).Of(v.Claims, pod))
 }
 
@@ -190,7 +190,7 @@ func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass,
 	existing := pvc.SetOf(v.Claims)
 	cs, owner, prefix := v.Owner, *metav1.NewControllerRef(v.Owner, r.Cache.Kind()), podName(v.Owner, "")
 	return r.Create(ctx, v, pass, len(names), rev, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
-		pod := r.Control.NewPod(template, cs.Namespace, owner, rev, v.Now)
+		pod := r.Control.NewPod(template, cs.Namespace, owner, rules(cs), rev, v.Now)
 		pod.Name, pod.GenerateName = names[i], prefix
 		id := map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)}
 		pod.Labels = labels.Merge(pod.Labels, id)

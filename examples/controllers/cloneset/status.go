@@ -15,7 +15,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
@@ -83,8 +82,8 @@ func setFailure(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType,
 		status.DropCondition(t)
 		return
 	}
-	why, message := kruise.Failure(err)
-	status.SetCondition(v1beta1.CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: why, Message: message}, now)
+	why, message := reason.Explain(err)
+	status.SetCondition(v1beta1.CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }
 
 // setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that

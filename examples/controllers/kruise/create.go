@@ -85,19 +85,12 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 	return errors.Join(errs...)
 }
 
-// NodeLabels returns the labels of a Node, from memory.
-func (p *Parts[O]) NodeLabels(name string) (map[string]string, bool) {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	err := p.Client.Get(context.Background(), client.ObjectKey{Name: name}, node)
-	return node.Labels, err == nil
-}
-
-// Failure returns what a condition says about an error: the first code, and as many reasons as there is room for.
-func Failure(err error) (code, message string) {
-	message = err.Error()
-	if list := reason.From(err); len(list) > 0 {
-		code, message = string(list[0].Code), list.Summary(ReasonsInEvent)
+// NodeLabels returns what finds the labels of a Node, in memory.
+func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string]string, bool) {
+	return func(name string) (map[string]string, bool) {
+		node := &metav1.PartialObjectMetadata{}
+		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		err := p.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+		return node.Labels, err == nil
 	}
-	return code, reason.Shorten(message, 1024)
 }

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -38,42 +38,37 @@ const (
 const historyLimit = 10
 
 type reconciler struct {
-	cache     *ownercache.Cache[*Fleet]
-	fanout    *fanout.Fanout
-	control   *podcontrol.Control
-	reader    *podcontrol.Reader
-	pods      *executor.Executor[*Fleet]
-	histories *revision.Histories
-	planner   *inplaceupdate.Planner
-	events    events.EventRecorder
+	*executor.Parts[*Fleet]
+
+	events events.EventRecorder
 }
 
 // Reconcile takes one Fleet a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	v, result, err := r.cache.Observe(ctx, req)
+	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
 		return result, err
 	}
-	fleet, pass := v.Owner, r.fanout.Begin(v)
+	fleet, pass := v.Owner, r.Fanout.Begin(v)
 	if problems := fleet.Spec.undecodable; len(problems) > 0 {
 		return r.report(ctx, v, pass, nil, nil, reason.Final(reason.Reason{Code: InvalidSpec, Path: problems[0].Path, Detail: problems[0].Detail}))
 	}
-	h := r.histories.Of(revision.OwnerOf(fleet, r.cache.Kind()), nil, v.Revisions)
+	h := r.Histories.Of(revision.OwnerOf(fleet, r.Cache.Kind()), nil, v.Revisions)
 	err = pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
-		return history.Sync(ctx, v.Client, r.cache.APIReader(), h, &fleet.Spec.Template)
+		return history.Sync(ctx, v.Client, r.Cache.APIReader(), h, &fleet.Spec.Template)
 	})
 	if err != nil || h.Update == nil {
 		return r.report(ctx, v, pass, nil, nil, err)
 	}
-	set := r.reader.Read(fleet.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
+	set := r.Reader.Read(fleet.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
 	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: max(fleet.Spec.MaxUnavailable, 1)}, set.Counts(false))
-	orders := podcontrol.Orders{Hopeless: r.pods.IsHopeless}
-	remove, update, pods := set.ChooseDeletions(step, orders).Delete, set.ChooseUpdates(step, orders).Update, r.pods.For(v, pass)
+	orders := podcontrol.Orders{Hopeless: r.Pods.IsHopeless}
+	remove, update, pods := set.ChooseDeletions(step, orders).Delete, set.ChooseUpdates(step, orders).Update, r.Pods.For(v, pass)
 	err = pass.UntilChanged(
 		func() error { return r.create(ctx, v, pass, pods, step.Create, h.Update.Name) },
 		func() error { return fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, remove, pods.Delete) },
 		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "update Pods"}, update, pods.UpdateTo(h.Update, r.plan(h)))
+			return fanout.Each(ctx, pass, fanout.Task{Name: "update Pods"}, update, pods.UpdateTo(h.Update, r.PlansTo(h, h.Update)))
 		},
 		func() error { return pods.Unfinished(set) },
 	)
@@ -85,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *reconciler) create(ctx context.Context, v *ownercache.View[*Fleet], pass *fanout.Pass, pods *executor.Pods[*Fleet], n int, revision string) error {
 	made, err := pass.Create(ctx, fanout.Task{Name: "create Pods"}, n, func(ctx context.Context, _ int) error {
-		pod := r.control.NewPod(&v.Owner.Spec.Template, v.Owner.Namespace, *metav1.NewControllerRef(v.Owner, r.cache.Kind()), revision, v.Now)
+		pod := pods.NewPod(&v.Owner.Spec.Template, revision)
 		pod.GenerateName = v.Owner.Name + "-"
 		return pods.Create(ctx, pod, labels.Everything())
 	})
@@ -93,13 +88,6 @@ func (r *reconciler) create(ctx context.Context, v *ownercache.View[*Fleet], pas
 		r.events.Eventf(v.Owner, nil, corev1.EventTypeNormal, "Created", "Create", "created %d Pods at revision %s", made, revision)
 	}
 	return err
-}
-
-// plan returns what finds the plan for a Pod: each pair of revisions is compared once.
-func (r *reconciler) plan(h *revision.History) func(*corev1.Pod) *inplaceupdate.Plan {
-	return func(pod *corev1.Pod) *inplaceupdate.Plan {
-		return r.planner.Plan(h.Find(r.control.RevisionOf(pod)), h.Update)
-	}
 }
 
 // report writes the status where it differs, and says when to look again. h and set are nil where the pass did not get that far.
@@ -115,10 +103,8 @@ func (r *reconciler) report(
 	}
 	condition := metav1.Condition{Type: "Failed", Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: v.Owner.Generation}
 	if err != nil {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, "Error", reason.Shorten(err.Error(), 1024)
-		if why := reason.From(err); len(why) > 0 {
-			condition.Reason, condition.Message = string(why[0].Code), why.Summary(5)
-		}
+		code, message := reason.Explain(err)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, cmp.Or(string(code), "Error"), message
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	_, statusErr := v.WriteStatus(ctx, v.Owner.Status, status)

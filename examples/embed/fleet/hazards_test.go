@@ -129,7 +129,7 @@ func (h *harbour) rounds(n int) {
 		ready := 0
 		for _, pod := range h.all() {
 			h.deliver()
-			if _, err := h.pods.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
+			if _, err := h.Pods.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 				h.t.Log(err)
 				h.failed++
 			}
@@ -348,7 +348,7 @@ func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 		h.nodes.Terminate(pod.UID)
 	}
 	h.rounds(5)
-	if n := h.cache.Clients().Tracker().Len(); n > 0 || h.fanout.Backoff.Len() > 0 {
-		t.Errorf("%d owners are awaited, %d refusals are remembered", n, h.fanout.Backoff.Len())
+	if n := h.Cache.Clients().Tracker().Len(); n > 0 || h.Fanout.Backoff.Len() > 0 {
+		t.Errorf("%d owners are awaited, %d refusals are remembered", n, h.Fanout.Backoff.Len())
 	}
 }

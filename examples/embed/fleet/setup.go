@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -43,35 +42,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		r.cache.AddController(mgr, "fleet", r, ownercache.ControllerOptions{}),
-		r.pods.AddTo(mgr, "fleet-pods", ownercache.ControllerOptions{Workers: 8}),
-	)
+	return r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
 }
 
 // newReconciler puts the parts together.
 func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
-	r := &reconciler{fanout: fanout.New(fanout.DefaultCalls), events: recorder}
-	decoder := revision.NewDecoder(1000, nil)
 	inPlace, err := updater()
 	if err != nil {
 		return nil, err
 	}
-	if r.control, err = podcontrol.New(podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel}); err != nil {
-		return nil, err
-	}
-	if r.histories, err = revision.NewHistories(revision.Keys{HashLabel: revisionLabel}, decoder); err != nil {
-		return nil, err
-	}
-	if r.cache, err = ownercache.New(ctx, mgr, &Fleet{}, ownercache.Options{Clock: now}); err != nil {
-		return nil, err
-	}
-	r.reader, r.planner = podcontrol.NewReader(r.control), inplaceupdate.NewPlanner(inPlace, decoder, nil)
-	r.cache.OnReplaced(r.reader.Drop)
-	r.cache.OnGone(r.reader.Forget)
-	r.pods, err = executor.New(r.control, r.cache, r.fanout, executor.Options[*Fleet]{
-		Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
-		Observe: r.tell, Clock: now,
+	r := &reconciler{events: recorder}
+	r.Parts, err = executor.NewParts(ctx, mgr, &Fleet{}, executor.Config[*Fleet]{
+		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel},
+		Revisions: revision.Keys{HashLabel: revisionLabel},
+		Cache:     ownercache.Options{Clock: now},
+		Options: executor.Options[*Fleet]{
+			Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
+			Observe: r.tell,
+		},
 	})
 	return r, err
 }

@@ -68,7 +68,7 @@ type Status struct {
 }
 
 // FleetList is a list of Fleets.
-type FleetList struct {
+type FleetList struct { //nolint:revive // The scheme knows lists of a kind by this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []Fleet `json:"items"`

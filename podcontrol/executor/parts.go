@@ -1,0 +1,85 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// decodedRevisions bounds how many revisions are kept decoded.
+const decodedRevisions = 4096
+
+// Config is what the Parts of a controller are made from. Control, Revisions and Options have fields that are required.
+type Config[O client.Object] struct {
+	// Control says under which names the controller keeps what it knows on its Pods, Revisions on its revisions.
+	Control   podcontrol.Config
+	Revisions revision.Keys
+	// Options of the Executor. Their Clock defaults to that of Cache.
+	Options Options[O]
+	// Cache are the options of the cache, Calls that of fanout.New.
+	Cache ownercache.Options
+	Calls int
+	// Blocks adds reasons against updates in place, see inplaceupdate.NewPlanner; nil for none.
+	Blocks func(from, to *appsv1.ControllerRevision) reason.List
+}
+
+// Parts are what a controller of Pods and revisions is made of, put together: what is known about Pods is let go of when the cache
+// says that they were replaced or are gone. Make them with NewParts.
+type Parts[O client.Object] struct {
+	Cache     *ownercache.Cache[O]
+	Fanout    *fanout.Fanout
+	Control   *podcontrol.Control
+	Reader    *podcontrol.Reader
+	Pods      *Executor[O]
+	Histories *revision.Histories
+	Planner   *inplaceupdate.Planner
+}
+
+// NewParts makes the parts for the kind of owner. Call it before the manager starts. The error says what of the config is missing,
+// or is one of ownercache.New.
+func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Parts[O], error) {
+	p := &Parts[O]{Fanout: fanout.New(config.Calls)}
+	decoder := revision.NewDecoder(decodedRevisions, nil)
+	var err error
+	if p.Control, err = podcontrol.New(config.Control); err != nil {
+		return nil, err
+	}
+	if p.Histories, err = revision.NewHistories(config.Revisions, decoder); err != nil {
+		return nil, err
+	}
+	if p.Cache, err = ownercache.New(ctx, mgr, owner, config.Cache); err != nil {
+		return nil, err
+	}
+	p.Reader, p.Planner = podcontrol.NewReader(p.Control), inplaceupdate.NewPlanner(config.Control.InPlace, decoder, config.Blocks)
+	p.Cache.OnReplaced(p.Reader.Drop)
+	p.Cache.OnGone(p.Reader.Forget)
+	if config.Options.Clock == nil {
+		config.Options.Clock = config.Cache.Clock
+	}
+	p.Pods, err = New(p.Control, p.Cache, p.Fanout, config.Options)
+	return p, err
+}
+
+// AddTo adds both loops to the manager: that of the owners, and that of their Pods under the name with "-pods" behind it.
+func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
+	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Pods.AddTo(mgr, name+"-pods", pods))
+}
+
+// PlansTo returns what finds the plan from a Pod's revision to another, for Pods.UpdateTo.
+func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevision) func(*corev1.Pod) *inplaceupdate.Plan {
+	return func(pod *corev1.Pod) *inplaceupdate.Plan {
+		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
+	}
+}
