@@ -109,8 +109,15 @@ func (c *Config) check() error {
 		return fmt.Errorf("config: CARenewBefore %v leaves no time for a rotation with Overlap %v; at least four times as much is needed",
 			c.CARenewBefore, c.Overlap)
 	}
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	return c.Keys.check()
+}
+
+// checkNames finds names that a leaf could never hold for, or that clients look for elsewhere.
+func (c *Config) checkNames() error {
 	for _, name := range c.DNSNames {
-		// A leaf would never hold for it, or could not be made.
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
 			return fmt.Errorf("config: DNSNames: %q is no DNS name", name)
 		}
@@ -123,7 +130,7 @@ func (c *Config) check() error {
 			return fmt.Errorf("config: IPs: %q is not an IP address", ip)
 		}
 	}
-	return c.Keys.check()
+	return nil
 }
 
 // clone returns a copy that shares no slice.
