@@ -53,6 +53,7 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	case !selector.Matches(labels.Set(pod.Labels)):
 		what = "labels that the selector asks for"
 	default:
+		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})
 		return nil
 	}
 	err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
