@@ -30,7 +30,7 @@
 //
 // Serve and explain.
 //
-//	webhookcert    which certificate does this webhook server show, whom do its clients trust, and what is to be done about it now?
+//	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
 //	reason         why did it decide that?
 //
 // # A reconcile

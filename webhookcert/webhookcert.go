@@ -1,5 +1,4 @@
-// Package webhookcert answers "which certificate does this webhook server show, whom do its clients trust, and what is to be
-// done about it now?".
+// Package webhookcert answers "which certificate does this webhook server show, and whom do its clients trust?".
 //
 // All replicas of a server share one Secret. It holds a certificate authority, a serving certificate (the leaf) and, during
 // a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's data and the time,

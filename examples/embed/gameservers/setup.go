@@ -26,7 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/webhookcert"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 // Options of the operator.
@@ -46,13 +46,13 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
 		return err
 	}
-	keeper, err := newKeeper(config, scheme, o)
+	certificates, err := newRotator(config, scheme, o)
 	if err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: o.Probes,
-		WebhookServer: keeper.Server(webhook.NewServer(webhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){keeper.TLS}})),
+		WebhookServer: certificates.Server(webhook.NewServer(webhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){certificates.TLS}})),
 	})
 	if err != nil {
 		return err
@@ -63,26 +63,22 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	validator := specwebhook.New(func(g *GameServers) error { _, problems := wanted(g, r.InPlace); return problems.Err() })
 	if err := errors.Join(
-		mgr.AddReadyzCheck("webhook", keeper.Check), ctrl.NewWebhookManagedBy(mgr, &GameServers{}).WithValidator(validator).Complete(),
+		mgr.AddReadyzCheck("webhook", certificates.Check), ctrl.NewWebhookManagedBy(mgr, &GameServers{}).WithValidator(validator).Complete(),
 	); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// newKeeper returns what keeps the webhook's certificate, in a Secret and in the webhook's configuration.
-func newKeeper(config *rest.Config, scheme *runtime.Scheme, o Options) (*apply.Keeper, error) {
+// newRotator returns what keeps the webhook's certificate, in a Secret and in the webhook's configuration.
+func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotator.Rotator, error) {
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	return apply.New(apply.Options{
+	return rotator.New(rotator.Options{
 		Config: webhookcert.Config{
 			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host), // one or none
-			Keys: webhookcert.Keys{
-				CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
-				NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json",
-			},
 		},
 		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "gameservers-webhook"},
 		Validating: []string{"gameservers." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
