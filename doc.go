@@ -64,6 +64,7 @@
 //	podcontrol/executor          carries out what one Pod needs
 //	adopt/ownerrefs              adopts and releases
 //	pvc/claimwriter              creates, hands over and deletes claims
+//	decode/specwebhook           refuses specs that make no sense at admission
 //	webhookcert/rotator          serves, rotates and injects certificates
 //
 // Between deciders and writers stands podpatch: deciders return changes, and podpatch merges the changes of all of them for one Pod

@@ -219,7 +219,8 @@ func TestCondition(t *testing.T) {
 		{"nothing", nil, metav1.Condition{Type: "Failed", Status: "False", Reason: "AsExpected", ObservedGeneration: 7}},
 		{"no reasons", errors.New("no"), metav1.Condition{Type: "Failed", Status: "True", Reason: "Error", Message: "no", ObservedGeneration: 7}},
 		{
-			"a reason", reason.Reason{Code: blocked, Path: "spec.x"},
+			"a reason",
+			reason.Reason{Code: blocked, Path: "spec.x"},
 			metav1.Condition{Type: "Failed", Status: "True", Reason: "Blocked", Message: "Blocked: spec.x", ObservedGeneration: 7},
 		},
 	} {

@@ -28,7 +28,8 @@ func TestRecord(t *testing.T) {
 		{"blocked", executor.Event{Type: executor.Blocked, Pod: pod, Why: why}, "Warning Blocked Pod web-3, because ImmutableField: spec.x"},
 		{"failed", executor.Event{Type: executor.DeleteFailed, Pod: pod, Err: errors.New("no")}, "Warning DeleteFailed Pod web-3: no"},
 		{
-			"too long for the API server", executor.Event{Type: executor.DeleteFailed, Pod: pod, Err: errors.New(strings.Repeat("x", 2000))},
+			"too long for the API server",
+			executor.Event{Type: executor.DeleteFailed, Pod: pod, Err: errors.New(strings.Repeat("x", 2000))},
 			"Warning DeleteFailed " + reason.Shorten("Pod web-3: "+strings.Repeat("x", 2000), 1000),
 		},
 	} {

@@ -101,7 +101,7 @@ type Status struct {
 }
 
 // GameServersList is a list of GameServers.
-type GameServersList struct {
+type GameServersList struct { //nolint:revive // The scheme knows lists of a kind by this name.
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
 	Items           []GameServers `json:"items"`
