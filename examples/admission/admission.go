@@ -74,27 +74,26 @@ type Options struct {
 	Log logr.Logger
 }
 
-// endpoint is what a kind contributes, whatever its Go types.
+// Endpoint is a [Kind], whatever its Go types.
+type Endpoint interface {
+	endpoint() endpoint
+}
+
+// endpoint is what a kind contributes.
 type endpoint struct {
 	kind     schema.GroupKind
 	handlers map[string]admission.Handler
 	convert  func(object []byte, apiVersion string) ([]byte, error)
 }
 
-// endpoints lists the kinds. A new kind is a file with its [Kind] and a line here.
-func endpoints(options Options) []endpoint {
-	return []endpoint{
-		CloneSet(options).endpoint(),
-	}
-}
-
-// Handlers returns everything to be served, by path: admission of each kind, [ConvertPath], [HealthzPath] and [RestPath]. They
+// Handlers returns everything to be served, by path: admission of each of the given kinds, [ConvertPath], [HealthzPath] and [RestPath]. They
 // understand versions v1 and v1beta1 of both kinds of review, and may be called concurrently. They share the limits of what is under way.
-func Handlers(options Options) map[string]http.Handler {
+func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 	converters := map[schema.GroupKind]convertFunc{}
 	limits := newLimiter(options)
 	handlers := map[string]http.Handler{HealthzPath: http.HandlerFunc(healthz)}
-	for _, e := range endpoints(options) {
+	for _, kind := range kinds {
+		e := kind.endpoint()
 		if e.convert != nil {
 			converters[e.kind] = e.convert
 		}
@@ -107,12 +106,12 @@ func Handlers(options Options) map[string]http.Handler {
 	return handlers
 }
 
-// Paths returns the paths of admission that [Handlers] serves with these options, sorted. Entries of webhook configurations
+// Paths returns the paths of admission that [Handlers] serves for these kinds, sorted. Entries of webhook configurations
 // with other paths would get no answer.
-func Paths(options Options) []string {
+func Paths(kinds ...Endpoint) []string {
 	var paths []string
-	for _, e := range endpoints(options) {
-		paths = slices.AppendSeq(paths, maps.Keys(e.handlers))
+	for _, kind := range kinds {
+		paths = slices.AppendSeq(paths, maps.Keys(kind.endpoint().handlers))
 	}
 	slices.Sort(paths)
 	return paths

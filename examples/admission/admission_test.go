@@ -20,8 +20,8 @@ import (
 )
 
 func TestPaths(t *testing.T) {
-	handlers := admission.Handlers(admission.Options{})
-	paths := admission.Paths(admission.Options{})
+	handlers := handlersOf(admission.Options{})
+	paths := admission.Paths(admission.CloneSet(admission.Options{}))
 	if diff := cmp.Diff([]string{mutatePath, validatePath}, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
@@ -75,7 +75,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 		}
 	}
 	slices.Sort(paths)
-	if diff := cmp.Diff(admission.Paths(admission.Options{}), paths); diff != "" {
+	if diff := cmp.Diff(admission.Paths(admission.CloneSet(admission.Options{})), paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"mcloneset.kb.io", "vcloneset.kb.io"}, names); diff != "" {
@@ -96,7 +96,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"operation":"CREATE","kind":{"group":"apps.kruise.io",` +
 		`"version":"v1alpha1","kind":"CloneSet"},"object":{"spec":{"template":{"spec":{"containers":[null]}},"volumeClaimTemplates":[null]}}}}`))
-	handlers := admission.Handlers(admission.Options{})
+	handlers := handlersOf(admission.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for path, handler := range handlers {
 			code, answer := ask(t, handler, body)
@@ -121,7 +121,7 @@ func BenchmarkMutate(b *testing.B) {
 			object := manifest(b, small(version, "  updateStrategy: {partition: 80%}"))
 			req := request(b, admissionv1.Create, object, nil)
 			body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
-			handler := admission.Handlers(admission.Options{})[mutatePath]
+			handler := handlersOf(admission.Options{})[mutatePath]
 			b.ReportAllocs()
 			for b.Loop() {
 				if code, _ := ask(b, handler, body); code != http.StatusOK {

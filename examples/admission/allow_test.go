@@ -36,7 +36,7 @@ func post(t testing.TB, handler http.Handler, path string) *admissionv1.Admissio
 
 // rest returns what answers at paths that nothing is served at.
 func rest(observe func(path string)) http.Handler {
-	return admission.Handlers(admission.Options{UnknownPath: observe})[admission.RestPath]
+	return handlersOf(admission.Options{UnknownPath: observe})[admission.RestPath]
 }
 
 func TestAllowWarns(t *testing.T) {

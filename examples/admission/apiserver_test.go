@@ -87,7 +87,7 @@ func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
 	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
-	for path, handler := range admission.Handlers(admission.Options{Gates: gates, Client: c}) {
+	for path, handler := range handlersOf(admission.Options{Gates: gates, Client: c}) {
 		mux.Handle(path, handler)
 	}
 	tls := httptest.NewTLSServer(mux)

@@ -18,7 +18,7 @@ func conversion(t testing.TB, reviewVersion, apiVersion string, objects ...any) 
 	if objects == nil {
 		objects = []any{}
 	}
-	code, body := ask(t, admission.Handlers(admission.Options{})[admission.ConvertPath], encode(t, tree{
+	code, body := ask(t, handlersOf(admission.Options{})[admission.ConvertPath], encode(t, tree{
 		"apiVersion": "apiextensions.k8s.io/" + reviewVersion, "kind": "ConversionReview",
 		"request": tree{"uid": "the-uid", "desiredAPIVersion": apiVersion, "objects": objects},
 	}))
@@ -144,7 +144,7 @@ func TestConvertFailures(t *testing.T) {
 }
 
 func TestConvertBadReviews(t *testing.T) {
-	handler := admission.Handlers(admission.Options{})[admission.ConvertPath]
+	handler := handlersOf(admission.Options{})[admission.ConvertPath]
 	for body, want := range map[string]string{
 		``: "EOF", `{`: "EOF", `[]`: "cannot unmarshal", `{}`: "is not a ConversionReview",
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`:                                 "has no request",

@@ -16,7 +16,8 @@ import (
 // Serves every path on a server of one's own and asks for the defaults of an object, as the API server would.
 func ExampleHandlers() {
 	mux := http.NewServeMux()
-	for path, handler := range admission.Handlers(admission.Options{Gates: map[apps.Gate]bool{apps.GateTemplateNoDefaults: true}}) {
+	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateTemplateNoDefaults: true}}
+	for path, handler := range admission.Handlers(options, admission.CloneSet(options)) {
 		mux.Handle(path, handler)
 	}
 	r := httptest.NewRequest(http.MethodPost, "/mutate-apps-kruise-io-cloneset", strings.NewReader(`{

@@ -27,6 +27,11 @@ const (
 // tree is an object as decoded JSON.
 type tree = map[string]any
 
+// handlersOf returns everything that is served, for all kinds.
+func handlersOf(options admission.Options) map[string]http.Handler {
+	return admission.Handlers(options, admission.CloneSet(options))
+}
+
 // manifest reads an object from YAML.
 func manifest(t testing.TB, text string) tree {
 	t.Helper()
@@ -119,7 +124,7 @@ func review(t testing.TB, options admission.Options, path string, req *admission
 	t.Helper()
 	sent := admissionv1.AdmissionReview{Request: req}
 	sent.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
-	code, body := ask(t, admission.Handlers(options)[path], encode(t, sent))
+	code, body := ask(t, handlersOf(options)[path], encode(t, sent))
 	var got admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK || got.Response == nil {
 		t.Fatalf("%d %s: %v", code, body, err)

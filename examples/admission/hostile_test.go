@@ -84,7 +84,7 @@ func BenchmarkHostile(b *testing.B) {
 	for _, object := range hostile.Objects() {
 		req := request(b, admissionv1.Create, named(b, object), nil)
 		body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
-		for path, handler := range admission.Handlers(admission.Options{Reader: &pods{}}) {
+		for path, handler := range handlersOf(admission.Options{Reader: &pods{}}) {
 			if path == admission.HealthzPath || path == admission.ConvertPath || path == admission.RestPath {
 				continue
 			}
@@ -149,7 +149,7 @@ func TestLimits(t *testing.T) {
 		})
 	}
 	body := []byte(`{"request":"` + strings.Repeat("x", 9<<20) + `"}`)
-	for path, handler := range admission.Handlers(admission.Options{}) {
+	for path, handler := range handlersOf(admission.Options{}) {
 		if code, answer := ask(t, handler, body); path != admission.HealthzPath && code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: a review of %d bytes is answered with %d %.200s", path, len(body), code, answer)
 		}
@@ -183,7 +183,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 			defer mu.Unlock()
 			into[code]++
 		}
-		handler := admission.Handlers(admission.Options{Reader: reader, CutOff: func(status int) { count(cutOff, status) }})[validatePath]
+		handler := handlersOf(admission.Options{Reader: reader, CutOff: func(status int) { count(cutOff, status) }})[validatePath]
 		codes := map[int]int{}
 		send := func(n int, from string, padding int) {
 			object := manifest(t, small("v1beta1", "  scaleStrategy: {podsToDelete: [web-1]}", "  updateStrategy: {type: OnDelete}"))
@@ -232,7 +232,7 @@ func TestReviewsWaitForEachOther(t *testing.T) {
 func TestWhoTakesMostLosesIts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader := &slow{answer: make(chan struct{})}
-		handler := admission.Handlers(admission.Options{Reader: reader})[validatePath]
+		handler := handlersOf(admission.Options{Reader: reader})[validatePath]
 		var mu sync.Mutex
 		codes := map[string]map[int]int{}
 		send := func(n int, from, more string, padding int) {
@@ -297,7 +297,7 @@ func TestWhoTakesMostLosesIts(t *testing.T) {
 
 // What is cut off is counted, on every path that takes reviews.
 func TestCutOff(t *testing.T) {
-	for path := range admission.Handlers(admission.Options{}) {
+	for path := range handlersOf(admission.Options{}) {
 		if path == admission.HealthzPath {
 			continue
 		}
@@ -314,7 +314,7 @@ func TestCutOff(t *testing.T) {
 		} {
 			t.Run(path+" "+tc.name, func(t *testing.T) {
 				got := 0
-				handler := admission.Handlers(admission.Options{CutOff: func(status int) { got = status }})[path]
+				handler := handlersOf(admission.Options{CutOff: func(status int) { got = status }})[path]
 				code, _ := askFrom(t, handler, "192.0.2.1:40000", tc.body, tc.length)
 				if got != tc.want || (tc.want > 0 && tc.want != http.StatusRequestTimeout && code != tc.want) {
 					t.Errorf("answered with %d, observed %d, want %d", code, got, tc.want)
@@ -358,7 +358,7 @@ func TestAdmittedConverts(t *testing.T) {
 		t.Fatal(err)
 	}
 	base["v1alpha1"] = parsed(t, alpha)
-	handlers, admitted := admission.Handlers(admission.Options{}), 0
+	handlers, admitted := handlersOf(admission.Options{}), 0
 	for i := range objects {
 		seed := uint64(first + i)
 		r := rand.New(rand.NewPCG(seed, 11))

@@ -360,7 +360,7 @@ func TestBadRequests(t *testing.T) {
 	for _, path := range []string{mutatePath, validatePath} {
 		for _, tt := range tests {
 			t.Run(path+" "+tt.name, func(t *testing.T) {
-				code, body := ask(t, admission.Handlers(admission.Options{})[path], tt.body)
+				code, body := ask(t, handlersOf(admission.Options{})[path], tt.body)
 				var got admissionv1.AdmissionReview
 				if err := json.Unmarshal(body, &got); err != nil || code != http.StatusOK || got.Response == nil || got.Response.Result == nil {
 					t.Fatalf("%d %s: %v", code, body, err)
@@ -377,7 +377,7 @@ func TestReviewsOfV1beta1(t *testing.T) {
 	for _, path := range []string{mutatePath, validatePath} {
 		req := request(t, admissionv1.Create, mutated(t, admission.Options{}, manifest(t, small("v1alpha1")), nil), nil)
 		body := encode(t, tree{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": req})
-		_, answer := ask(t, admission.Handlers(admission.Options{})[path], body)
+		_, answer := ask(t, handlersOf(admission.Options{})[path], body)
 		var got admissionv1.AdmissionReview
 		if err := json.Unmarshal(answer, &got); err != nil {
 			t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 )
 
 // fleets is the kind of the operator in examples/embed.
-func fleets() kind {
+func fleets() measured {
 	gvk := fleet.GroupVersion.WithKind("Fleet")
-	return kind{about: "Fleet of examples/embed, one Pod at a time; the manager is built from there", Workload: bench.Workload{
+	return measured{about: "Fleet of examples/embed, one Pod at a time; the manager is built from there", Workload: bench.Workload{
 		Name:    "embed",
 		Install: func(ctx context.Context, c client.Client) error { return install.CRD(ctx, c, fleet.CRD) },
 		List: func() client.ObjectList {

@@ -4,20 +4,39 @@ import (
 	"fmt"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/bench"
 )
 
-// kind is one of those that can be measured. Each is described in a file of its own and listed in kinds.
-type kind struct {
+// measured is a kind that can be measured.
+type measured struct {
 	bench.Workload
 
 	about string
 }
 
-func kinds() []kind { return []kind{cloneSet(), fleets()} }
+// all are the kinds of the reference controllers, of whichever manager, and the one of examples/embed.
+func all() []measured {
+	var out []measured
+	for _, k := range kinds.All() {
+		out = append(out, measured{about: k.Kind.Kind + " of " + k.Kind.Group, Workload: bench.Workload{
+			Name: k.Name(), AddToScheme: k.AddToScheme, Install: config.InstallCRDs, List: k.Sample.List, Settled: k.Sample.Settled,
+			Object: func(s bench.Shape) client.Object {
+				return k.Sample.Object(kinds.Shape{
+					Namespace: bench.Namespace, Name: s.Name, Replicas: int32(s.Pods), Selector: s.Selector(), Template: s.Template,
+					MaxUnavailable: s.MaxUnavailable,
+				})
+			},
+		}})
+	}
+	return append(out, fleets())
+}
 
 func kindChoices() (out []bench.Choice) {
-	for _, k := range kinds() {
+	for _, k := range all() {
 		out = append(out, bench.Choice{Name: k.Name, About: k.about})
 	}
 	return out
@@ -26,7 +45,7 @@ func kindChoices() (out []bench.Choice) {
 // workload finds a kind by the value of --workload.
 func workload(name string) (bench.Workload, error) {
 	var names []string
-	for _, k := range kinds() {
+	for _, k := range all() {
 		if k.Name == name {
 			return k.Workload, nil
 		}

@@ -32,9 +32,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
 // AddToScheme registers every type that the controllers use.
@@ -42,7 +41,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return err
 	}
-	return v1beta1.AddToScheme(scheme)
+	return kinds.AddToScheme(scheme)
 }
 
 // NewClient returns a client without a cache that knows every type the controllers use, for commands and tests.
@@ -71,6 +70,9 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	config.UserAgent = userAgent(options.Version, "manager")
 	options.Gates = orGates(options.Gates)
+	if options.Kinds == nil {
+		options.Kinds = kinds.All()
+	}
 	options.Registry = orDefault[prometheus.Registerer](options.Registry, metrics.Registry)
 
 	version, err := serverVersion(config)
@@ -218,20 +220,24 @@ func (l *launcher) Start(ctx context.Context) error {
 	if err := l.awaitWebhooks(ctx); err != nil {
 		return nil //nolint:nilerr // The manager is ending.
 	}
-	for _, c := range controllers() {
-		installed, err := isInstalled(l.mgr.GetRESTMapper(), c.kind)
+	for _, k := range l.options.Kinds {
+		installed, err := isInstalled(l.mgr.GetRESTMapper(), k.Kind)
 		if err != nil {
 			return err
 		}
 		if !installed {
-			log.Info("controller stays idle: its CRD is not installed", "controller", c.name, "kind", c.kind.String())
+			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
 			continue
 		}
-		named, err := namedClient(l.config, l.mgr, l.options.Version, c.name)
+		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
 		if err != nil {
 			return err
 		}
-		if err := c.setup(logr.NewContext(ctx, log), l.mgr, named, l.options, l.version); err != nil {
+		shared, err := l.options.controller(k, l.version)
+		if err != nil {
+			return err
+		}
+		if err := k.Setup(logr.NewContext(ctx, log), l.mgr, named, shared); err != nil {
 			return err
 		}
 	}
@@ -255,35 +261,14 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	})
 }
 
-// entry is one controller of the manager.
-type entry struct {
-	name  string
-	kind  schema.GroupVersionKind
-	setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options, serverVersion string) error
-}
-
-func controllers() []entry {
-	return []entry{{
-		name: "cloneset-controller", kind: v1beta1.GroupVersion.WithKind("CloneSet"),
-		setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options Options, serverVersion string) error {
-			shared, err := options.kind("cloneset", serverVersion)
-			if err != nil {
-				return err
-			}
-			shared.Workers = options.CloneSetWorkers
-			return cloneset.Setup(ctx, mgr, c, cloneset.Options{Options: shared, ExcludePreparingDelete: options.ExcludePreparingDelete})
-		},
-	}}
-}
-
-// kind returns the options that all controllers of Pods share.
-func (o *Options) kind(name, serverVersion string) (kruise.Options, error) {
-	m, err := kruise.NewMetrics(o.Registry, name)
+// controller returns the options of a kind's controller.
+func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
+	m, err := kruise.NewMetrics(o.Registry, k.Name())
 	if err != nil {
-		return kruise.Options{}, fmt.Errorf("metrics of controller %s: %w", name, err)
+		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return kruise.Options{
-		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, RateLimiter: o.RateLimit.limiter,
+		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, RateLimiter: o.RateLimit.limiter, Workers: *k.Workers,
 		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
 		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
 	}, nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
@@ -49,10 +50,8 @@ type Options struct {
 	RateLimit RateLimit
 	// ExpectationTimeout is how long the cache may lack own writes before somebody is told; 0 means 5 minutes.
 	ExpectationTimeout time.Duration
-	// CloneSetWorkers is how many CloneSets of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
-	CloneSetWorkers int
-	// ExcludePreparingDelete is the global form of the CloneSet field of that name.
-	ExcludePreparingDelete bool
+	// Kinds are what runs and is served, with the values of their flags; nil stands for [kinds.All].
+	Kinds []kinds.Kind
 	// Version is part of the user agent.
 	Version string
 	// Registry takes the controllers' metrics; nil stands for controller-runtime's.

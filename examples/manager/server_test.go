@@ -48,7 +48,8 @@ func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *po
 	example.Close()
 	number := freePort(t)
 	p := &port{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(number))}
-	handlers := admission.Handlers(admission.Options{Client: judge, CutOff: func(int) { p.cutOff.Add(1) }})
+	options := admission.Options{Client: judge, CutOff: func(int) { p.cutOff.Add(1) }}
+	handlers := admission.Handlers(options, admission.CloneSet(options))
 	if test != nil {
 		handlers["/test"] = test
 	}

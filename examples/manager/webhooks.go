@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/webhookcert"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
@@ -27,9 +29,6 @@ const (
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 )
-
-// convertedCRDs are the CRDs with several versions.
-func convertedCRDs() []string { return []string{"clonesets.apps.kruise.io"} }
 
 // secretKeys are OpenKruise's, and where this manager keeps the second authority of a rotation, which OpenKruise
 // does not know and leaves alone.
@@ -43,7 +42,7 @@ func secretKeys() webhookcert.Keys {
 }
 
 // newRotator returns what rotates and serves the certificates, by the environment's names.
-func newRotator(c client.WithWatch, w Webhooks, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
+func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
 		// OpenKruise reads no other keys, and the way back is to stay open.
 		Algorithm: x509.RSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
@@ -69,7 +68,7 @@ func newRotator(c client.WithWatch, w Webhooks, external bool, observer rotator.
 	return rotator.New(rotator.Options{
 		Client: c, Config: config,
 		Secret:   client.ObjectKey{Namespace: w.Namespace, Name: w.SecretName},
-		Mutating: []string{mutatingConfiguration}, Validating: []string{validatingConfiguration}, CRDs: convertedCRDs(),
+		Mutating: []string{mutatingConfiguration}, Validating: []string{validatingConfiguration}, CRDs: crds,
 		Host: w.Host, Port: w.Port, Directory: w.CertDir,
 		Address:  net.JoinHostPort("localhost", strconv.Itoa(orDefault(w.ListenPort, w.Port))),
 		Observer: observer,
@@ -83,7 +82,7 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, err
 	}
-	certs, err := newRotator(c, w, options.Gates[apps.GateExternalCerts], observer)
+	certs, err := newRotator(c, w, kinds.ConvertedCRDs(options.Kinds), options.Gates[apps.GateExternalCerts], observer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
 	}
@@ -91,10 +90,12 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, err
 	}
-	rotated := certs.Server(webhookServer(certs, w, reviews.connectionClosed, admission.Options{
+	served := admission.Options{
 		Gates: options.Gates, Reader: c, Client: c, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
-	}))
+	}
+	handlers := admission.Handlers(served, kinds.Endpoints(options.Kinds, served)...)
+	rotated := certs.Server(webhookServer(certs, w, reviews.connectionClosed, handlers))
 	after := always
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
@@ -120,9 +121,9 @@ func (d *deferred) Start(ctx context.Context) error {
 }
 
 // webhookServer serves the handlers with the certificate of certs.
-func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), options admission.Options) webhook.Server {
+func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), handlers map[string]http.Handler) webhook.Server {
 	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, certs.TLS, closed)
-	for path, handler := range admission.Handlers(options) {
+	for path, handler := range handlers {
 		server.Register(path, handler)
 	}
 	return server

@@ -53,10 +53,8 @@ const (
 	ReasonProgressUpdated = "CloneSetUpdated"
 )
 
-// Events on a CloneSet. EventSource is their source component.
+// Events on an owner of Pods.
 const (
-	// EventSource is the component that reports the events below.
-	EventSource = "cloneset-controller"
 	// EventSuccessfulCreate reports a created Pod.
 	EventSuccessfulCreate = "SuccessfulCreate"
 	// EventFailedCreate is a Warning: a Pod or claim could not be created.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -30,7 +31,7 @@ type flags struct {
 }
 
 func newFlags(getenv func(string) string) *flags {
-	return &flags{getenv: getenv, logging: logsapi.NewLoggingConfiguration(), set: manager.Options{Version: buildVersion()}}
+	return &flags{getenv: getenv, logging: logsapi.NewLoggingConfiguration(), set: manager.Options{Version: buildVersion(), Kinds: kinds.All()}}
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -54,9 +55,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.initializeTimeout, "webhook-initialize-timeout", time.Minute, "after how long it is logged as an error that the webhooks do not serve yet")
 	fs.DurationVar(&f.overlap, "webhook-cert-overlap", 10*time.Minute, "how long each step of a rotation of the certificate authority is published before the next")
 	fs.IntVar(&f.listenPort, "webhook-listen-port", 0, "port the webhooks listen on if it is not WEBHOOK_PORT, behind a proxy")
-	fs.IntVar(&f.set.CloneSetWorkers, "cloneset-workers", 3, "CloneSets of one namespace reconciled side by side; namespaces take turns")
-	fs.BoolVar(&f.set.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
-		"replace Pods whose deletion waits for a hook before they are gone, for every CloneSet")
+	kinds.AddFlags(f.set.Kinds, fs)
 	logsapi.AddFlags(f.logging, fs)
 	logs.AddFlags(fs, logs.SkipLoggingConfigurationFlags())
 	addKlog(fs)

@@ -139,9 +139,9 @@ func TestDefaults(t *testing.T) {
 			RenewBefore: 180 * 24 * time.Hour, Overlap: 10 * time.Minute, InitializeTimeout: time.Minute,
 		},
 		RateLimit:          manager.RateLimit{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
-		ExpectationTimeout: 5 * time.Minute, CloneSetWorkers: 3,
+		ExpectationTimeout: 5 * time.Minute,
 	}
-	ignored := cmpopts.IgnoreFields(manager.Options{}, "Gates", "Version")
+	ignored := cmpopts.IgnoreFields(manager.Options{}, "Gates", "Version", "Kinds")
 	if diff := cmp.Diff(want, options(), ignored); diff != "" {
 		t.Errorf("without flags (-want +got):\n%s", diff)
 	}

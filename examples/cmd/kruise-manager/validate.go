@@ -38,7 +38,9 @@ func (f *flags) validate() error {
 	positive("webhook-initialize-timeout", f.initializeTimeout)
 	positive("webhook-cert-overlap", f.overlap)
 	refuse(f.listenPort < 0 || f.listenPort > 65535, "webhook-listen-port", f.listenPort, "a port, or 0 for WEBHOOK_PORT")
-	refuse(f.set.CloneSetWorkers < 1, "cloneset-workers", f.set.CloneSetWorkers, "at least 1")
+	for _, k := range f.set.Kinds {
+		refuse(*k.Workers < 1, k.WorkersFlag(), *k.Workers, "at least 1")
+	}
 	return errors.Join(problems...)
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/cloneset"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -226,7 +227,7 @@ func (c *cluster) untilEvent(name, reason string, texts ...string) {
 				continue
 			}
 			missing := func(text string) bool { return !strings.Contains(e.Message, text) }
-			if !slices.ContainsFunc(texts, missing) && e.Source.Component == apps.EventSource {
+			if !slices.ContainsFunc(texts, missing) && e.Source.Component == cloneset.ControllerName {
 				return nil
 			}
 			seen = append(seen, e.Message)

@@ -28,6 +28,9 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "cloneset-controller"
+
 // Options of the controller. The zero value is usable.
 type Options struct {
 	kruise.Options
@@ -66,7 +69,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r := &Reconciler{options: options}
 	kind := kruise.Kind[*v1beta1.CloneSet]{
-		Name: "cloneset", EventSource: apps.EventSource, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf,
+		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf,
 	}
 	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {
 		kind.Blocks = kruise.ClaimTemplatesBlock

@@ -71,8 +71,8 @@ func (o Options) Complete() Options {
 type Kind[O client.Object] struct {
 	// Name of the controller, in lower case. That of its Pods' loop ends in "-pods".
 	Name string
-	// EventSource is the component that reports events.
-	EventSource string
+	// Controller is the component that reports events.
+	Controller string
 	// Claims says that owners have claims.
 	Claims bool
 	// Rules are what an owner wants for its Pods.
@@ -103,7 +103,7 @@ type Manager interface {
 // NewParts makes the parts for the kind of owner. c is the client that they write with; it must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
 	options = options.Complete()
-	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.EventSource)}
+	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.Controller)}
 	var err error
 	if p.InPlace, err = InPlace(options.Gates); err != nil {
 		return nil, err

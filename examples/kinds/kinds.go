@@ -1,0 +1,113 @@
+// Package kinds answers "which kinds are there, and what does each bring?": one table that the manager, its webhooks, its command line
+// and the bench read. A new kind is a file here with its row, and a line in [All].
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+)
+
+// Kind is one row: a kind of the API with all that is built for it. A row belongs to one command or manager, because it holds the values
+// of its flags.
+type Kind struct {
+	// Kind is what the API calls it, in the stored version, and Resource its plural.
+	Kind     schema.GroupVersionKind
+	Resource string
+	// Converted says that its CRD has several versions.
+	Converted bool
+	// AddToScheme registers the types of the stored version.
+	AddToScheme func(*runtime.Scheme) error
+	// Controller names the controller in logs, as a user agent and as the source of events.
+	Controller string
+	// Workers is how many objects of one namespace are reconciled side by side. Its flag is [Kind.WorkersFlag].
+	Workers *int
+	// Flags adds the flags that no other kind has. Optional.
+	Flags func(*pflag.FlagSet)
+	// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
+	// Admission makes what defaults and validates the kind.
+	Admission func(admission.Options) admission.Endpoint
+	// Sample says how to measure it.
+	Sample Sample
+}
+
+// Name is the kind in lower case, as in paths, flags and metrics.
+func (k Kind) Name() string { return strings.ToLower(k.Kind.Kind) }
+
+// WorkersFlag is the flag that sets Workers.
+func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
+
+// Sample is how a measurement makes objects of a kind and sees that they are settled.
+type Sample struct {
+	List   func() client.ObjectList
+	Object func(Shape) client.Object
+	// Settled reports whether all Pods run at the wanted revision, by the object's status.
+	Settled func(object client.Object, pods int) bool
+}
+
+// Shape is the object that a measurement wants.
+type Shape struct {
+	Namespace, Name string
+	Replicas        int32
+	Selector        *metav1.LabelSelector
+	Template        corev1.PodTemplateSpec
+	MaxUnavailable  intstr.IntOrString
+}
+
+// All returns the rows, in the order in which controllers start.
+func All() []Kind {
+	return []Kind{cloneSet()}
+}
+
+// AddToScheme registers the types of all kinds.
+func AddToScheme(scheme *runtime.Scheme) error {
+	for _, k := range All() {
+		if err := k.AddToScheme(scheme); err != nil {
+			return fmt.Errorf("registering %s: %w", k.Kind, err)
+		}
+	}
+	return nil
+}
+
+// ConvertedCRDs returns the names of the CRDs that have several versions.
+func ConvertedCRDs(kinds []Kind) []string {
+	var names []string
+	for _, k := range kinds {
+		if k.Converted {
+			names = append(names, k.Resource+"."+k.Kind.Group)
+		}
+	}
+	return names
+}
+
+// Endpoints returns what the webhooks serve for the kinds.
+func Endpoints(kinds []Kind, options admission.Options) []admission.Endpoint {
+	var out []admission.Endpoint
+	for _, k := range kinds {
+		out = append(out, k.Admission(options))
+	}
+	return out
+}
+
+// AddFlags adds the flags of the kinds to a command line. Values are read when the command line has been parsed.
+func AddFlags(kinds []Kind, fs *pflag.FlagSet) {
+	for _, k := range kinds {
+		fs.IntVar(k.Workers, k.WorkersFlag(), *k.Workers, k.Kind.Kind+"s of one namespace reconciled side by side; namespaces take turns")
+		if k.Flags != nil {
+			k.Flags(fs)
+		}
+	}
+}

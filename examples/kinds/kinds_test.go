@@ -1,0 +1,108 @@
+package kinds_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+)
+
+// Each row says all that is asked of it, and says it of its own kind: a line that was copied from another is noticed here.
+func TestRows(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := kinds.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	controllers, paths := map[string]bool{}, map[string]bool{}
+	for _, k := range kinds.All() {
+		t.Run(k.Name(), func(t *testing.T) {
+			if k.Workers == nil || *k.Workers < 1 || k.Setup == nil {
+				t.Fatalf("row %+v: want workers and a Setup", k)
+			}
+			if controllers[k.Controller] || k.Controller == "" {
+				t.Errorf("controller %q: want a name that no other has", k.Controller)
+			}
+			controllers[k.Controller] = true
+			object := k.Sample.Object(kinds.Shape{
+				Namespace: "default", Name: "x", Replicas: 2, Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{},
+				MaxUnavailable: intstr.FromInt32(1),
+			})
+			if gvk, err := apiutil.GVKForObject(object, scheme); err != nil || gvk != k.Kind {
+				t.Errorf("the object to measure is a %s, %v; want %s", gvk, err, k.Kind)
+			}
+			list := k.Kind
+			list.Kind += "List"
+			if gvk, err := apiutil.GVKForObject(k.Sample.List(), scheme); err != nil || gvk != list {
+				t.Errorf("the list to measure is a %s, %v; want %s", gvk, err, list)
+			}
+			if k.Sample.Settled(object, 2) {
+				t.Error("an object without a status counts as settled")
+			}
+			for _, path := range admission.Paths(k.Admission(admission.Options{})) {
+				if paths[path] {
+					t.Errorf("path %s is served for another kind, too", path)
+				}
+				paths[path] = true
+			}
+			checkCRD(t, k)
+		})
+	}
+}
+
+// checkCRD compares a row with the CRD that is installed.
+func checkCRD(t *testing.T, k kinds.Kind) {
+	t.Helper()
+	raw, err := os.ReadFile("../config/crd/" + k.Kind.Group + "_" + k.Resource + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(raw, &crd); err != nil {
+		t.Fatal(err)
+	}
+	stored := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if stored < 0 || crd.Spec.Versions[stored].Name != k.Kind.Version || crd.Spec.Names.Kind != k.Kind.Kind {
+		t.Errorf("the CRD stores %s in %+v; want %s", crd.Spec.Names.Kind, crd.Spec.Versions, k.Kind)
+	}
+	converted := crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+	if converted != k.Converted {
+		t.Errorf("Converted is %v; the CRD says %v", k.Converted, converted)
+	}
+	if k.Converted {
+		if names := kinds.ConvertedCRDs([]kinds.Kind{k}); !slices.Equal(names, []string{crd.Name}) {
+			t.Errorf("converted CRDs %q, want %s", names, crd.Name)
+		}
+	}
+}
+
+func TestAddFlags(t *testing.T) {
+	table := kinds.All()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	kinds.AddFlags(table, fs)
+	if err := fs.Parse([]string{"--cloneset-workers=7", "--cloneset-scaling-exclude-preparing-delete"}); err != nil {
+		t.Fatal(err)
+	}
+	if *table[0].Workers != 7 {
+		t.Errorf("%d workers, want 7", *table[0].Workers)
+	}
+	if other := kinds.All(); *other[0].Workers != 3 {
+		t.Errorf("another table has %d workers, want 3: rows share values", *other[0].Workers)
+	}
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if diff := cmp.Diff([]string{"cloneset-scaling-exclude-preparing-delete", "cloneset-workers"}, names); diff != "" {
+		t.Errorf("flags (-want +got):\n%s", diff)
+	}
+}
