@@ -1,8 +1,7 @@
 // Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
 //
 // The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from
-// OpenKruise 1.9, where the behaviour reference marks a bug or a gap: maxUnavailable 0 together with a surge is
-// accepted, podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate object
+// OpenKruise 1.9, where that was wrong or left a gap: maxUnavailable 0 together with a surge is accepted, podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate object
 // under OnDelete may be incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that,
 // scaleStrategy.maxUnavailable must be a proper count, and minReadySeconds, revisionHistoryLimit and
 // gracePeriodSeconds must not be negative. An update is never refused for a problem the stored object already has, so
@@ -19,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
 
-// Defaults of section 2.1 of the behaviour reference.
+// Defaults of OpenKruise 1.9.
 const (
 	DefaultReplicas             int32 = 1
 	DefaultRevisionHistoryLimit int32 = 10

@@ -1,8 +1,7 @@
 // Package v1beta1 answers "what does a CloneSet look like, as stored?"
 //
 // v1beta1 is the version in storage, the hub of all conversions and the only version controllers read and write. JSON
-// names are those of the established API; the fields are described in section 2.1 of the behaviour reference. Functions
-// that default and validate these types are in package cloneset.
+// names are those of OpenKruise 1.9. Functions that default and validate these types are in package cloneset.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
