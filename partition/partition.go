@@ -1,9 +1,10 @@
 // Package partition answers "how many is that?" for the numbers of a workload's API that may be a count or a percentage:
 // partition, maxUnavailable, maxSurge, parallelism.
 //
-// There is one resolver, [Resolve], for all of them. A percentage may have decimals ("12.5%") and is computed exactly, so
-// that "1.1%" of 1000 is 11 and never 12. Rounding is named at the call, because API fields disagree about it and getting
-// it wrong is an outage: maxUnavailable rounded up deletes one Pod too many.
+// There is one resolver for all of them: [Resolve], and [ResolveUncapped] for fields that may be more than 100 %. A
+// percentage may have decimals ("12.5%") and is computed exactly, so that "1.1%" of 1000 is 11 and never 12. Rounding is
+// named at the call, because API fields disagree about it and getting it wrong is an outage: maxUnavailable rounded up
+// deletes one Pod too many.
 //
 // What cannot be read is an error that names the field, the value and what is allowed, and never a silent zero. In
 // particular "5" without "%" is refused: it was taken for 5 Pods by some readers and for 5 % by others.
@@ -32,50 +33,64 @@ const (
 	MissingValue reason.Code = "MissingValue"
 )
 
-// Rounding says what happens to a percentage that is no whole number of Pods, and may be combined with Over100.
+// Rounding says what happens to a percentage that is no whole number of Pods.
 type Rounding uint8
 
 const (
 	// Down rounds towards zero.
-	Down Rounding = 0
+	Down Rounding = iota
 	// Up rounds to the next whole number.
-	Up Rounding = 1 << 0
-	// Over100 allows percentages above 100: partition.Up|partition.Over100.
-	Over100 Rounding = 1 << 1
+	Up
 )
 
 // Resolve turns value into a number. An absolute number is returned as it is, also when it is larger than total; a
-// percentage is taken of total and rounded as round says.
+// percentage is taken of total and rounded as round says; any other value of round than [Up] rounds down.
 //
 // path is the field's path, for the error alone. The error is a reason.Reason: MissingValue for nil, otherwise
 // InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%" are
-// refused), a percentage above 100 without Over100, a negative total, or a result above the largest int32.
+// refused), a percentage above 100, a negative total, or a result above the largest int32.
 func Resolve(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
+	return resolve(path, value, total, round, true)
+}
+
+// ResolveUncapped is [Resolve] for fields that may be more than 100 %, such as maxSurge and maxUnavailable of Kubernetes.
+func ResolveUncapped(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
+	return resolve(path, value, total, round, false)
+}
+
+func resolve(path string, value *intstr.IntOrString, total int, round Rounding, capped bool) (int, error) {
 	if value == nil {
 		return 0, reason.Reason{Code: MissingValue, Path: path, Remedy: "decide what an absent value stands for"}
 	}
 	if total < 0 {
-		return 0, invalid(path, strconv.Itoa(total), "the total is negative", round)
+		return 0, invalid(path, strconv.Itoa(total), "the total is negative", capped)
 	}
 	if value.Type == intstr.Int {
 		if value.IntVal < 0 {
-			return 0, invalid(path, strconv.Itoa(int(value.IntVal)), "negative", round)
+			return 0, invalid(path, strconv.Itoa(int(value.IntVal)), "negative", capped)
 		}
 		return int(value.IntVal), nil
 	}
-	n, problem := percentOf(value.StrVal, uint64(total), round)
+	n, problem := percentOf(value.StrVal, uint64(total), round, capped)
 	if problem != "" {
-		return 0, invalid(path, strconv.Quote(reason.Shorten(value.StrVal, 40)), problem, round)
+		return 0, invalid(path, strconv.Quote(reason.Shorten(value.StrVal, 40)), problem, capped)
 	}
 	return n, nil
 }
 
-// Validate reports what Resolve would refuse about value whatever the total. A nil value is valid.
-func Validate(path string, value *intstr.IntOrString, round Rounding) error {
+// Validate reports what [Resolve] would refuse about value whatever the total. A nil value is valid.
+func Validate(path string, value *intstr.IntOrString) error { return validate(path, value, true) }
+
+// ValidateUncapped reports what [ResolveUncapped] would refuse about value whatever the total. A nil value is valid.
+func ValidateUncapped(path string, value *intstr.IntOrString) error {
+	return validate(path, value, false)
+}
+
+func validate(path string, value *intstr.IntOrString, capped bool) error {
 	if value == nil {
 		return nil
 	}
-	_, err := Resolve(path, value, 1, round)
+	_, err := resolve(path, value, 1, Down, capped)
 	return err
 }
 
@@ -85,7 +100,7 @@ func Validate(path string, value *intstr.IntOrString, round Rounding) error {
 //	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3
 //
 // A nil value keeps none; nil replicas are 1, as the API defaults them. Percentages above 100 keep all. The error is
-// that of Resolve.
+// that of [ResolveUncapped].
 func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) {
 	total := 1
 	if replicas != nil {
@@ -94,7 +109,7 @@ func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) 
 	if value == nil {
 		return 0, nil
 	}
-	kept, err := Resolve(path, value, total, Up|Over100)
+	kept, err := ResolveUncapped(path, value, total, Up)
 	if err != nil {
 		return 0, err
 	}
@@ -105,9 +120,9 @@ func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) 
 	return min(kept, total), nil
 }
 
-func invalid(path, value, problem string, round Rounding) error {
+func invalid(path, value, problem string, capped bool) error {
 	allowed := `an integer from 0 to 2147483647, or a percentage from "0%" to "100%" such as "12.5%"`
-	if round&Over100 != 0 {
+	if !capped {
 		allowed = `an integer from 0 to 2147483647, or a percentage such as "12.5%"`
 	}
 	return reason.Reason{Code: InvalidValue, Path: path, New: value, Detail: problem, Remedy: "use " + allowed}
@@ -120,7 +135,7 @@ const fastDigits = 17
 const maxDigits = 200
 
 // percentOf returns the percentage s of total, or what is wrong with s.
-func percentOf(s string, total uint64, round Rounding) (int, string) {
+func percentOf(s string, total uint64, round Rounding, capped bool) (int, string) {
 	number, found := strings.CutSuffix(s, "%")
 	if !found {
 		return 0, "no % sign"
@@ -136,7 +151,7 @@ func percentOf(s string, total uint64, round Rounding) (int, string) {
 		return 0, "not a decimal number"
 	}
 	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
-	if round&Over100 == 0 && above100(whole, fraction) {
+	if capped && above100(whole, fraction) {
 		return 0, "above 100 %"
 	}
 	if len(whole)+len(fraction) > fastDigits {
@@ -154,7 +169,7 @@ func percentOf(s string, total uint64, round Rounding) (int, string) {
 		return 0, "too large"
 	}
 	quotient, rest := bits.Div64(hi, lo, divisor)
-	if rest > 0 && round&Up != 0 {
+	if rest > 0 && round == Up {
 		quotient++
 	}
 	if quotient > math.MaxInt32 {
@@ -169,7 +184,7 @@ func longPercentOf(digits string, decimals int, total uint64, round Rounding) (i
 	numerator.Mul(numerator, new(big.Int).SetUint64(total))
 	divisor := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)+2), nil)
 	quotient, rest := numerator.QuoRem(numerator, divisor, new(big.Int))
-	if rest.Sign() > 0 && round&Up != 0 {
+	if rest.Sign() > 0 && round == Up {
 		quotient.Add(quotient, big.NewInt(1))
 	}
 	if !quotient.IsInt64() || quotient.Int64() > math.MaxInt32 {

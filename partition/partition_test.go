@@ -38,50 +38,69 @@ func ExampleKept() {
 	// Output: 2
 }
 
+// resolver is one of the ways in which a field is resolved.
+type resolver func(path string, value *intstr.IntOrString, total int) (int, error)
+
+func down(path string, value *intstr.IntOrString, total int) (int, error) {
+	return partition.Resolve(path, value, total, partition.Down)
+}
+
+func up(path string, value *intstr.IntOrString, total int) (int, error) {
+	return partition.Resolve(path, value, total, partition.Up)
+}
+
+func downUncapped(path string, value *intstr.IntOrString, total int) (int, error) {
+	return partition.ResolveUncapped(path, value, total, partition.Down)
+}
+
+func upUncapped(path string, value *intstr.IntOrString, total int) (int, error) {
+	return partition.ResolveUncapped(path, value, total, partition.Up)
+}
+
 func TestResolve(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		value intstr.IntOrString
-		total int
-		round partition.Rounding
-		want  int
+		name    string
+		value   intstr.IntOrString
+		total   int
+		resolve resolver
+		want    int
 	}{
-		{"absolute", intstr.FromInt32(3), 10, partition.Down, 3},
-		{"absolute zero", intstr.FromInt32(0), 10, partition.Up, 0},
-		{"more digits than 64 bits, exact", intstr.FromString("0.000003814697265625%"), 26214400, partition.Up, 1},
-		{"absolute above the total", intstr.FromInt32(30), 10, partition.Down, 30},
-		{"largest absolute", intstr.FromInt32(math.MaxInt32), 0, partition.Up, math.MaxInt32},
-		{"P-1 decimals up", intstr.FromString("12.5%"), 10, partition.Up, 2},
-		{"P-1 decimals down", intstr.FromString("12.5%"), 10, partition.Down, 1},
-		{"P-1 no rounding needed", intstr.FromString("12.5%"), 8, partition.Up, 1},
-		{"P-4 up", intstr.FromString("20%"), 4, partition.Up, 1},
-		{"P-4 surge up", intstr.FromString("30%"), 5, partition.Up, 2},
-		{"P-4 budget down", intstr.FromString("30%"), 5, partition.Down, 1},
-		{"P-6 statefulset", intstr.FromString("15%"), 20, partition.Down, 3},
-		{"P-6 below one", intstr.FromString("10%"), 5, partition.Down, 0},
-		{"P-7 partition", intstr.FromString("50%"), 5, partition.Down, 2},
-		{"P-7 surge", intstr.FromString("30%"), 5, partition.Up, 2},
-		{"a float would say 12", intstr.FromString("1.1%"), 1000, partition.Up, 11},
-		{"a float would say 28", intstr.FromString("0.29%"), 10000, partition.Down, 29},
-		{"zero", intstr.FromString("0%"), 10, partition.Up, 0},
-		{"zeros", intstr.FromString("000.000%"), 10, partition.Up, 0},
-		{"leading zeros", intstr.FromString("050%"), 10, partition.Up, 5},
-		{"no whole digits", intstr.FromString(".5%"), 1000, partition.Down, 5},
-		{"no decimals after the point", intstr.FromString("5.%"), 100, partition.Down, 5},
-		{"of nothing", intstr.FromString("100%"), 0, partition.Up, 0},
-		{"exactly 100", intstr.FromString("100.000%"), 7, partition.Up, 7},
-		{"a little is rounded up", intstr.FromString("0.00000000000000001%"), 1, partition.Up, 1},
-		{"17 digits", intstr.FromString("99.999999999999999%"), 1, partition.Down, 0},
-		{"more digits than 64 bits, up", intstr.FromString("33.33333333333333333333333334%"), 3, partition.Up, 2},
-		{"more digits than 64 bits, down", intstr.FromString("33.33333333333333333333333334%"), 3, partition.Down, 1},
-		{"more digits than 64 bits, largest result", intstr.FromString("99.99999999999999999999%"), math.MaxInt32, partition.Up, math.MaxInt32},
-		{"as many digits as are read", intstr.FromString("0." + strings.Repeat("9", 199) + "%"), 100, partition.Up, 1},
-		{"above 100", intstr.FromString("250%"), 10, partition.Down | partition.Over100, 25},
-		{"above 100 by a little, up", intstr.FromString("100.1%"), 10, partition.Up | partition.Over100, 11},
-		{"largest result", intstr.FromString("100%"), math.MaxInt32, partition.Up, math.MaxInt32},
+		{"absolute", intstr.FromInt32(3), 10, down, 3},
+		{"absolute zero", intstr.FromInt32(0), 10, up, 0},
+		{"more digits than 64 bits, exact", intstr.FromString("0.000003814697265625%"), 26214400, up, 1},
+		{"absolute above the total", intstr.FromInt32(30), 10, down, 30},
+		{"largest absolute", intstr.FromInt32(math.MaxInt32), 0, up, math.MaxInt32},
+		{"P-1 decimals up", intstr.FromString("12.5%"), 10, up, 2},
+		{"P-1 decimals down", intstr.FromString("12.5%"), 10, down, 1},
+		{"P-1 no rounding needed", intstr.FromString("12.5%"), 8, up, 1},
+		{"P-4 up", intstr.FromString("20%"), 4, up, 1},
+		{"P-4 surge up", intstr.FromString("30%"), 5, up, 2},
+		{"P-4 budget down", intstr.FromString("30%"), 5, down, 1},
+		{"P-6 statefulset", intstr.FromString("15%"), 20, down, 3},
+		{"P-6 below one", intstr.FromString("10%"), 5, down, 0},
+		{"P-7 partition", intstr.FromString("50%"), 5, down, 2},
+		{"P-7 surge", intstr.FromString("30%"), 5, up, 2},
+		{"a float would say 12", intstr.FromString("1.1%"), 1000, up, 11},
+		{"a float would say 28", intstr.FromString("0.29%"), 10000, down, 29},
+		{"zero", intstr.FromString("0%"), 10, up, 0},
+		{"zeros", intstr.FromString("000.000%"), 10, up, 0},
+		{"leading zeros", intstr.FromString("050%"), 10, up, 5},
+		{"no whole digits", intstr.FromString(".5%"), 1000, down, 5},
+		{"no decimals after the point", intstr.FromString("5.%"), 100, down, 5},
+		{"of nothing", intstr.FromString("100%"), 0, up, 0},
+		{"exactly 100", intstr.FromString("100.000%"), 7, up, 7},
+		{"a little is rounded up", intstr.FromString("0.00000000000000001%"), 1, up, 1},
+		{"17 digits", intstr.FromString("99.999999999999999%"), 1, down, 0},
+		{"more digits than 64 bits, up", intstr.FromString("33.33333333333333333333333334%"), 3, up, 2},
+		{"more digits than 64 bits, down", intstr.FromString("33.33333333333333333333333334%"), 3, down, 1},
+		{"more digits than 64 bits, largest result", intstr.FromString("99.99999999999999999999%"), math.MaxInt32, up, math.MaxInt32},
+		{"as many digits as are read", intstr.FromString("0." + strings.Repeat("9", 199) + "%"), 100, up, 1},
+		{"above 100", intstr.FromString("250%"), 10, downUncapped, 25},
+		{"above 100 by a little, up", intstr.FromString("100.1%"), 10, upUncapped, 11},
+		{"largest result", intstr.FromString("100%"), math.MaxInt32, up, math.MaxInt32},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := partition.Resolve("spec.x", &tc.value, tc.total, tc.round)
+			got, err := tc.resolve("spec.x", &tc.value, tc.total)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,51 +117,51 @@ func TestResolveRefuses(t *testing.T) {
 		over100 = `use an integer from 0 to 2147483647, or a percentage such as "12.5%"`
 	)
 	for _, tc := range []struct {
-		name  string
-		value intstr.IntOrString
-		total int
-		round partition.Rounding
-		want  reason.Reason
+		name    string
+		value   intstr.IntOrString
+		total   int
+		resolve resolver
+		want    reason.Reason
 	}{
-		{"P-1 no sign", intstr.FromString("5"), 9, 0, reason.Reason{New: `"5"`, Detail: "no % sign", Remedy: upTo100}},
-		{"empty", intstr.FromString(""), 9, 0, reason.Reason{New: `""`, Detail: "no % sign", Remedy: upTo100}},
-		{"only the sign", intstr.FromString("%"), 9, 0, reason.Reason{New: `"%"`, Detail: "no digits", Remedy: upTo100}},
-		{"only a point", intstr.FromString(".%"), 9, 0, reason.Reason{New: `".%"`, Detail: "no digits", Remedy: upTo100}},
-		{"negative", intstr.FromString("-1%"), 9, 0, reason.Reason{New: `"-1%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"plus", intstr.FromString("+1%"), 9, 0, reason.Reason{New: `"+1%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"not a number", intstr.FromString("NaN%"), 9, 0, reason.Reason{New: `"NaN%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"infinite", intstr.FromString("Inf%"), 9, 0, reason.Reason{New: `"Inf%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"exponent", intstr.FromString("1e3%"), 9, 2, reason.Reason{New: `"1e3%"`, Detail: "not a decimal number", Remedy: over100}},
-		{"two points", intstr.FromString("1.2.3%"), 9, 0, reason.Reason{New: `"1.2.3%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"two signs", intstr.FromString("1%%"), 9, 0, reason.Reason{New: `"1%%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"blank", intstr.FromString("1 %"), 9, 0, reason.Reason{New: `"1 %"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"other digits", intstr.FromString("٣%"), 9, 0, reason.Reason{New: `"٣%"`, Detail: "not a decimal number", Remedy: upTo100}},
-		{"above 100", intstr.FromString("101%"), 9, 0, reason.Reason{New: `"101%"`, Detail: "above 100 %", Remedy: upTo100}},
-		{"a little above 100", intstr.FromString("100.01%"), 9, 1, reason.Reason{New: `"100.01%"`, Detail: "above 100 %", Remedy: upTo100}},
-		{"1000", intstr.FromString("1000%"), 9, 1, reason.Reason{New: `"1000%"`, Detail: "above 100 %", Remedy: upTo100}},
-		{"negative integer", intstr.FromInt32(-1), 9, 0, reason.Reason{New: "-1", Detail: "negative", Remedy: upTo100}},
-		{"negative total", intstr.FromInt32(1), -9, 0, reason.Reason{New: "-9", Detail: "the total is negative", Remedy: upTo100}},
-		{"result too large", intstr.FromString("200%"), math.MaxInt32, 2, reason.Reason{New: `"200%"`, Detail: "too large", Remedy: over100}},
+		{"P-1 no sign", intstr.FromString("5"), 9, down, reason.Reason{New: `"5"`, Detail: "no % sign", Remedy: upTo100}},
+		{"empty", intstr.FromString(""), 9, down, reason.Reason{New: `""`, Detail: "no % sign", Remedy: upTo100}},
+		{"only the sign", intstr.FromString("%"), 9, down, reason.Reason{New: `"%"`, Detail: "no digits", Remedy: upTo100}},
+		{"only a point", intstr.FromString(".%"), 9, down, reason.Reason{New: `".%"`, Detail: "no digits", Remedy: upTo100}},
+		{"negative", intstr.FromString("-1%"), 9, down, reason.Reason{New: `"-1%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"plus", intstr.FromString("+1%"), 9, down, reason.Reason{New: `"+1%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"not a number", intstr.FromString("NaN%"), 9, down, reason.Reason{New: `"NaN%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"infinite", intstr.FromString("Inf%"), 9, down, reason.Reason{New: `"Inf%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"exponent", intstr.FromString("1e3%"), 9, downUncapped, reason.Reason{New: `"1e3%"`, Detail: "not a decimal number", Remedy: over100}},
+		{"two points", intstr.FromString("1.2.3%"), 9, down, reason.Reason{New: `"1.2.3%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"two signs", intstr.FromString("1%%"), 9, down, reason.Reason{New: `"1%%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"blank", intstr.FromString("1 %"), 9, down, reason.Reason{New: `"1 %"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"other digits", intstr.FromString("٣%"), 9, down, reason.Reason{New: `"٣%"`, Detail: "not a decimal number", Remedy: upTo100}},
+		{"above 100", intstr.FromString("101%"), 9, down, reason.Reason{New: `"101%"`, Detail: "above 100 %", Remedy: upTo100}},
+		{"a little above 100", intstr.FromString("100.01%"), 9, up, reason.Reason{New: `"100.01%"`, Detail: "above 100 %", Remedy: upTo100}},
+		{"1000", intstr.FromString("1000%"), 9, up, reason.Reason{New: `"1000%"`, Detail: "above 100 %", Remedy: upTo100}},
+		{"negative integer", intstr.FromInt32(-1), 9, down, reason.Reason{New: "-1", Detail: "negative", Remedy: upTo100}},
+		{"negative total", intstr.FromInt32(1), -9, down, reason.Reason{New: "-9", Detail: "the total is negative", Remedy: upTo100}},
+		{"result too large", intstr.FromString("200%"), math.MaxInt32, downUncapped, reason.Reason{New: `"200%"`, Detail: "too large", Remedy: over100}},
 		{
-			"128 bits are not enough", intstr.FromString("99999999999999999%"), math.MaxInt, 2,
+			"128 bits are not enough", intstr.FromString("99999999999999999%"), math.MaxInt, downUncapped,
 			reason.Reason{New: `"99999999999999999%"`, Detail: "too large", Remedy: over100},
 		},
 		{
-			"128 bits are just not enough", intstr.FromString("201%"), math.MaxInt, 2,
+			"128 bits are just not enough", intstr.FromString("201%"), math.MaxInt, downUncapped,
 			reason.Reason{New: `"201%"`, Detail: "too large", Remedy: over100},
 		},
 		{
-			"huge", intstr.FromString(strings.Repeat("9", 30) + "%"), 9, 2,
+			"huge", intstr.FromString(strings.Repeat("9", 30) + "%"), 9, downUncapped,
 			reason.Reason{New: `"` + strings.Repeat("9", 30) + `%"`, Detail: "too large", Remedy: over100},
 		},
 		{
-			"absurd", intstr.FromString(strings.Repeat("9", 300) + "%"), 9, 2,
+			"absurd", intstr.FromString(strings.Repeat("9", 300) + "%"), 9, downUncapped,
 			reason.Reason{New: `"` + strings.Repeat("9", 40) + `..."`, Detail: "too many digits", Remedy: over100},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.Code, tc.want.Path = partition.InvalidValue, "spec.x"
-			n, err := partition.Resolve("spec.x", &tc.value, tc.total, tc.round)
+			n, err := tc.resolve("spec.x", &tc.value, tc.total)
 			if n != 0 {
 				t.Errorf("number beside an error = %d, want 0", n)
 			}
@@ -157,14 +176,19 @@ func TestResolveRefuses(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for value, ok := range map[string]bool{"12.5%": true, "100%": true, "101%": false, "7": false} {
+	for value, want := range map[string]struct{ capped, uncapped bool }{
+		"12.5%": {true, true}, "100%": {true, true}, "101%": {false, true}, "7": {false, false},
+	} {
 		v := intstr.FromString(value)
-		if err := partition.Validate("spec.x", &v, partition.Up); (err == nil) != ok {
-			t.Errorf("Validate(%q) = %v, want ok=%v", value, err, ok)
+		if err := partition.Validate("spec.x", &v); (err == nil) != want.capped {
+			t.Errorf("Validate(%q) = %v, want ok=%v", value, err, want.capped)
+		}
+		if err := partition.ValidateUncapped("spec.x", &v); (err == nil) != want.uncapped {
+			t.Errorf("ValidateUncapped(%q) = %v, want ok=%v", value, err, want.uncapped)
 		}
 	}
-	if err := partition.Validate("spec.x", nil, partition.Up); err != nil {
-		t.Errorf("Validate(nil) = %v", err)
+	if err := errors.Join(partition.Validate("spec.x", nil), partition.ValidateUncapped("spec.x", nil)); err != nil {
+		t.Errorf("nil: %v", err)
 	}
 }
 
@@ -222,13 +246,16 @@ var decimal = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)%$`)
 // FuzzResolve holds the resolver against rational arithmetic and a regular expression for what is a percentage.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"12.5%", "33.3%", "100.0%", "0.29%", "5", "", "%", "-1%", "NaN%", "1e3%", "99999999999999999999%", ".%"} {
-		f.Add(s, int32(10), uint8(partition.Up))
-		f.Add(s, int32(math.MaxInt32), uint8(partition.Down|partition.Over100))
+		f.Add(s, int32(10), uint8(0))
+		f.Add(s, int32(math.MaxInt32), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, s string, total int32, flags uint8) {
-		round := partition.Rounding(flags) & (partition.Up | partition.Over100)
+		isUp, uncapped := flags&1 == 0, flags&2 != 0
+		resolve := map[[2]bool]resolver{
+			{true, false}: up, {false, false}: down, {true, true}: upUncapped, {false, true}: downUncapped,
+		}[[2]bool{isUp, uncapped}]
 		value := intstr.FromString(s)
-		got, err := partition.Resolve("p", &value, int(total), round)
+		got, err := resolve("p", &value, int(total))
 		if err != nil && reason.From(err) == nil {
 			t.Fatalf("untyped error %v", err)
 		}
@@ -249,10 +276,10 @@ func FuzzResolve(f *testing.F) {
 		if !ok {
 			t.Fatalf("%q is no number to math/big", number)
 		}
-		tooBig := exact.Cmp(big.NewRat(100, 1)) > 0 && round&partition.Over100 == 0
+		tooBig := exact.Cmp(big.NewRat(100, 1)) > 0 && !uncapped
 		exact.Mul(exact, big.NewRat(int64(total), 100))
 		want := new(big.Int).Quo(exact.Num(), exact.Denom())
-		if round&partition.Up != 0 && !exact.IsInt() {
+		if isUp && !exact.IsInt() {
 			want.Add(want, big.NewInt(1))
 		}
 		tooBig = tooBig || want.Cmp(big.NewInt(math.MaxInt32)) > 0

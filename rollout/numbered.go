@@ -59,6 +59,9 @@ type NumberedSpec struct {
 	// of them are updated than MaxUnavailable (at least one) at a time, and none while so many Pods at the new revision are
 	// not available. So a new revision that does not work is not given to each old Pod that happens to be restarting.
 	UnlimitedRepair bool
+
+	// Paths are where the workload's API has these numbers.
+	Paths Paths
 }
 
 // Health is what a Pod can do for its ordinal. It has no usable zero value: a Pod without Health is refused.

@@ -48,7 +48,7 @@ func (r *roster) createNext(rank int) bool {
 
 func (r *roster) mayCreate() bool {
 	if limit := r.ScaleMaxUnavailable; limit != nil && *limit == 0 {
-		r.limitf(ScaleUpLimited, "scaleStrategy.maxUnavailable", "raise the limit", "Pods are missing or have ended, and none may be created")
+		r.limitf(ScaleUpLimited, r.Paths.scaleMaxUnavailable(), "raise the limit", "Pods are missing or have ended, and none may be created")
 		return false
 	}
 	return true
@@ -127,7 +127,7 @@ func (r *roster) updateNext() {
 	switch {
 	case specified < 0 && due < 0:
 	case r.MaxUnavailable == 0:
-		r.limitf(UpdateLimited, "maxUnavailable", "raise the limit", "no available Pod may be taken out of service")
+		r.limitf(UpdateLimited, r.Paths.maxUnavailable(), "raise the limit", "no available Pod may be taken out of service")
 	case specified >= 0:
 		r.pods[specified].act = remove
 	default:

@@ -51,7 +51,7 @@ func (r *roster) scaleOut() {
 	}
 	fill(r.Wanted.Len())
 	if limit := r.ScaleMaxUnavailable; limit != nil && left <= 0 && waiting > 0 {
-		r.limitf(ScaleUpLimited, "scaleStrategy.maxUnavailable", "wait for Pods to become available, or raise the limit",
+		r.limitf(ScaleUpLimited, r.Paths.scaleMaxUnavailable(), "wait for Pods to become available, or raise the limit",
 			"%d Pods are created now, %d that are missing or have ended wait; %d may be unavailable", len(r.create), waiting, *limit)
 	}
 }
@@ -73,7 +73,7 @@ func (r *roster) scaleIn() {
 		}
 	}
 	if waiting > 0 {
-		r.limitf(DeleteLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+		r.limitf(DeleteLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
 			"%d available Pods that are not wanted stay for now: %d of %d wanted ordinals have no available Pod, %d may",
 			waiting, r.unavailable(), r.Wanted.Len(), r.MaxUnavailable)
 	}
@@ -95,7 +95,7 @@ func (r *roster) deleteSpecified(room int) int {
 		}
 	}
 	if waiting > 0 {
-		r.limitf(DeleteLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+		r.limitf(DeleteLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
 			"%d available Pods are to be deleted; %d Pods are unavailable, %d may be", waiting, r.unavailable(), r.MaxUnavailable)
 	}
 	return room
@@ -120,7 +120,7 @@ func (r *roster) updateAll(room int) {
 		}
 	}
 	if waiting > 0 && r.unavailable() >= r.MaxUnavailable {
-		r.limitf(UpdateLimited, "maxUnavailable", "wait for Pods to become available, or raise the limit",
+		r.limitf(UpdateLimited, r.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
 			"%d Pods wait for their update; %d Pods are unavailable, %d of them at the new revision; %d may be",
 			waiting, r.unavailable(), r.untested, r.MaxUnavailable)
 	}

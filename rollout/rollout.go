@@ -31,6 +31,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/workloadkit/workloadkit/reason"
@@ -53,7 +54,7 @@ type Spec struct {
 	Replicas int
 	// Partition is how many of them stay at the old revision.
 	Partition int
-	// MaxUnavailable is how many Pods may be unavailable by our own hand.
+	// MaxUnavailable is how many Pods the controller itself may make unavailable.
 	MaxUnavailable int
 	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused.
 	MaxSurge int
@@ -69,7 +70,23 @@ type Spec struct {
 	InPlace bool
 	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone.
 	ExcludePreDeleting bool
+
+	// Paths are where the workload's API has these numbers.
+	Paths Paths
 }
+
+// Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable". They go into reasons alone. An
+// empty one stands for "partition", "maxUnavailable", "scaleStrategy.maxUnavailable" or "paused".
+type Paths struct {
+	Partition, MaxUnavailable, ScaleMaxUnavailable, Paused string
+}
+
+func (p *Paths) partition() string      { return cmp.Or(p.Partition, "partition") }
+func (p *Paths) maxUnavailable() string { return cmp.Or(p.MaxUnavailable, "maxUnavailable") }
+func (p *Paths) scaleMaxUnavailable() string {
+	return cmp.Or(p.ScaleMaxUnavailable, "scaleStrategy.maxUnavailable")
+}
+func (p *Paths) paused() string { return cmp.Or(p.Paused, "paused") }
 
 // Group counts the active Pods of one revision. Each Pod is in Total and in at most one of PreDeleting, Specified and
 // Unavailable.
@@ -77,7 +94,7 @@ type Group struct {
 	Total int
 	// PreDeleting Pods are to be deleted and wait for a hook.
 	PreDeleting int
-	// Specified Pods are asked to be deleted by name or label and not PreDeleting.
+	// Specified Pods were chosen for deletion by a user, by name or label, and are not PreDeleting.
 	Specified int
 	// SpecifiedUnavailable is how many of the Specified ones are not available.
 	SpecifiedUnavailable int
@@ -168,7 +185,7 @@ func Plan(s Spec, c Counts) Step {
 	// Beyond Replicas a ready Pod can go without loss; what is unavailable already has used the budget up, also where it is
 	// to be deleted itself.
 	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable()-c.specifiedUnavailable(), 0)
-	explainDelete(c, &step)
+	explainDelete(s, c, &step)
 	planUpdate(s, c, missing, &step)
 	return step
 }
@@ -228,7 +245,7 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	create := min(missing, max(*s.ScaleMaxUnavailable-c.Unavailable(), 0))
 	if create < missing {
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: ScaleUpLimited, Path: "scaleStrategy.maxUnavailable",
+			Code: ScaleUpLimited, Path: s.Paths.scaleMaxUnavailable(),
 			Detail: fmt.Sprintf("%d of %d missing Pods are created now; %d are unavailable, %d may be", create, missing, c.Unavailable(), *s.ScaleMaxUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
@@ -238,7 +255,7 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 
 // explainDelete says when the budget has no room for all Pods that are to be deleted. Scale-in waits for specified Pods
 // and for hooks, and takes unavailable Pods first.
-func explainDelete(c Counts, step *Step) {
+func explainDelete(s Spec, c Counts, step *Step) {
 	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
 	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {
 		available = max(step.DeleteOld-c.Old.Unavailable, 0) + max(step.Delete-step.DeleteOld-c.New.Unavailable, 0)
@@ -247,7 +264,7 @@ func explainDelete(c Counts, step *Step) {
 		return
 	}
 	step.Limits = append(step.Limits, reason.Reason{
-		Code: DeleteLimited, Path: "maxUnavailable",
+		Code: DeleteLimited, Path: s.Paths.maxUnavailable(),
 		Detail: fmt.Sprintf("%d available Pods are to be deleted, %d may be", available, step.DeleteReady),
 		Remedy: "wait for Pods to become available, or raise the limit",
 	})
@@ -269,13 +286,13 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	switch {
 	case step.Update == 0 && !s.OneRevision && s.Partition > 0 && c.Old.staying() > 0 && c.Old.staying() <= s.Partition:
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: PartitionReached, Path: "partition",
+			Code: PartitionReached, Path: s.Paths.partition(),
 			Detail: fmt.Sprintf("%d Pods are at the old revision, %d are kept there", c.Old.staying(), s.Partition),
 			Remedy: "lower the partition to go on",
 		})
 	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
-			Code: UpdateLimited, Path: "maxUnavailable",
+			Code: UpdateLimited, Path: s.Paths.maxUnavailable(),
 			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), step.UpdateUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})

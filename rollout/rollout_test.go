@@ -457,3 +457,28 @@ func TestAdd(t *testing.T) {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 }
+
+// Reasons name the fields as the workload's API calls them.
+func TestPaths(t *testing.T) {
+	paths := rollout.Paths{
+		Partition: "spec.strategy.partition", MaxUnavailable: "spec.strategy.maxUnavailable", ScaleMaxUnavailable: "spec.scaleLimit", Paused: "spec.paused",
+	}
+	step := rollout.Plan(rollout.Spec{Replicas: 3, MaxUnavailable: 1, ScaleMaxUnavailable: new(0), Paths: paths},
+		rollout.Counts{Old: rollout.Group{Total: 2, Unavailable: 1}})
+	got := map[reason.Code]string{}
+	for _, limit := range step.Limits {
+		got[limit.Code] = limit.Path
+	}
+	want := map[reason.Code]string{rollout.ScaleUpLimited: paths.ScaleMaxUnavailable, rollout.UpdateLimited: paths.MaxUnavailable}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	_, err := rollout.Numbered(rollout.NumberedSpec{Partition: -1, MaxUnavailable: -1, ScaleMaxUnavailable: new(-1), Paths: paths}, nil)
+	var refused []string
+	for _, r := range reason.From(err) {
+		refused = append(refused, r.Path)
+	}
+	if diff := cmp.Diff([]string{"wanted", paths.Partition, paths.MaxUnavailable, paths.ScaleMaxUnavailable}, refused); diff != "" {
+		t.Errorf("refused paths (-want +got):\n%s", diff)
+	}
+}

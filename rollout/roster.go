@@ -64,10 +64,10 @@ func (s *NumberedSpec) check() error {
 			problems = append(problems, reason.Reason{Code: InvalidRollout, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
 		}
 	}
-	negative("partition", s.Partition)
-	negative("maxUnavailable", s.MaxUnavailable)
+	negative(s.Paths.partition(), s.Partition)
+	negative(s.Paths.maxUnavailable(), s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
-		negative("scaleStrategy.maxUnavailable", *s.ScaleMaxUnavailable)
+		negative(s.Paths.scaleMaxUnavailable(), *s.ScaleMaxUnavailable)
 	}
 	if s.Unordered && !s.Parallel {
 		problems = append(problems, reason.Reason{
@@ -345,10 +345,10 @@ func (r *roster) explainWaiting() {
 		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", held, first)
 	}
 	if r.Paused && specified+due > 0 {
-		r.limitf(RolloutPaused, "paused", "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
+		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)
 	}
 	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
-		r.limitf(PartitionReached, "partition", "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
+		r.limitf(PartitionReached, r.Paths.partition(), "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
 	}
 }
 

@@ -91,7 +91,7 @@ func (o Options) Validate() error {
 	if o.StartDelay < 0 || o.SlowStart < 0 || o.NoChange < 0 {
 		refuse("StartDelay %s, SlowStart %s, NoChange %s: want no negative time", o.StartDelay, o.SlowStart, o.NoChange)
 	}
-	if err := partition.Validate("MaxUnavailable", &o.MaxUnavailable, partition.Down); err != nil {
+	if err := partition.Validate("MaxUnavailable", &o.MaxUnavailable); err != nil {
 		errs = append(errs, err)
 	}
 	for _, name := range o.Phases {

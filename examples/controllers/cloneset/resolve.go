@@ -71,9 +71,12 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
 		Replicas:           read.NotNegative("spec.replicas", ptr.Deref(spec.Replicas, 1)),
 		Rollback:           options.Gates[apps.GateCloneSetPartitionRollback],
 		ExcludePreDeleting: spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
+		Paths: rollout.Paths{
+			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
+		},
 	}
 	if limit := spec.ScaleStrategy.MaxUnavailable; limit != nil {
-		n := read.CountAsUpstream("spec.scaleStrategy.maxUnavailable", limit, s.rollout.Replicas, partition.Up|partition.Over100)
+		n := read.CountAsUpstream("spec.scaleStrategy.maxUnavailable", limit, s.rollout.Replicas, partition.Up)
 		s.rollout.ScaleMaxUnavailable = &n
 	}
 	s.readBudget(read, path, &ru)
@@ -96,7 +99,7 @@ func (s *settings) readBudget(read *kruise.Reading, path string, ru *v1beta1.Rol
 	s.rollout.Partition, err = partition.Kept(path+".partition", ru.Partition, &replicas)
 	read.Failed(err)
 	if ru.MaxSurge != nil {
-		surge := read.Count(path+".maxSurge", ru.MaxSurge, s.rollout.Replicas, partition.Up|partition.Over100)
+		surge := read.Count(path+".maxSurge", ru.MaxSurge, s.rollout.Replicas, partition.Up)
 		if surge > 0 && policy == v1beta1.InPlaceOnly {
 			read.Refuse(path+".maxSurge", ru.MaxSurge.String(), "policy InPlaceOnly never replaces a Pod", "use 0")
 		}
@@ -112,5 +115,5 @@ func (s *settings) readBudget(read *kruise.Reading, path string, ru *v1beta1.Rol
 	if unavailable == nil {
 		unavailable = ptr.To(intstr.FromString("20%"))
 	}
-	s.rollout.MaxUnavailable = read.Count(path+".maxUnavailable", unavailable, s.rollout.Replicas, round|partition.Over100)
+	s.rollout.MaxUnavailable = read.Count(path+".maxUnavailable", unavailable, s.rollout.Replicas, round)
 }

@@ -77,9 +77,9 @@ func OneOf[T ~string](r *Reading, path string, value T, known ...T) T {
 	return value
 }
 
-// Count resolves a number or percentage of replicas.
+// Count resolves a number or percentage of replicas, which may be above 100 %.
 func (r *Reading) Count(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) int {
-	n, err := partition.Resolve(path, value, replicas, round)
+	n, err := partition.ResolveUncapped(path, value, replicas, round)
 	r.Failed(err)
 	return n
 }

@@ -47,7 +47,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.report(ctx, v, pass, nil, nil, err)
 	}
 	set := r.Reader.Read(fleet.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
-	step := rollout.Plan(rollout.Spec{Replicas: fleet.Spec.Replicas, MaxUnavailable: max(fleet.Spec.MaxUnavailable, 1)}, set.Counts(false))
+	step := rollout.Plan(rollout.Spec{
+		Replicas: fleet.Spec.Replicas, MaxUnavailable: max(fleet.Spec.MaxUnavailable, 1), Paths: rollout.Paths{MaxUnavailable: "spec.maxUnavailable"},
+	}, set.Counts(false))
 	orders := podcontrol.Orders{Hopeless: r.Pods.IsHopeless}
 	remove, update, pods := set.ChooseDeletions(step, orders).Delete, set.ChooseUpdates(step, orders).Update, r.Pods.For(v, pass)
 	err = pass.UntilChanged(

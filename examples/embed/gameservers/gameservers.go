@@ -75,6 +75,7 @@ func (r *reconciler) decide(v *view, wanted ordinals.Set, h *revision.History) (
 	var err error
 	s.step, err = rollout.Numbered(rollout.NumberedSpec{
 		Wanted: wanted, Partition: spec.Partition, MaxUnavailable: max(spec.MaxUnavailable, 1), Parallel: true,
+		Paths: rollout.Paths{Partition: "spec.partition", MaxUnavailable: "spec.maxUnavailable"},
 	}, s.members.Pods)
 	if !complete || len(s.members.Pods) > wanted.Len() {
 		s.unfinished = cmp.Or[error](s.step.Limits.Err(), reason.Reason{Code: UnderWay})
