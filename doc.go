@@ -30,7 +30,7 @@
 //
 // Serve and explain.
 //
-//	webhookcert    which certificate does this webhook server show, whom do its clients trust, and what is to be done about it now?
+//	webhookcert    which certificate does this webhook server show, and whom do its clients trust?
 //	reason         why did it decide that?
 //
 // # A reconcile
@@ -64,6 +64,7 @@
 //	podcontrol/executor          carries out what one Pod needs
 //	adopt/ownerrefs              adopts and releases
 //	pvc/claimwriter              creates, hands over and deletes claims
+//	decode/specwebhook           refuses specs that make no sense at admission
 //	webhookcert/rotator          serves, rotates and injects certificates
 //
 // Between deciders and writers stands podpatch: deciders return changes, and podpatch merges the changes of all of them for one Pod

@@ -41,7 +41,7 @@ const (
 func layers() []layer {
 	return []layer{
 		{"reason", pure, ""},
-		{"decode", pure, ""},
+		{"decode", pure, "reason"},
 		{"podstate", pure, ""},
 		{"pvc", pure, ""},
 		{"partition", pure, "reason"},
@@ -67,8 +67,9 @@ func layers() []layer {
 		{"pvc/claimwriter", acting, "pvc"},
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue"},
-		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision rollout"},
-		{"webhookcert/apply", acting, "reason webhookcert"},
+		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"webhookcert/rotator", acting, "reason webhookcert"},
+		{"decode/specwebhook", acting, ""},
 		{".", pure, ""}, // the entrance
 
 		{"testing/child", free, ""},

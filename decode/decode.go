@@ -10,7 +10,13 @@ import (
 	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
+
+// Undecodable means that a field holds what cannot be decoded. Admission refuses that where templates are checked; without webhooks
+// anything is stored.
+const Undecodable reason.Code = "Undecodable"
 
 // Problem says why something cannot be decoded.
 type Problem struct {
@@ -34,6 +40,14 @@ func (p Problem) In(name string) Problem {
 		name += "." + p.Path
 	}
 	return Problem{Path: name, Detail: p.Detail}
+}
+
+// Reasons returns problems as reasons, nil if there are none.
+func Reasons(problems []Problem) (list reason.List) {
+	for _, p := range problems {
+		list = append(list, reason.Reason{Code: Undecodable, Path: p.Path, Detail: p.Detail, Remedy: "correct the value"})
+	}
+	return list
 }
 
 // Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data. What takes too long to

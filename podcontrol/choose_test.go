@@ -130,7 +130,7 @@ func TestChooseUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := func(update, keep, budget int) rollout.Step {
-		return rollout.Step{Update: update, Keep: keep, UpdateUnavailable: budget, UpdateAtTarget: budget}
+		return rollout.Step{Update: max(update, -update), Back: update < 0, Keep: keep, UpdateUnavailable: budget, UpdateAtTarget: budget}
 	}
 	three := []*corev1.Pod{up("a"), up("b"), up("c")}
 	for _, tc := range []struct {

@@ -21,7 +21,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func numberedControl(t *testing.T) *podcontrol.Control {
 	t.Helper()
 	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
-		StateAnnotation: "x.io/update", GraceAnnotation: "x.io/grace", Gate: "x.io/Updated", Reserved: []string{"x.io/revision", "x.io/state", "x.io/since"},
+		StateAnnotation: "x.io/update", GraceAnnotation: "x.io/grace", Gate: "x.io/Updated", Reserved: []string{"x.io/revision", "x.io/state", "x.io/since", "x.io/delete"},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func Example() {
 	}
 	now, v1, v2 := time.Now(), template("app:v1"), template("app:v2")
 	v2.Spec.HostNetwork = true // on top of the image, which alone could change in place
-	pod := control.NewPod(v1, "default", metav1.OwnerReference{Name: "web", UID: "u", Controller: ptr.To(true)}, "web-1", now)
+	pod := control.NewPod(v1, "default", metav1.OwnerReference{Name: "web", UID: "u", Controller: ptr.To(true)}, podcontrol.Rules{}, "web-1", now)
 
 	for _, to := range []*corev1.PodTemplateSpec{template("app:v2"), v2} {
 		for _, policy := range []podcontrol.Policy{podcontrol.InPlaceIfPossible, podcontrol.InPlaceOnly} {
@@ -248,7 +248,7 @@ func TestNewPod(t *testing.T) {
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: gate}},
 		},
 	}
-	if diff := cmp.Diff(want, control(t).NewPod(from, "default", owner, "web-1", begin)); diff != "" {
+	if diff := cmp.Diff(want, control(t).NewPod(from, "default", owner, podcontrol.Rules{}, "web-1", begin)); diff != "" {
 		t.Errorf("Pod (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(untouched, from); diff != "" {
@@ -258,7 +258,7 @@ func TestNewPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := bare.NewPod(&corev1.PodTemplateSpec{}, "default", owner, "web-1", begin)
+	pod := bare.NewPod(&corev1.PodTemplateSpec{}, "default", owner, podcontrol.Rules{}, "web-1", begin)
 	if diff := cmp.Diff(map[string]string{revisionLabel: "web-1"}, pod.Labels); diff != "" || len(pod.Annotations) > 0 {
 		t.Errorf("labels of an empty template without lifecycle (-want +got), annotations %v:\n%s", pod.Annotations, diff)
 	}

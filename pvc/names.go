@@ -22,8 +22,11 @@ type Names struct {
 
 // New returns names for up to n new Pods: first those of lost Pods whose claims may be used again, then fresh ones that neither a
 // Pod nor a claim has. There are fewer than n where the Pod that such claims belong to is still on its way out: it has the name
-// that its successor is to have.
+// that its successor is to have. Zero and less ask for none.
 func (x *Names) New(n int) []string {
+	if n <= 0 {
+		return nil
+	}
 	taken := x.Taken.Union(x.Leaving)
 	var names []string
 	awaited := 0

@@ -13,6 +13,7 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -242,4 +243,15 @@ func Explain(err error) (code Code, message string) {
 		code, message = list[0].Code, list.Summary(inMessage)
 	}
 	return code, Shorten(message, maxMessage)
+}
+
+// Condition returns a condition that is True while there is an error, with what Explain says of it ("Error" where that has no code),
+// and False with reason "AsExpected" otherwise. generation is the owner's that was observed.
+func Condition(kind string, generation int64, err error) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: generation}
+	if err != nil {
+		code, message := Explain(err)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, cmp.Or(string(code), "Error"), message
+	}
+	return c
 }

@@ -209,3 +209,25 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
+
+func TestCondition(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		err  error
+		want metav1.Condition
+	}{
+		{"nothing", nil, metav1.Condition{Type: "Failed", Status: "False", Reason: "AsExpected", ObservedGeneration: 7}},
+		{"no reasons", errors.New("no"), metav1.Condition{Type: "Failed", Status: "True", Reason: "Error", Message: "no", ObservedGeneration: 7}},
+		{
+			"a reason",
+			reason.Reason{Code: blocked, Path: "spec.x"},
+			metav1.Condition{Type: "Failed", Status: "True", Reason: "Blocked", Message: "Blocked: spec.x", ObservedGeneration: 7},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, reason.Condition("Failed", 7, tc.err)); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -8,21 +8,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is where the rotation of the authority is.
-type Step string
-
+// Stages of a rotation, as Decision and Material show them.
 const (
-	// Stable means one authority and nothing under way.
-	Stable Step = "Stable"
-	// Announced means that the next authority is trusted but does not sign yet.
-	Announced Step = "Announced"
-	// Switched means that the leaf is signed by the new authority and the old one is still trusted.
-	Switched Step = "Switched"
-	// Broken means that what the Secret holds cannot serve.
-	Broken Step = "Broken"
+	// stable means one authority and nothing under way.
+	stable = "Stable"
+	// announced means that the next authority is trusted but does not sign yet.
+	announced = "Announced"
+	// switched means that the new authority has signed the leaf and the old one is still trusted.
+	switched = "Switched"
+	// broken means that what the Secret holds cannot serve.
+	broken = "Broken"
 )
 
-// Observation is what the caller knows besides the Secret.
+// Observation is what the caller knows besides the Secret. The zero value means that nothing has been seen yet: a rotation
+// waits then.
 type Observation struct {
 	// Injected means that every object that should hold the bundle has been seen with the bundle of this very data. True
 	// where nothing is injected.
@@ -31,17 +30,19 @@ type Observation struct {
 	// then, so an overlap counts from there at the earliest. Zero if that never happened.
 	Disturbed time.Time
 	// DisturbedSince is when that began: since then it has been seen again and again, with less than an overlap in between.
-	// DisturbedBy is the object that was last seen so. Both are for what is told (RotationHeldUp), and may be empty.
+	// DisturbedBy is the object that was last seen so. Both only serve the reason RotationHeldUp, and may be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
-	// ClockJumped is when the clock was last found to have moved as time does not. Zero if it never was.
+	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that had passed. Zero if
+	// it never was.
 	ClockJumped time.Time
 }
 
-// Decision says what to do about a Secret.
+// Decision says what to do about a Secret. Policy.Decide makes it. The zero value asks for nothing.
 type Decision struct {
-	// Step is the step that the data is at, before anything is written.
-	Step Step
+	// Stage is where the rotation is before anything is written: "Stable", "Announced" or "Switched", as the package comment
+	// says, or "Broken" if what the Secret holds cannot serve.
+	Stage string
 	// Write says that the Secret must be written with the result of Issue.
 	Write bool
 	// Reason says why to write, or what is waited for. It is zero if there is nothing to do and nothing under way.
@@ -54,6 +55,7 @@ type Decision struct {
 
 // plan says where the parts of the next data come from.
 type plan struct {
+	config  *Config
 	found   *found
 	data    map[string][]byte
 	now     time.Time
@@ -74,14 +76,21 @@ const (
 	drop                  // none
 )
 
-// Decide returns what the Secret's data demands at the time now. The configuration must come from Config.Complete. The same
-// arguments always give the same decision. A nil map is a Secret that does not exist.
+// Decide returns what the Secret's data demands at the time now. The same arguments always give the same decision. A nil map
+// is a Secret that does not exist. With Config.External nothing is ever to be done.
 //
 // In order: what cannot serve is replaced at once, a leaf that is due is renewed, a rotation under way goes on when its
 // overlap is over, and an authority that is due is rotated. At most one reason is given, the first.
-func Decide(c *Config, data map[string][]byte, seen Observation, now time.Time) Decision {
+func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time) Decision {
+	if refused := p.ready(); refused != nil {
+		return Decision{Stage: broken, Reason: *refused}
+	}
+	c := &p.config
+	if c.External {
+		return Decision{Stage: stable}
+	}
 	f := look(c, data, now)
-	d := Decision{Step: f.step(), plan: plan{found: f, data: data, now: now, old: f.old}}
+	d := Decision{Stage: f.stage(), plan: plan{config: c, found: f, data: data, now: now, old: f.old}}
 	for _, rule := range []func(*Config, Observation) bool{
 		d.replaceAuthority, d.replaceLeaf, d.replaceNext, d.renewLeaf, d.mend, d.goOn, d.begin,
 	} {
@@ -141,7 +150,7 @@ func (d *Decision) takeOver() {
 	}
 }
 
-// replaceNext acts when the announced authority is of no use. Nothing is signed by it, so nobody misses it.
+// replaceNext acts when the announced authority is of no use. Nothing is signed by it, so no handshake depends on it.
 func (d *Decision) replaceNext(*Config, Observation) bool {
 	f := d.plan.found
 	if !f.hasNext || f.next.fault() == nil {
@@ -165,10 +174,10 @@ func (d *Decision) renewLeaf(c *Config, _ Observation) bool {
 }
 
 func (d *Decision) mend(*Config, Observation) bool {
-	return d.plan.found.ragged != nil && d.write(*d.plan.found.ragged)
+	return d.plan.found.unequal != nil && d.write(*d.plan.found.unequal)
 }
 
-// goOn takes the rotation's next step when the present one has been published for the overlap.
+// goOn begins the rotation's next stage when the present one has been published for the overlap.
 func (d *Decision) goOn(c *Config, seen Observation) bool {
 	f, now := d.plan.found, d.plan.now
 	path := dataPath(c.Keys.NextCACert)

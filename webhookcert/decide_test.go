@@ -14,53 +14,53 @@ import (
 
 // outcome is what a decision leads to.
 type outcome struct {
-	Step    webhookcert.Step
+	Stage   string
 	Write   bool
 	Code    reason.Code
 	Path    string
-	Next    webhookcert.Step // after the write
+	Next    string // after the write
 	SameCA  bool
 	NewLeaf bool
 	Bundle  int
 }
 
-func outcomeOf(t *testing.T, c *webhookcert.Config, data map[string][]byte, seen webhookcert.Observation, now time.Time) outcome {
+func outcomeOf(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen webhookcert.Observation, now time.Time) outcome {
 	t.Helper()
-	d := webhookcert.Decide(c, data, seen, now)
-	out := outcome{Step: d.Step, Write: d.Write, Code: d.Reason.Code, Path: d.Reason.Path}
+	d := p.Decide(data, seen, now)
+	out := outcome{Stage: d.Stage, Write: d.Write, Code: d.Reason.Code, Path: d.Reason.Path}
 	if !d.Write {
 		return out
 	}
-	after := issue(t, c, d)
-	m, err := webhookcert.Read(c, after)
+	after := issue(t, d)
+	m, err := p.Read(after)
 	if err != nil {
 		t.Fatalf("%v leads to data that cannot be read: %v", d.Reason, err)
 	}
-	if err := verify(c, m.Certificate.Leaf, m.Bundle, now); err != nil {
+	if err := verify(p, m.Certificate.Leaf, m.Bundle, now); err != nil {
 		t.Errorf("%v leads to data that does not verify: %v", d.Reason, err)
 	}
-	out.Next = webhookcert.Decide(c, after, seen, now).Step
+	out.Next = p.Decide(after, seen, now).Stage
 	out.SameCA = string(after["ca-cert.pem"]) == string(data["ca-cert.pem"])
 	out.NewLeaf = string(after["cert.pem"]) != string(data["cert.pem"])
 	out.Bundle = certificates(m.Bundle)
-	if again := webhookcert.Decide(c, after, webhookcert.Observation{}, now); again.Write {
+	if again := p.Decide(after, webhookcert.Observation{}, now); again.Write {
 		t.Errorf("%v is followed by another write at once: %v", d.Reason, again.Reason)
 	}
 	return out
 }
 
 func TestRepair(t *testing.T) {
-	c := config(t, nil)
-	good := settled(t, c, t0)
+	p := policy(t, nil)
+	good := settled(t, p, t0)
 	other := madeBy{}.secret(t)
-	mid, late := announced(t, c, t0), switched(t, c, t0)
+	mid, late := announced(t, p, t0), switched(t, p, t0)
 	healed := func(code reason.Code, path string, sameCA bool, bundle int) outcome {
-		next := webhookcert.Stable
+		next := stageStable
 		if bundle > 1 {
-			next = webhookcert.Switched
+			next = stageSwitched
 		}
 		return outcome{
-			Step: webhookcert.Broken, Write: true, Code: code, Path: "data[" + path + "]", Next: next, SameCA: sameCA,
+			Stage: stageBroken, Write: true, Code: code, Path: "data[" + path + "]", Next: next, SameCA: sameCA,
 			NewLeaf: true, Bundle: bundle,
 		}
 	}
@@ -144,54 +144,54 @@ func TestRepair(t *testing.T) {
 		{
 			name: "the leaf is lost while an authority is announced", data: with(mid, "cert.pem", "garbage"),
 			want: outcome{
-				Step: webhookcert.Broken, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[cert.pem]",
-				Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2,
+				Stage: stageBroken, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[cert.pem]",
+				Next: stageAnnounced, SameCA: true, NewLeaf: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an announced authority that is garbage", data: with(mid, "next-ca-cert.pem", "garbage"),
 			want: outcome{
-				Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[next-ca-cert.pem]",
-				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+				Stage: stageAnnounced, Write: true, Code: webhookcert.CertificateUnreadable, Path: "data[next-ca-cert.pem]",
+				Next: stageAnnounced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an announced authority without key", data: with(mid, "next-ca-key.pem", nil),
 			want: outcome{
-				Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateMissing, Path: "data[next-ca-key.pem]",
-				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+				Stage: stageAnnounced, Write: true, Code: webhookcert.CertificateMissing, Path: "data[next-ca-key.pem]",
+				Next: stageAnnounced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "an authority without key serves on and is rotated", data: with(good, "ca-key.pem", nil),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateMissing, Path: "data[ca-key.pem]",
-				Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+				Stage: stageStable, Write: true, Code: webhookcert.CertificateMissing, Path: "data[ca-key.pem]",
+				Next: stageAnnounced, SameCA: true, Bundle: 2,
 			},
 		},
 		{
 			name: "WC-5: a copy that differs", data: with(good, "tls.crt", "garbage"),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[tls.crt]",
-				Next: webhookcert.Stable, SameCA: true, Bundle: 1,
+				Stage: stageStable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[tls.crt]",
+				Next: stageStable, SameCA: true, Bundle: 1,
 			},
 		},
 		{
 			name: "WC-5: a copy that is missing", data: with(good, "cert.pem", nil),
 			want: outcome{
-				Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[cert.pem]",
-				Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1,
+				Stage: stageStable, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[cert.pem]",
+				Next: stageStable, SameCA: true, NewLeaf: true, Bundle: 1,
 			},
 		},
 		{
 			name: "further authorities in the signing one's place are moved",
 			data: with(good, "ca-cert.pem", slices.Concat(good["ca-cert.pem"], other["ca-cert.pem"])),
 			want: outcome{
-				Step: webhookcert.Switched, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[ca-cert.pem]",
-				Next: webhookcert.Switched, Bundle: 2,
+				Stage: stageSwitched, Write: true, Code: webhookcert.CertificateCopiesDiffer, Path: "data[ca-cert.pem]",
+				Next: stageSwitched, Bundle: 2,
 			},
 		},
-		{name: "the clock goes back an hour", data: good, now: t0.Add(-time.Hour), want: outcome{Step: webhookcert.Stable}},
+		{name: "the clock goes back an hour", data: good, now: t0.Add(-time.Hour), want: outcome{Stage: stageStable}},
 		{
 			name: "the clock goes back a year", data: good, now: t0.AddDate(-1, 0, 0),
 			want: healed(webhookcert.CertificateNotYetValid, "ca-cert.pem", false, 2),
@@ -200,7 +200,7 @@ func TestRepair(t *testing.T) {
 			name: "the clock goes ahead 20 years", data: good, now: t0.AddDate(20, 0, 0),
 			want: healed(webhookcert.CertificateExpired, "ca-cert.pem", false, 2),
 		},
-		{name: "nothing is wrong", data: good, want: outcome{Step: webhookcert.Stable}},
+		{name: "nothing is wrong", data: good, want: outcome{Stage: stageStable}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestRepair(t *testing.T) {
 			if now.IsZero() {
 				now = t0
 			}
-			got := outcomeOf(t, c, test.data, webhookcert.Observation{}, now)
+			got := outcomeOf(t, p, test.data, webhookcert.Observation{}, now)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 			}
@@ -219,11 +219,11 @@ func TestRepair(t *testing.T) {
 // An authority that somebody else has made, and that cannot issue what clients accept, is replaced in one write, whatever else
 // the Secret holds. It stays in the bundle for an overlap.
 func TestUnableAuthority(t *testing.T) {
-	c := config(t, nil)
-	mid := announced(t, c, t0)
-	broken := func(next webhookcert.Step, bundle int) outcome {
+	p := policy(t, nil)
+	mid := announced(t, p, t0)
+	broken := func(next string, bundle int) outcome {
 		return outcome{
-			Step: webhookcert.Broken, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[ca-cert.pem]", Next: next,
+			Stage: stageBroken, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[ca-cert.pem]", Next: next,
 			NewLeaf: true, Bundle: bundle,
 		}
 	}
@@ -235,27 +235,27 @@ func TestUnableAuthority(t *testing.T) {
 			data map[string][]byte
 			want outcome
 		}{
-			{name: "with its leaf", data: made, want: broken(webhookcert.Switched, 2)},
-			{name: "alone", data: with(made, noLeaf...), want: broken(webhookcert.Switched, 2)},
+			{name: "with its leaf", data: made, want: broken(stageSwitched, 2)},
+			{name: "alone", data: with(made, noLeaf...), want: broken(stageSwitched, 2)},
 			{
-				name: "while another is announced", want: broken(webhookcert.Switched, 2),
+				name: "while another is announced", want: broken(stageSwitched, 2),
 				data: with(mid, "ca-cert.pem", made["ca-cert.pem"], "ca-key.pem", made["ca-key.pem"]),
 			},
 			{
 				name: "announced", data: with(mid, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]),
 				want: outcome{
-					Step: webhookcert.Announced, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[next-ca-cert.pem]",
-					Next: webhookcert.Announced, SameCA: true, Bundle: 2,
+					Stage: stageAnnounced, Write: true, Code: webhookcert.NotACertificateAuthority, Path: "data[next-ca-cert.pem]",
+					Next: stageAnnounced, SameCA: true, Bundle: 2,
 				},
 			},
 			{
-				name: "both signing and announced", want: broken(webhookcert.Switched, 2),
+				name: "both signing and announced", want: broken(stageSwitched, 2),
 				data: with(made, "next-ca-cert.pem", made["ca-cert.pem"], "next-ca-key.pem", made["ca-key.pem"]),
 			},
 		}
 		for _, test := range tests {
 			t.Run(what+", "+test.name, func(t *testing.T) {
-				got := outcomeOf(t, c, test.data, webhookcert.Observation{}, t0)
+				got := outcomeOf(t, p, test.data, webhookcert.Observation{}, t0)
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 				}
@@ -273,13 +273,13 @@ func TestIssuedUsages(t *testing.T) {
 		LeafIsAuthority bool
 	}
 	signs := x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature
-	for algorithm, want := range map[webhookcert.Algorithm]usages{
-		webhookcert.ECDSA: {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
-		webhookcert.RSA:   {CA: signs, Leaf: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, MaxPathLenZero: true},
+	for algorithm, want := range map[x509.PublicKeyAlgorithm]usages{
+		x509.ECDSA: {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
+		x509.RSA:   {CA: signs, Leaf: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, MaxPathLenZero: true},
 	} {
-		t.Run(string(algorithm), func(t *testing.T) {
-			c := config(t, func(c *webhookcert.Config) { c.Algorithm = algorithm })
-			data := settled(t, c, t0)
+		t.Run(algorithm.String(), func(t *testing.T) {
+			p := policy(t, func(c *webhookcert.Config) { c.Algorithm = algorithm })
+			data := settled(t, p, t0)
 			ca, leaf := parse(t, data["ca-cert.pem"]), parse(t, data["cert.pem"])
 			got := usages{ca.KeyUsage, leaf.KeyUsage, ca.MaxPathLen, ca.MaxPathLenZero, leaf.IsCA}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -289,7 +289,7 @@ func TestIssuedUsages(t *testing.T) {
 			if parse(t, older["ca-cert.pem"]).MaxPathLen != -1 {
 				t.Fatal("the older authority has a path length")
 			}
-			if d := webhookcert.Decide(c, older, webhookcert.Observation{}, t0); d.Write {
+			if d := p.Decide(older, webhookcert.Observation{}, t0); d.Write {
 				t.Errorf("an older authority is replaced: %v", d.Reason)
 			}
 		})
@@ -298,35 +298,36 @@ func TestIssuedUsages(t *testing.T) {
 
 // The bundle is compared byte by byte, so the switch of the leaf must not rewrite it.
 func TestSwitchKeepsTheBundle(t *testing.T) {
-	c := config(t, nil)
+	p := policy(t, nil)
 	for range 10 { // whichever of the two sorts first
-		data := announced(t, c, t0)
-		before, err := webhookcert.Read(c, data)
+		data := announced(t, p, t0)
+		before, err := p.Read(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data = issue(t, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, t0.Add(c.Overlap+time.Second)))
-		after, err := webhookcert.Read(c, data)
+		data = issue(t, p.Decide(data, webhookcert.Observation{Injected: true}, t0.Add(p.Config().Overlap+time.Second)))
+		after, err := p.Read(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after.Step != webhookcert.Switched || string(before.Bundle) != string(after.Bundle) {
-			t.Fatalf("the bundle has changed, at step %s", after.Step)
+		if after.Stage != stageSwitched || string(before.Bundle) != string(after.Bundle) {
+			t.Fatalf("the bundle has changed, at step %s", after.Stage)
 		}
 	}
 }
 
 func TestRotation(t *testing.T) {
-	c := config(t, nil)
-	good := settled(t, c, t0)
-	mid, late := announced(t, c, t0), switched(t, c, t0)
+	p := policy(t, nil)
+	limits := p.Config()
+	good := settled(t, p, t0)
+	mid, late := announced(t, p, t0), switched(t, p, t0)
 	unstamped := with(mid, "rotation.json", nil)
 	injected := webhookcert.Observation{Injected: true}
-	over := t0.Add(c.Overlap + time.Second)
-	caDue := t0.Add(c.CAValidity - c.CARenewBefore)
-	freshLeaf := issue(t, c, webhookcert.Decide(c, good, injected, caDue.Add(-time.Minute)))
-	waits := func(step webhookcert.Step, code reason.Code, path string) outcome {
-		return outcome{Step: step, Code: code, Path: path}
+	over := t0.Add(limits.Overlap + time.Second)
+	caDue := t0.Add(limits.CAValidity - limits.CARenewBefore)
+	freshLeaf := issue(t, p.Decide(good, injected, caDue.Add(-time.Minute)))
+	waits := func(step string, code reason.Code, path string) outcome {
+		return outcome{Stage: step, Code: code, Path: path}
 	}
 	const next, old = "data[next-ca-cert.pem]", "data[old-ca-certs.pem]"
 	tests := []struct {
@@ -336,87 +337,87 @@ func TestRotation(t *testing.T) {
 		now  time.Time
 		want outcome
 	}{
-		{name: "a leaf is not due", data: good, seen: injected, now: t0.Add(c.LeafValidity - c.LeafRenewBefore - time.Minute), want: outcome{Step: webhookcert.Stable}},
+		{name: "a leaf is not due", data: good, seen: injected, now: t0.Add(limits.LeafValidity - limits.LeafRenewBefore - time.Minute), want: outcome{Stage: stageStable}},
 		{
-			name: "a leaf is due and needs no overlap", data: good, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
-			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: webhookcert.Stable, SameCA: true, NewLeaf: true, Bundle: 1},
+			name: "a leaf is due and needs no overlap", data: good, now: t0.Add(limits.LeafValidity - limits.LeafRenewBefore),
+			want: outcome{Stage: stageStable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: stageStable, SameCA: true, NewLeaf: true, Bundle: 1},
 		},
 		{
 			name: "an authority is due", data: freshLeaf, now: caDue,
-			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[ca-cert.pem]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Stage: stageStable, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[ca-cert.pem]", Next: stageAnnounced, SameCA: true, Bundle: 2},
 		},
 		{
 			name: "a rotation is requested", data: with(good, "rotate", ""),
-			want: outcome{Step: webhookcert.Stable, Write: true, Code: webhookcert.RotationRequested, Path: "data[rotate]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Stage: stageStable, Write: true, Code: webhookcert.RotationRequested, Path: "data[rotate]", Next: stageAnnounced, SameCA: true, Bundle: 2},
 		},
-		{name: "announced, not injected everywhere", data: unstamped, want: waits(webhookcert.Announced, webhookcert.AwaitingInjection, next)},
+		{name: "announced, not injected everywhere", data: unstamped, want: waits(stageAnnounced, webhookcert.AwaitingInjection, next)},
 		{
 			name: "announced and injected", data: unstamped, seen: injected,
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: stageAnnounced, SameCA: true, Bundle: 2},
 		},
-		{name: "the overlap runs", data: mid, seen: injected, now: over.Add(-2 * time.Second), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
+		{name: "the overlap runs", data: mid, seen: injected, now: over.Add(-2 * time.Second), want: waits(stageAnnounced, webhookcert.AwaitingOverlap, next)},
 		{
 			name: "the overlap is over", data: mid, seen: injected, now: over,
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: webhookcert.Switched, NewLeaf: true, Bundle: 2},
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: stageSwitched, NewLeaf: true, Bundle: 2},
 		},
-		{name: "the overlap is over and an object was reset", data: mid, now: over, want: waits(webhookcert.Announced, webhookcert.AwaitingInjection, next)},
+		{name: "the overlap is over and an object was reset", data: mid, now: over, want: waits(stageAnnounced, webhookcert.AwaitingInjection, next)},
 		{
 			name: "the overlap is over and an object was reset during it", data: mid, now: over,
-			seen: webhookcert.Observation{Injected: true, Disturbed: t0.Add(time.Minute)}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+			seen: webhookcert.Observation{Injected: true, Disturbed: t0.Add(time.Minute)}, want: waits(stageAnnounced, webhookcert.AwaitingOverlap, next),
 		},
 		{
-			name: "an object has been reset for as long as two overlaps", data: mid, now: over.Add(c.Overlap),
-			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(c.Overlap / 2), DisturbedSince: over.Add(-3 * c.Overlap / 2)},
-			want: waits(webhookcert.Announced, webhookcert.RotationHeldUp, next),
+			name: "an object has been reset for as long as two overlaps", data: mid, now: over.Add(limits.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(limits.Overlap / 2), DisturbedSince: over.Add(-3 * limits.Overlap / 2)},
+			want: waits(stageAnnounced, webhookcert.RotationHeldUp, next),
 		},
 		{
-			name: "an object has been reset for as long, and lacks the bundle now", data: late, now: over.Add(c.Overlap),
-			seen: webhookcert.Observation{Disturbed: over.Add(c.Overlap), DisturbedSince: over.Add(-c.Overlap)},
-			want: waits(webhookcert.Switched, webhookcert.RotationHeldUp, old),
+			name: "an object has been reset for as long, and lacks the bundle now", data: late, now: over.Add(limits.Overlap),
+			seen: webhookcert.Observation{Disturbed: over.Add(limits.Overlap), DisturbedSince: over.Add(-limits.Overlap)},
+			want: waits(stageSwitched, webhookcert.RotationHeldUp, old),
 		},
 		{
-			name: "an object has been reset for nearly as long", data: mid, now: over.Add(c.Overlap),
-			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(c.Overlap / 2), DisturbedSince: over.Add(time.Second - 3*c.Overlap/2)},
-			want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+			name: "an object has been reset for nearly as long", data: mid, now: over.Add(limits.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(limits.Overlap / 2), DisturbedSince: over.Add(time.Second - 3*limits.Overlap/2)},
+			want: waits(stageAnnounced, webhookcert.AwaitingOverlap, next),
 		},
 		{
-			name: "an object was reset for long, and an overlap ago last", data: mid, now: over.Add(4 * c.Overlap),
-			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(3 * c.Overlap), DisturbedSince: over},
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: webhookcert.Switched, NewLeaf: true, Bundle: 2},
+			name: "an object was reset for long, and an overlap ago last", data: mid, now: over.Add(4 * limits.Overlap),
+			seen: webhookcert.Observation{Injected: true, Disturbed: over.Add(3 * limits.Overlap), DisturbedSince: over},
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.OverlapOver, Path: "data[ca-cert.pem]", Next: stageSwitched, NewLeaf: true, Bundle: 2},
 		},
 		{
 			name: "the overlap is over by a clock that has jumped", data: mid, now: over,
-			seen: webhookcert.Observation{Injected: true, ClockJumped: over}, want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next),
+			seen: webhookcert.Observation{Injected: true, ClockJumped: over}, want: waits(stageAnnounced, webhookcert.AwaitingOverlap, next),
 		},
 		{
-			name: "the stamp lies far ahead", data: mid, seen: injected, now: t0.Add(-time.Minute - c.Overlap),
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.ClockJumped, Path: "data[rotation.json]", Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			name: "the stamp lies far ahead", data: mid, seen: injected, now: t0.Add(-time.Minute - limits.Overlap),
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.ClockJumped, Path: "data[rotation.json]", Next: stageAnnounced, SameCA: true, Bundle: 2},
 		},
-		{name: "the stamp lies a little ahead", data: mid, seen: injected, now: t0.Add(-time.Minute), want: waits(webhookcert.Announced, webhookcert.AwaitingOverlap, next)},
+		{name: "the stamp lies a little ahead", data: mid, seen: injected, now: t0.Add(-time.Minute), want: waits(stageAnnounced, webhookcert.AwaitingOverlap, next)},
 		{
 			name: "the stamp is garbage", data: with(mid, "rotation.json", "garbage"), seen: injected, now: over,
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: webhookcert.Announced, SameCA: true, Bundle: 2},
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.RotationStepPublished, Path: next, Next: stageAnnounced, SameCA: true, Bundle: 2},
 		},
 		{
 			name: "the stamp belongs to another step", data: with(late, "rotation.json", mid["rotation.json"]), seen: injected, now: over,
-			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.RotationStepPublished, Path: old, Next: webhookcert.Switched, SameCA: true, Bundle: 2},
+			want: outcome{Stage: stageSwitched, Write: true, Code: webhookcert.RotationStepPublished, Path: old, Next: stageSwitched, SameCA: true, Bundle: 2},
 		},
-		{name: "switched, the overlap runs", data: late, seen: injected, want: waits(webhookcert.Switched, webhookcert.AwaitingOverlap, old)},
+		{name: "switched, the overlap runs", data: late, seen: injected, want: waits(stageSwitched, webhookcert.AwaitingOverlap, old)},
 		{
 			name: "switched, the overlap is over", data: late, seen: injected, now: over,
-			want: outcome{Step: webhookcert.Switched, Write: true, Code: webhookcert.OverlapOver, Path: old, Next: webhookcert.Stable, SameCA: true, Bundle: 1},
+			want: outcome{Stage: stageSwitched, Write: true, Code: webhookcert.OverlapOver, Path: old, Next: stageStable, SameCA: true, Bundle: 1},
 		},
 		{
-			name: "a rotation that hangs does not keep the leaf from being renewed", data: mid, now: t0.Add(c.LeafValidity - c.LeafRenewBefore),
-			want: outcome{Step: webhookcert.Announced, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+			name: "a rotation that hangs does not keep the leaf from being renewed", data: mid, now: t0.Add(limits.LeafValidity - limits.LeafRenewBefore),
+			want: outcome{Stage: stageAnnounced, Write: true, Code: webhookcert.CertificateRenewalDue, Path: "data[cert.pem]", Next: stageAnnounced, SameCA: true, NewLeaf: true, Bundle: 2},
 		},
 		{
-			name: "a leaf that ends with its authority is not renewed again and again", data: mid, now: t0.Add(c.CAValidity - 10*24*time.Hour),
-			want: outcome{Step: webhookcert.Broken, Write: true, Code: webhookcert.CertificateExpired, Path: "data[cert.pem]", Next: webhookcert.Announced, SameCA: true, NewLeaf: true, Bundle: 2},
+			name: "a leaf that ends with its authority is not renewed again and again", data: mid, now: t0.Add(limits.CAValidity - 10*24*time.Hour),
+			want: outcome{Stage: stageBroken, Write: true, Code: webhookcert.CertificateExpired, Path: "data[cert.pem]", Next: stageAnnounced, SameCA: true, NewLeaf: true, Bundle: 2},
 		},
 		{
 			name: "an expiry is not believed to a clock that has just jumped", data: good, now: t0.AddDate(20, 0, 0),
-			seen: webhookcert.Observation{ClockJumped: t0.AddDate(20, 0, 0)}, want: waits(webhookcert.Broken, webhookcert.ClockJumped, "data[ca-cert.pem]"),
+			seen: webhookcert.Observation{ClockJumped: t0.AddDate(20, 0, 0)}, want: waits(stageBroken, webhookcert.ClockJumped, "data[ca-cert.pem]"),
 		},
 	}
 	for _, test := range tests {
@@ -425,7 +426,7 @@ func TestRotation(t *testing.T) {
 			if now.IsZero() {
 				now = t0
 			}
-			got := outcomeOf(t, c, test.data, test.seen, now)
+			got := outcomeOf(t, p, test.data, test.seen, now)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("unexpected outcome (-want +got):\n%s", diff)
 			}

@@ -41,7 +41,7 @@ type found struct {
 	hasNext        bool
 	old            []*x509.Certificate
 	stamp          time.Time // zero if there is none for this set of authorities
-	ragged         *reason.Reason
+	unequal        *reason.Reason
 }
 
 // look reads and judges the data. It never fails: what is wrong is in the faults.
@@ -65,7 +65,7 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 	kept, _ := parseCertificates(data[k.OldCACerts]) // what cannot be read is trusted by nobody
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	f.stamp = readStamp(data[k.State], f.set())
-	f.ragged = raggedness(k, data, len(extra) > 0)
+	f.unequal = unequalCopies(k, data, len(extra) > 0)
 	return f
 }
 
@@ -194,7 +194,7 @@ func (f *found) authorities() []*x509.Certificate {
 	return append(out, f.old...)
 }
 
-// bundle returns all authorities as PEM, in an order that a rotation's switch does not change, so that nobody is written to for it.
+// bundle returns all authorities as PEM, in an order that a rotation's switch does not change, so that the switch writes to no object.
 func (f *found) bundle() []byte {
 	sorted := f.authorities()
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })
@@ -211,17 +211,17 @@ func (f *found) set() string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// step names where the rotation is.
-func (f *found) step() Step {
+// stage names where the rotation is.
+func (f *found) stage() string {
 	switch {
 	case f.ca.certErr != nil || f.leaf.fault() != nil:
-		return Broken
+		return broken
 	case len(f.old) > 0:
-		return Switched
+		return switched
 	case f.hasNext:
-		return Announced
+		return announced
 	}
-	return Stable
+	return stable
 }
 
 // stamp is the value of Keys.State.
@@ -239,8 +239,8 @@ func readStamp(raw []byte, set string) time.Time {
 	return s.Published
 }
 
-// raggedness finds copies that differ, and an authority that is not alone in its key.
-func raggedness(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
+// unequalCopies finds copies that differ, and an authority that is not alone in its key.
+func unequalCopies(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 	for _, names := range [][]string{k.CACert, k.CAKey, k.Cert, k.Key} {
 		read, value := first(data, names)
 		for _, name := range names {

@@ -22,8 +22,8 @@ import (
 // what is broken, no write follows from the one before within the same instant but for a stamp and a step whose turn has
 // come, authorities that can serve are not lost from the bundle before their time, and foreign keys stay.
 func FuzzDecide(f *testing.F) {
-	c := config(f, nil)
-	stable, mid, late := settled(f, c, t0), announced(f, c, t0), switched(f, c, t0)
+	p := policy(f, nil)
+	stable, mid, late := settled(f, p, t0), announced(f, p, t0), switched(f, p, t0)
 	bases := []map[string][]byte{{}, stable, mid, late, madeBy{}.secret(f)}
 	foreign := unable()
 	for _, what := range slices.Sorted(maps.Keys(foreign)) {
@@ -52,48 +52,48 @@ func FuzzDecide(f *testing.F) {
 		}
 		now := t0.Add(time.Duration(seconds%(40*365*24*3600)) * time.Second)
 		seen := webhookcert.Observation{Injected: injected}
-		heals(t, c, data, seen, now)
+		heals(t, p, data, seen, now)
 	})
 }
 
-func heals(t *testing.T, c *webhookcert.Config, data map[string][]byte, seen webhookcert.Observation, now time.Time) {
+func heals(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen webhookcert.Observation, now time.Time) {
 	t.Helper()
 	foreign := data["foreign"]
 	for writes := 0; ; writes++ {
-		d := webhookcert.Decide(c, data, seen, now)
+		d := p.Decide(data, seen, now)
 		if !d.Write {
 			break
 		}
 		if writes == 8 {
 			t.Fatalf("it does not end: %v", d.Reason)
 		}
-		if writes > 0 && d.Step == webhookcert.Broken {
+		if writes > 0 && d.Stage == stageBroken {
 			t.Fatalf("the first write did not heal: %v", d.Reason)
 		}
 		if d.Reason.Code == "" {
 			t.Fatal("a write without reason")
 		}
-		before, _ := webhookcert.Read(c, data)
-		data = issue(t, c, d)
-		after, err := webhookcert.Read(c, data)
+		before, _ := p.Read(data)
+		data = issue(t, d)
+		after, err := p.Read(data)
 		if err != nil {
 			t.Fatalf("%v leads to data that cannot be read: %v", d.Reason, err)
 		}
 		// The leaf is only replaced by one that is trusted already, unless nothing could be verified before.
-		if before != nil && d.Step != webhookcert.Broken {
-			if err := verify(c, after.Certificate.Leaf, before.Bundle, now); err != nil {
+		if before != nil && d.Stage != stageBroken {
+			if err := verify(p, after.Certificate.Leaf, before.Bundle, now); err != nil {
 				t.Fatalf("%v: who saw the bundle before does not trust the new leaf: %v", d.Reason, err)
 			}
-			if err := verify(c, before.Certificate.Leaf, after.Bundle, now); err != nil {
+			if err := verify(p, before.Certificate.Leaf, after.Bundle, now); err != nil {
 				t.Fatalf("%v: who sees the new bundle does not trust the leaf before: %v", d.Reason, err)
 			}
 		}
 	}
-	m, err := webhookcert.Read(c, data)
+	m, err := p.Read(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := verify(c, m.Certificate.Leaf, m.Bundle, now); err != nil {
+	if err := verify(p, m.Certificate.Leaf, m.Bundle, now); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(foreign, data["foreign"]) {
@@ -107,8 +107,8 @@ func heals(t *testing.T, c *webhookcert.Config, data map[string][]byte, seen web
 // FuzzInjection checks that a patch does all and nothing else: applied, nothing differs any more, and only the fields of a
 // client configuration have changed.
 func FuzzInjection(f *testing.F) {
-	c := config(f, nil)
-	bundle := settled(f, c, t0)["ca-cert.pem"]
+	p := policy(f, nil)
+	bundle := settled(f, p, t0)["ca-cert.pem"]
 	f.Add("a.example.com", "/a", "", "", 443, []byte(nil))
 	f.Add("", "", "https://old:1/x?y#z", "localhost", 19443, []byte("garbage"))
 	f.Add("b/~1", "no-slash", "", "::1", 1, bundle)
@@ -118,8 +118,8 @@ func FuzzInjection(f *testing.F) {
 			ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"},
 			Webhooks:   []admissionregistrationv1.MutatingWebhook{hook("first", "/", bundle), hook(entry, path, found), byURL("last", at, found)},
 		}
-		want := webhookcert.Target{Bundle: bundle, Host: host, Port: port}
-		got, err := webhookcert.Mutating(live, want)
+		want := webhookcert.ClientConfig{Bundle: bundle, Host: host, Port: port}
+		got, err := webhookcert.DiffMutating(live, want)
 		if errors.Is(err, webhookcert.BadAddress) {
 			return
 		}
@@ -133,7 +133,7 @@ func FuzzInjection(f *testing.F) {
 			return
 		}
 		after := patched(t, live, got.Patch)
-		again, err := webhookcert.Mutating(after, want)
+		again, err := webhookcert.DiffMutating(after, want)
 		if err != nil || again.Patch != nil {
 			t.Fatalf("after %s there is still %s, %v", got.Patch, again.Patch, err)
 		}

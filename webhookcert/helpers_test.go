@@ -24,7 +24,13 @@ var t0 = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 const name = "webhooks.system.svc"
 
-// keys are those of an OpenKruise Secret (WC-5), with the entries it does not know beside them.
+// The stages of a rotation, as the package comment names them.
+const (
+	stageStable, stageAnnounced, stageSwitched = "Stable", "Announced", "Switched"
+	stageBroken                                = "Broken"
+)
+
+// keys are those of an OpenKruise Secret, with the entries it does not know beside them.
 func keys() webhookcert.Keys {
 	return webhookcert.Keys{
 		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
@@ -34,24 +40,22 @@ func keys() webhookcert.Keys {
 	}
 }
 
-func config(tb testing.TB, edit func(*webhookcert.Config)) *webhookcert.Config {
+func policy(tb testing.TB, edit func(*webhookcert.Config)) *webhookcert.Policy {
 	tb.Helper()
 	c := webhookcert.Config{DNSNames: []string{name, "localhost"}, Keys: keys()}
 	if edit != nil {
 		edit(&c)
 	}
-	c, err := c.Complete()
+	p, err := c.Complete()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &c
+	return p
 }
 
-func source() webhookcert.Source { return webhookcert.Source{Random: rand.Reader} }
-
-func issue(tb testing.TB, c *webhookcert.Config, d webhookcert.Decision) map[string][]byte {
+func issue(tb testing.TB, d webhookcert.Decision) map[string][]byte {
 	tb.Helper()
-	data, err := d.Issue(c, source())
+	data, err := d.Issue(rand.Reader)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -59,43 +63,43 @@ func issue(tb testing.TB, c *webhookcert.Config, d webhookcert.Decision) map[str
 }
 
 // settled is a Secret as Decide makes it from nothing.
-func settled(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+func settled(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
-	return issue(tb, c, webhookcert.Decide(c, nil, webhookcert.Observation{}, now))
+	return issue(tb, p.Decide(nil, webhookcert.Observation{}, now))
 }
 
 // announced is a Secret in the middle of a rotation, published at now.
-func announced(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
-	data := settled(tb, c, now)
+	data := settled(tb, p, now)
 	data["rotate"] = []byte("please")
 	for range 2 { // announce, stamp
-		data = issue(tb, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, now))
+		data = issue(tb, p.Decide(data, webhookcert.Observation{Injected: true}, now))
 	}
 	return data
 }
 
 // switched is the step after it.
-func switched(tb testing.TB, c *webhookcert.Config, now time.Time) map[string][]byte {
+func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
-	data := announced(tb, c, now.Add(-2*c.Overlap))
+	data := announced(tb, p, now.Add(-2*p.Config().Overlap))
 	for range 2 { // switch, stamp
-		data = issue(tb, c, webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, now))
+		data = issue(tb, p.Decide(data, webhookcert.Observation{Injected: true}, now))
 	}
 	return data
 }
 
 // verify is what a client does.
-func verify(c *webhookcert.Config, leaf *x509.Certificate, bundle []byte, now time.Time) error {
+func verify(p *webhookcert.Policy, leaf *x509.Certificate, bundle []byte, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: c.ServerName(), CurrentTime: now})
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: p.ServerName(), CurrentTime: now})
 	return err
 }
 
 // madeBy describes certificates that Decide does not make.
 type madeBy struct {
-	algorithm           webhookcert.Algorithm
+	algorithm           x509.PublicKeyAlgorithm
 	from, until         time.Time
 	leafFrom, leafUntil time.Time
 	dns                 []string
@@ -106,7 +110,7 @@ type madeBy struct {
 	edit func(*x509.Certificate)
 }
 
-// secret makes a Secret as OpenKruise does (WC-8), or a bad one.
+// secret makes a Secret as OpenKruise does, or a bad one.
 func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	or := func(t *time.Time, fallback time.Time) {
@@ -178,7 +182,7 @@ func (m madeBy) key(tb testing.TB) crypto.Signer {
 	tb.Helper()
 	var key crypto.Signer
 	var err error
-	if m.algorithm == webhookcert.RSA {
+	if m.algorithm == x509.RSA {
 		key, err = rsa.GenerateKey(rand.Reader, 2048)
 	} else {
 		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

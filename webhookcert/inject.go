@@ -19,42 +19,33 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-const (
-	// CABundleDiffers means that an object does not hold the bundle that clients need.
-	CABundleDiffers reason.Code = "CABundleDiffers"
-	// ClientAddressDiffers means that an object sends its clients to another address.
-	ClientAddressDiffers reason.Code = "ClientAddressDiffers"
-	// BadAddress means that the address to tell clients is none.
-	BadAddress reason.Code = "BadAddress"
-	// NoConversionWebhook means that a CustomResourceDefinition does not convert through a webhook. The API server refuses a bundle
-	// there, so it is left alone.
-	NoConversionWebhook reason.Code = "NoConversionWebhook"
-)
-
-// Target is what the objects have to tell their clients.
-type Target struct {
+// ClientConfig is what the clientConfig of webhooks has to say. The Bundle is required.
+type ClientConfig struct {
 	// Bundle is the PEM of all authorities. Objects have to hold the same bytes, because what else is in there, such as PEM
 	// headers, can keep clients from reading a certificate.
 	Bundle []byte
-	// Host and Port replace the Service of an object by a URL, for a server outside the cluster. An empty Host
-	// means that the client configuration stays as its owner wrote it, but for the bundle.
+	// Host and Port replace the Service of an object by a URL, for a server outside the cluster; see CheckHost. If Host is
+	// empty, Service or URL stay as their owner wrote them.
 	Host string
 	Port int
-	// Superset accepts, in a check, any bundle from which clients read at least the authorities wanted.
+	// Superset accepts any bundle from which clients read at least the authorities of Bundle. It is for objects that somebody
+	// else writes.
 	Superset bool
 }
 
-// Injection is what has to change in one object.
-type Injection struct {
+// Diff is what has to change in one object. The zero value means that nothing has.
+type Diff struct {
 	// Patch is a JSON patch (RFC 6902) that changes exactly the fields that differ. It tests the object's resourceVersion and
-	// the name of each entry that it changes, so it never lands in an entry that has moved. Nil if nothing differs.
+	// the name of each entry that it changes, so it never changes an entry that has moved. Nil if nothing differs.
 	Patch []byte
-	// Differences has one reason for each field that differs, such as webhooks[pods.example.com].clientConfig.caBundle.
+	// Differences has one reason for each field that differs, such as webhooks[pods.example.com].clientConfig.caBundle. The
+	// codes are CABundleDiffers and ClientAddressDiffers.
 	Differences reason.List
 }
 
-// Mutating compares a MutatingWebhookConfiguration with the target.
-func Mutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want Target) (Injection, error) {
+// DiffMutating compares a MutatingWebhookConfiguration with what it has to say. The error is a reason.Reason that says what
+// is wrong with want: CertificateMissing for a bundle without certificates, or BadAddress.
+func DiffMutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want ClientConfig) (Diff, error) {
 	e := newEdit(live.ResourceVersion, want)
 	for i := range live.Webhooks {
 		e.webhook(i, live.Webhooks[i].Name, &live.Webhooks[i].ClientConfig)
@@ -62,8 +53,8 @@ func Mutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want T
 	return e.done()
 }
 
-// Validating compares a ValidatingWebhookConfiguration with the target.
-func Validating(live *admissionregistrationv1.ValidatingWebhookConfiguration, want Target) (Injection, error) {
+// DiffValidating compares a ValidatingWebhookConfiguration with what it has to say. The errors are those of DiffMutating.
+func DiffValidating(live *admissionregistrationv1.ValidatingWebhookConfiguration, want ClientConfig) (Diff, error) {
 	e := newEdit(live.ResourceVersion, want)
 	for i := range live.Webhooks {
 		e.webhook(i, live.Webhooks[i].Name, &live.Webhooks[i].ClientConfig)
@@ -71,19 +62,20 @@ func Validating(live *admissionregistrationv1.ValidatingWebhookConfiguration, wa
 	return e.done()
 }
 
-// Conversion compares the conversion webhook of a CustomResourceDefinition with the target. The error is a reason.Reason
-// with code NoConversionWebhook if it has none.
-func Conversion(live *unstructured.Unstructured, want Target) (Injection, error) {
+// DiffConversion compares the conversion webhook of a CustomResourceDefinition with what it has to say. The error is a
+// reason.Reason with code NoConversionWebhook if it has none, and otherwise as that of DiffMutating. It takes no Go type,
+// because that would bring a module of its own.
+func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, error) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")
 	if strategy != "Webhook" || !has || err != nil {
-		return Injection{}, reason.Reason{
+		return Diff{}, reason.Reason{
 			Code: NoConversionWebhook, Object: reason.Object{Kind: live.GetKind(), Name: live.GetName(), UID: live.GetUID()},
 			Path: "spec.conversion.strategy", New: strategy, Remedy: "set strategy Webhook with a clientConfig",
 		}
 	}
 	e := newEdit(live.GetResourceVersion(), want)
-	found := clientConfig{
+	found := foundConfig{
 		pointer: "/spec/conversion/webhook/clientConfig", path: "spec.conversion.webhook.clientConfig",
 	}
 	found.url, found.hasURL = config["url"].(string)
@@ -99,9 +91,9 @@ func Conversion(live *unstructured.Unstructured, want Target) (Injection, error)
 	return e.done()
 }
 
-// Contains reports whether a bundle holds at least the authorities of another, which must hold one. Blocks of PEM that clients
+// contains reports whether a bundle holds at least the authorities of another, which must hold one. Blocks of PEM that clients
 // skip do not count.
-func Contains(bundle, wanted []byte) bool {
+func contains(bundle, wanted []byte) bool {
 	have, want := authoritySet(bundle), authoritySet(wanted)
 	for cert := range want {
 		if !have[cert] {
@@ -125,8 +117,8 @@ func authoritySet(bundle []byte) map[string]bool {
 	}
 }
 
-// clientConfig is what the three kinds have in common.
-type clientConfig struct {
+// foundConfig is the client configuration of an object, as the three kinds have it in common.
+type foundConfig struct {
 	pointer, path   string // as JSON pointer and for people
 	name            string // of the entry, tested before it is changed
 	url             string
@@ -146,16 +138,16 @@ type operation struct {
 // edit collects the operations for one object.
 type edit struct {
 	version string
-	want    Target
+	want    ClientConfig
 	ops     []operation
 	why     reason.List
 }
 
-func newEdit(version string, want Target) *edit { return &edit{version: version, want: want} }
+func newEdit(version string, want ClientConfig) *edit { return &edit{version: version, want: want} }
 
 func (e *edit) webhook(index int, name string, config *admissionregistrationv1.WebhookClientConfig) {
 	root := "/webhooks/" + strconv.Itoa(index)
-	found := clientConfig{
+	found := foundConfig{
 		pointer: root + "/clientConfig", path: "webhooks[" + name + "].clientConfig",
 		name: name, namePointerRoot: root, bundle: config.CABundle,
 	}
@@ -171,9 +163,9 @@ func (e *edit) webhook(index int, name string, config *admissionregistrationv1.W
 	e.clientConfig(found)
 }
 
-func (e *edit) clientConfig(found clientConfig) {
+func (e *edit) clientConfig(found foundConfig) {
 	var ops []operation
-	accepted := bytes.Equal(found.bundle, e.want.Bundle) || e.want.Superset && Contains(found.bundle, e.want.Bundle)
+	accepted := bytes.Equal(found.bundle, e.want.Bundle) || e.want.Superset && contains(found.bundle, e.want.Bundle)
 	if !accepted {
 		ops = append(ops, operation{Op: "add", Path: found.pointer + "/caBundle", Value: e.want.Bundle})
 		e.why = append(e.why, reason.Reason{
@@ -196,35 +188,35 @@ func (e *edit) clientConfig(found clientConfig) {
 }
 
 // address returns the URL that the object should have, with the path that it has now.
-func (t *Target) address(found *clientConfig) string {
+func (w *ClientConfig) address(found *foundConfig) string {
 	path := &url.URL{Path: found.servicePath}
 	if !found.hasService {
 		if u, err := url.Parse(found.url); err == nil {
 			path = &url.URL{Path: u.Path, RawPath: u.RawPath}
 		}
 	}
-	return "https://" + net.JoinHostPort(t.Host, strconv.Itoa(t.Port)) + "/" + strings.TrimPrefix(path.EscapedPath(), "/")
+	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path.EscapedPath(), "/")
 }
 
 // check refuses an address that the API server would, or that could not be recognised when it is read back.
-func (t *Target) check() error {
-	if len(authoritySet(t.Bundle)) == 0 {
+func (w *ClientConfig) check() error {
+	if len(authoritySet(w.Bundle)) == 0 {
 		return reason.Reason{Code: CertificateMissing, Detail: "the bundle to inject holds no certificate"}
 	}
-	if t.Host == "" {
+	if w.Host == "" {
 		return nil
 	}
-	if t.Port < 1 || t.Port > 65535 {
+	if w.Port < 1 || w.Port > 65535 {
 		return reason.Reason{
-			Code: BadAddress, New: fmt.Sprintf("%q port %d", t.Host, t.Port), Remedy: "give a port from 1 to 65535",
+			Code: BadAddress, New: fmt.Sprintf("%q port %d", w.Host, w.Port), Remedy: "give a port from 1 to 65535",
 		}
 	}
-	return CheckHost(t.Host)
+	return CheckHost(w.Host)
 }
 
-// CheckHost refuses, with a reason.Reason of code BadAddress, what cannot be the host in the URL of a webhook: it must be a
+// CheckHost refuses, with a reason.Reason of code BadAddress, what cannot be the host in the URL of a webhook. It must be a
 // lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers accept any host that a URL
-// can have, and never reach one that is no name; one in other letters they reach, but it is not what the leaf is issued for.
+// can have. But they never reach one that is neither name nor address, and one with upper-case letters is not in the leaf.
 func CheckHost(host string) error {
 	labels := strings.Split(host, ".")
 	isName := len(validation.IsDNS1123Subdomain(host)) == 0 && strings.Trim(labels[len(labels)-1], "0123456789") != ""
@@ -240,19 +232,19 @@ func CheckHost(host string) error {
 	}
 }
 
-func (c *clientConfig) address() string {
+func (c *foundConfig) address() string {
 	if c.hasService {
 		return "service " + c.servicePath
 	}
 	return c.url
 }
 
-func (e *edit) done() (Injection, error) {
+func (e *edit) done() (Diff, error) {
 	if err := e.want.check(); err != nil {
-		return Injection{}, err
+		return Diff{}, err
 	}
 	if len(e.ops) == 0 {
-		return Injection{}, nil
+		return Diff{}, nil
 	}
 	var ops []operation
 	if e.version != "" {
@@ -260,9 +252,9 @@ func (e *edit) done() (Injection, error) {
 	}
 	patch, err := json.Marshal(slices.Concat(ops, e.ops))
 	if err != nil {
-		return Injection{}, fmt.Errorf("rendering a patch: %w", err)
+		return Diff{}, fmt.Errorf("rendering a patch: %w", err)
 	}
-	return Injection{Patch: patch, Differences: e.why}, nil
+	return Diff{Patch: patch, Differences: e.why}, nil
 }
 
 func countText(bundle []byte) string {

@@ -61,22 +61,22 @@ func operations(t *testing.T, patch []byte, bundles map[string][]byte) []string 
 }
 
 func TestInjection(t *testing.T) {
-	c := config(t, nil)
-	one, two := settled(t, c, t0)["ca-cert.pem"], settled(t, c, t0)["ca-cert.pem"]
+	p := policy(t, nil)
+	one, two := settled(t, p, t0)["ca-cert.pem"], settled(t, p, t0)["ca-cert.pem"]
 	both := append(append([]byte{}, one...), two...)
 	headed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"Owner": "me"}, Bytes: parse(t, one).Raw})
 	bundles := map[string][]byte{"ONE": one, "BOTH": both}
-	outside := webhookcert.Target{Bundle: one, Host: "localhost", Port: 19443}
+	outside := webhookcert.ClientConfig{Bundle: one, Host: "localhost", Port: 19443}
 	tests := []struct {
 		name  string
 		hooks []admissionregistrationv1.MutatingWebhook
-		want  webhookcert.Target
+		want  webhookcert.ClientConfig
 		ops   []string
 		codes []reason.Code
 	}{
-		{name: "WC-14: nothing differs", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", one)}, want: webhookcert.Target{Bundle: one}},
+		{name: "WC-14: nothing differs", hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", one)}, want: webhookcert.ClientConfig{Bundle: one}},
 		{
-			name: "objects hold what is published and nothing beside it", want: webhookcert.Target{Bundle: one},
+			name: "objects hold what is published and nothing beside it", want: webhookcert.ClientConfig{Bundle: one},
 			hooks: []admissionregistrationv1.MutatingWebhook{
 				hook("text", "/a", slices.Concat([]byte("# a comment\n"), one)), hook("blank", "/a", append(slices.Clone(one), '\n')),
 				hook("twice", "/a", slices.Concat(one, one)), hook("same", "/a", one), hook("headers", "/a", headed),
@@ -92,7 +92,7 @@ func TestInjection(t *testing.T) {
 		},
 		{
 			name: "WC-21: text is no matter for a check, but clients skip certificates with headers",
-			want: webhookcert.Target{Bundle: one, Superset: true},
+			want: webhookcert.ClientConfig{Bundle: one, Superset: true},
 			hooks: []admissionregistrationv1.MutatingWebhook{
 				hook("text", "/a", slices.Concat([]byte("# a comment\n"), one)), hook("headers", "/a", headed),
 			},
@@ -100,17 +100,17 @@ func TestInjection(t *testing.T) {
 			codes: []reason.Code{webhookcert.CABundleDiffers},
 		},
 		{
-			name: "WC-14: only the entry that differs", want: webhookcert.Target{Bundle: both},
+			name: "WC-14: only the entry that differs", want: webhookcert.ClientConfig{Bundle: both},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both), hook("b", "", one)},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/1/name b", "add /webhooks/1/clientConfig/caBundle BOTH"},
 			codes: []reason.Code{webhookcert.CABundleDiffers},
 		},
 		{
-			name: "WC-21: more than needed is enough for a check", want: webhookcert.Target{Bundle: one, Superset: true},
+			name: "WC-21: more than needed is enough for a check", want: webhookcert.ClientConfig{Bundle: one, Superset: true},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both)},
 		},
 		{
-			name: "more than needed differs otherwise", want: webhookcert.Target{Bundle: one},
+			name: "more than needed differs otherwise", want: webhookcert.ClientConfig{Bundle: one},
 			hooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", both)},
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/caBundle ONE"},
 			codes: []reason.Code{webhookcert.CABundleDiffers},
@@ -132,7 +132,7 @@ func TestInjection(t *testing.T) {
 			ops:   []string{"test /metadata/resourceVersion 7", "test /webhooks/0/name a", "add /webhooks/0/clientConfig/url https://localhost:19443/deep/a"},
 			codes: []reason.Code{webhookcert.ClientAddressDiffers},
 		},
-		{name: "a URL stays in Service mode", want: webhookcert.Target{Bundle: one}, hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/a", one)}},
+		{name: "a URL stays in Service mode", want: webhookcert.ClientConfig{Bundle: one}, hooks: []admissionregistrationv1.MutatingWebhook{byURL("a", "https://old:1/a", one)}},
 		{name: "no entries", want: outside},
 	}
 	for _, test := range tests {
@@ -142,7 +142,7 @@ func TestInjection(t *testing.T) {
 			for _, h := range test.hooks {
 				same.Webhooks = append(same.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: h.Name, ClientConfig: h.ClientConfig})
 			}
-			got, err := webhookcert.Mutating(live, test.want)
+			got, err := webhookcert.DiffMutating(live, test.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestInjection(t *testing.T) {
 			if diff := cmp.Diff(test.codes, codes); diff != "" {
 				t.Errorf("unexpected reasons (-want +got):\n%s", diff)
 			}
-			again, err := webhookcert.Validating(same, test.want)
+			again, err := webhookcert.DiffValidating(same, test.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestInjection(t *testing.T) {
 }
 
 func TestConversion(t *testing.T) {
-	bundle := settled(t, config(t, nil), t0)["ca-cert.pem"]
+	bundle := settled(t, policy(t, nil), t0)["ca-cert.pem"]
 	encoded, _ := json.Marshal(bundle)
 	text := strings.Trim(string(encoded), `"`)
 	service := map[string]any{"namespace": "system", "name": "webhooks", "path": "/convert"}
@@ -212,7 +212,7 @@ func TestConversion(t *testing.T) {
 			if test.conversion != nil {
 				live.Object["spec"] = map[string]any{"conversion": test.conversion}
 			}
-			got, err := webhookcert.Conversion(live, webhookcert.Target{Bundle: bundle, Host: test.host, Port: 19443})
+			got, err := webhookcert.DiffConversion(live, webhookcert.ClientConfig{Bundle: bundle, Host: test.host, Port: 19443})
 			if errors.Is(err, webhookcert.NoConversionWebhook) != test.refused {
 				t.Fatalf("refused: %v", err)
 			}
@@ -225,7 +225,7 @@ func TestConversion(t *testing.T) {
 
 func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
 	live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
-	if got, err := webhookcert.Mutating(live, webhookcert.Target{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.CertificateMissing) || got.Patch != nil {
+	if got, err := webhookcert.DiffMutating(live, webhookcert.ClientConfig{Bundle: []byte("garbage")}); !errors.Is(err, webhookcert.CertificateMissing) || got.Patch != nil {
 		t.Errorf("got %s, %v", got.Patch, err)
 	}
 }
@@ -257,7 +257,7 @@ func TestCheckHost(t *testing.T) {
 					t.Errorf("%q: %v", host, err)
 				}
 				live := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{hook("a", "/a", nil)}}
-				_, err = webhookcert.Mutating(live, webhookcert.Target{Bundle: settled(t, config(t, nil), t0)["ca-cert.pem"], Host: host, Port: 443})
+				_, err = webhookcert.DiffMutating(live, webhookcert.ClientConfig{Bundle: settled(t, policy(t, nil), t0)["ca-cert.pem"], Host: host, Port: 443})
 				if host != "" && errors.Is(err, webhookcert.BadAddress) != test.refused {
 					t.Errorf("injecting %q: %v", host, err)
 				}

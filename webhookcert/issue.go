@@ -17,42 +17,38 @@ import (
 	"math/big"
 	"net"
 	"time"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Source makes what must not be predictable. It is safe for concurrent use if its fields are.
-type Source struct {
-	// Random is required; crypto/rand.Reader in anything but a test.
-	Random io.Reader
-	// NewKey replaces key generation from Random, for keys that come from a device or, in tests, from a store.
-	NewKey func(Algorithm) (crypto.Signer, error)
+func newKey(random io.Reader, algorithm x509.PublicKeyAlgorithm) (crypto.Signer, error) {
+	if algorithm == x509.RSA {
+		return rsa.GenerateKey(random, 2048)
+	}
+	return ecdsa.GenerateKey(elliptic.P256(), random)
 }
 
-func (s Source) key(algorithm Algorithm) (crypto.Signer, error) {
+// Issue returns the data that the Secret must have by the decision, with new keys and certificates. random is required: it is
+// crypto/rand.Reader in anything but a test, and Go takes some of what it needs from the system whatever random is. Entries
+// that the configuration does not name are kept as they are. The result is nil if nothing has to be written. The decision can
+// be issued again after a failure; each time makes new keys. A Decision that Policy.Decide has not made is refused with
+// InvalidConfig.
+func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	switch {
-	case s.NewKey != nil:
-		return s.NewKey(algorithm)
-	case algorithm == RSA:
-		return rsa.GenerateKey(s.Random, 2048)
-	}
-	return ecdsa.GenerateKey(elliptic.P256(), s.Random)
-}
-
-// Issue returns the data that the Secret must have by the decision, with new keys and certificates from the source. Entries
-// that the configuration does not name are kept as they are. It returns nil if nothing has to be written. The decision can
-// be issued again after a failure; each time makes new keys.
-func (d Decision) Issue(c *Config, source Source) (map[string][]byte, error) {
-	if !d.Write {
+	case !d.Write:
 		return nil, nil
+	case d.plan.config == nil:
+		return nil, reason.Reason{Code: InvalidConfig, Detail: "the Decision was not made by Policy.Decide"}
+	case random == nil:
+		return nil, errors.New("issuing certificates: a source of randomness is required")
 	}
-	if source.Random == nil {
-		return nil, errors.New("source: Random is required")
-	}
+	c := d.plan.config
 	p := &d.plan
 	out := *p.found // a shallow copy: what follows replaces parts and changes none
 	var err error
 	switch p.ca {
 	case create:
-		if out.ca, err = c.newAuthority(source, p.now); err != nil {
+		if out.ca, err = c.newAuthority(random, p.now); err != nil {
 			return nil, err
 		}
 	case promote:
@@ -60,7 +56,7 @@ func (d Decision) Issue(c *Config, source Source) (map[string][]byte, error) {
 	}
 	switch p.next {
 	case create:
-		if out.next, err = c.newAuthority(source, p.now); err != nil {
+		if out.next, err = c.newAuthority(random, p.now); err != nil {
 			return nil, err
 		}
 		out.hasNext = true
@@ -68,7 +64,7 @@ func (d Decision) Issue(c *Config, source Source) (map[string][]byte, error) {
 		out.next, out.hasNext = pair{}, false
 	}
 	if p.newLeaf {
-		if out.leaf, err = c.newLeaf(source, &out.ca, p.now); err != nil {
+		if out.leaf, err = c.newLeaf(random, &out.ca, p.now); err != nil {
 			return nil, err
 		}
 	}
@@ -147,8 +143,8 @@ func (f *found) state(p *plan) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-func (c *Config) newAuthority(source Source, now time.Time) (pair, error) {
-	key, err := source.key(c.Algorithm)
+func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
+	key, err := newKey(random, c.Algorithm)
 	if err != nil {
 		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
 	}
@@ -164,30 +160,30 @@ func (c *Config) newAuthority(source Source, now time.Time) (pair, error) {
 	if c.Organization != "" {
 		template.Subject.Organization = []string{c.Organization}
 	}
-	return sign(source, template, key, template, key)
+	return sign(random, template, key, template, key)
 }
 
 // newLeaf makes a certificate for all names. Its validity begins with its authority's and does not outlast it.
-func (c *Config) newLeaf(source Source, ca *pair, now time.Time) (pair, error) {
-	key, err := source.key(c.Algorithm)
+func (c *Config) newLeaf(random io.Reader, ca *pair, now time.Time) (pair, error) {
+	key, err := newKey(random, c.Algorithm)
 	if err != nil {
 		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
 	}
 	template := c.leafTemplate(ca.cert, earliest(now.Add(c.LeafValidity), ca.cert.NotAfter))
-	return sign(source, template, key, ca.cert, ca.key)
+	return sign(random, template, key, ca.cert, ca.key)
 }
 
 // leafTemplate is a leaf without serial number and key.
 func (c *Config) leafTemplate(ca *x509.Certificate, until time.Time) *x509.Certificate {
 	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: commonName(c.ServerName())},
+		Subject:     pkix.Name{CommonName: commonName(c.serverName())},
 		DNSNames:    c.DNSNames,
 		NotBefore:   ca.NotBefore,
 		NotAfter:    until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	if c.Algorithm == RSA {
+	if c.Algorithm == x509.RSA {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment
 	}
 	for _, ip := range c.IPs {
@@ -196,13 +192,13 @@ func (c *Config) leafTemplate(ca *x509.Certificate, until time.Time) *x509.Certi
 	return template
 }
 
-func sign(source Source, template *x509.Certificate, key crypto.Signer, parent *x509.Certificate, parentKey crypto.Signer) (pair, error) {
-	serial, err := rand.Int(source.Random, new(big.Int).Lsh(big.NewInt(1), 127))
+func sign(random io.Reader, template *x509.Certificate, key crypto.Signer, parent *x509.Certificate, parentKey crypto.Signer) (pair, error) {
+	serial, err := rand.Int(random, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return pair{}, fmt.Errorf("making a serial number: %w", err)
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	der, err := x509.CreateCertificate(source.Random, template, parent, key.Public(), parentKey)
+	der, err := x509.CreateCertificate(random, template, parent, key.Public(), parentKey)
 	if err != nil {
 		return pair{}, fmt.Errorf("signing a certificate for %q: %w", template.Subject.CommonName, err)
 	}
@@ -221,7 +217,7 @@ func commonName(name string) string {
 	return name
 }
 
-// encodeKey writes a key the way its algorithm is documented, and kinds that only a Source makes as PKCS#8.
+// encodeKey writes a key the way its algorithm is documented, and other kinds, which are only ever found, as PKCS#8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	kind := "PRIVATE KEY"
 	var der []byte

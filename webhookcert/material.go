@@ -9,44 +9,51 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Material is what a server and its clients need, parsed once. It is never modified and may be shared.
+// Material is what a server and its clients need, parsed once. It is never modified and may be shared. Policy.Read makes it.
 type Material struct {
 	// Certificate is for tls.Config.GetCertificate.
 	Certificate *tls.Certificate
 	// Bundle is what clients have to trust, as PEM. The same authorities give the same bytes, whichever of them signs.
 	Bundle []byte
-	// Facts describe the leaf and the authorities, the signing one first.
+	// Facts describe the leaf and the authorities: the leaf first, then the authority that has signed it.
 	Facts []Fact
-	// Step is where the rotation is. It is Stable for somebody else's Secret.
-	Step Step
+	// Stage is where the rotation is: "Stable", "Announced" or "Switched", as the package comment says. It is "Stable" for
+	// somebody else's Secret.
+	Stage string
 }
 
-// Role says what a certificate is for.
-type Role string
-
+// What a certificate is for, as Fact shows it.
 const (
-	// Leaf is the serving certificate.
-	Leaf Role = "leaf"
-	// CA is the authority that has signed the leaf.
-	CA Role = "ca"
-	// NextCA is the authority that will sign next.
-	NextCA Role = "next-ca"
-	// OldCA is an authority that is about to be dropped from the bundle.
-	OldCA Role = "old-ca"
+	leafRole   = "leaf"
+	caRole     = "ca"
+	nextCARole = "next-ca"
+	oldCARole  = "old-ca"
 )
 
 // Fact describes one certificate, for metrics and logs.
 type Fact struct {
-	Role                Role
+	// Role says what the certificate is for: "leaf" is the serving certificate, "ca" the authority that has signed it,
+	// "next-ca" the authority that will sign next, and "old-ca" one that is about to leave the bundle.
+	Role                string
 	Subject             string
-	Serial              string
+	Serial              string // in hexadecimal
 	NotBefore, NotAfter time.Time
 }
 
 // Read returns what to serve and to publish by the Secret's data. The error is a reason.Reason that says what is wrong with
 // the leaf or its authority; a server goes on with what it had then. Validity in time is not checked, because a certificate
 // with a wrong date serves better than none.
-func Read(c *Config, data map[string][]byte) (*Material, error) {
+//
+// With Config.External the Secret is somebody else's: the bundle may hold several authorities and the certificate a chain,
+// names are not checked either, and the Bundle is what objects are expected to hold.
+func (p *Policy) Read(data map[string][]byte) (*Material, error) {
+	if refused := p.ready(); refused != nil {
+		return nil, *refused
+	}
+	c := &p.config
+	if c.External {
+		return readExternal(&c.Keys, data)
+	}
 	f := &found{}
 	var extra []*x509.Certificate
 	f.ca, extra = lookPair(data, c.Keys.CACert, c.Keys.CAKey)
@@ -71,28 +78,22 @@ func Read(c *Config, data map[string][]byte) (*Material, error) {
 			Certificate: [][]byte{f.leaf.cert.Raw}, PrivateKey: f.leaf.key, Leaf: f.leaf.cert,
 		},
 		Bundle: f.bundle(),
-		Facts:  []Fact{fact(Leaf, f.leaf.cert), fact(CA, f.ca.cert)},
-		Step:   f.step(),
+		Facts:  []Fact{fact(leafRole, f.leaf.cert), fact(caRole, f.ca.cert)},
+		Stage:  f.stage(),
 	}
 	if f.hasNext {
-		m.Facts = append(m.Facts, fact(NextCA, f.next.cert))
+		m.Facts = append(m.Facts, fact(nextCARole, f.next.cert))
 	}
 	for _, old := range f.old {
-		m.Facts = append(m.Facts, fact(OldCA, old))
+		m.Facts = append(m.Facts, fact(oldCARole, old))
 	}
 	return m, nil
 }
 
-// ReadExternal returns what to serve and to expect in the objects by a Secret that somebody else keeps, such as
-// cert-manager (ca.crt, tls.crt, tls.key). Only CACert, Cert and Key of the keys are used. The bundle may hold
-// several authorities and the certificate a chain; neither names nor dates are checked. The error is a
-// reason.Reason.
-func ReadExternal(k *Keys, data map[string][]byte) (*Material, error) {
+// readExternal reads what somebody else has written. The error is a reason.Reason.
+func readExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	var values [3][]byte
 	for i, names := range [][]string{k.CACert, k.Cert, k.Key} {
-		if len(names) == 0 {
-			return nil, fmt.Errorf("keys: CACert, Cert and Key are required")
-		}
 		name, value := first(data, names)
 		if len(value) == 0 {
 			return nil, reason.Reason{Code: CertificateMissing, Path: dataPath(name)}
@@ -111,14 +112,14 @@ func ReadExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	if err != nil {
 		return nil, reason.Reason{Code: CertificateUnreadable, Path: dataPath(k.Cert[0]), Detail: err.Error()}
 	}
-	m := &Material{Certificate: &served, Bundle: values[0], Facts: []Fact{fact(Leaf, p.cert)}, Step: Stable}
+	m := &Material{Certificate: &served, Bundle: values[0], Facts: []Fact{fact(leafRole, p.cert)}, Stage: stable}
 	for _, authority := range authorities {
-		m.Facts = append(m.Facts, fact(CA, authority))
+		m.Facts = append(m.Facts, fact(caRole, authority))
 	}
 	return m, nil
 }
 
-func fact(role Role, cert *x509.Certificate) Fact {
+func fact(role string, cert *x509.Certificate) Fact {
 	return Fact{
 		Role: role, Subject: subject(cert), Serial: fmt.Sprintf("%x", cert.SerialNumber),
 		NotBefore: cert.NotBefore, NotAfter: cert.NotAfter,

@@ -2,6 +2,7 @@ package webhookcert_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -17,28 +18,28 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// A Secret that OpenKruise wrote is used as it is (WC-5, WC-7, WC-8), renewed under its authority (WC-9), rotated, and can
-// be read by OpenKruise at each step.
+// A Secret that OpenKruise wrote is used as it is, renewed under its authority, rotated, and can be read by OpenKruise at each
+// stage.
 func TestOpenKruiseSecret(t *testing.T) {
-	c := config(t, func(c *webhookcert.Config) {
-		c.Algorithm, c.LeafRenewBefore = webhookcert.RSA, 180*24*time.Hour
+	p := policy(t, func(c *webhookcert.Config) {
+		c.Algorithm, c.LeafRenewBefore = x509.RSA, 180*24*time.Hour
 		c.LeafValidity, c.CARenewBefore = 10*365*24*time.Hour, 365*24*time.Hour
 	})
-	data := madeBy{algorithm: webhookcert.RSA}.secret(t)
+	data := madeBy{algorithm: x509.RSA}.secret(t)
 	before := maps.Clone(data)
 	injected := webhookcert.Observation{Injected: true}
-	if d := webhookcert.Decide(c, data, injected, t0); d.Write {
+	if d := p.Decide(data, injected, t0); d.Write {
 		t.Fatalf("WC-7: a valid Secret is replaced: %v", d.Reason)
 	}
-	m, err := webhookcert.Read(c, data)
+	m, err := p.Read(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(m.Bundle, data["ca-cert.pem"]) {
 		t.Error("WC-5: the bundle is not ca-cert.pem")
 	}
-	expired := madeBy{algorithm: webhookcert.RSA, leafUntil: t0.AddDate(0, 0, 90)}.secret(t)
-	renewed := issue(t, c, webhookcert.Decide(c, expired, injected, t0))
+	expired := madeBy{algorithm: x509.RSA, leafUntil: t0.AddDate(0, 0, 90)}.secret(t)
+	renewed := issue(t, p.Decide(expired, injected, t0))
 	if !bytes.Equal(renewed["ca-cert.pem"], expired["ca-cert.pem"]) || bytes.Equal(renewed["cert.pem"], expired["cert.pem"]) {
 		t.Error("WC-9: renewal does not reuse the authority")
 	}
@@ -46,19 +47,19 @@ func TestOpenKruiseSecret(t *testing.T) {
 
 	data["rotate"] = []byte("now")
 	now := t0
-	var steps []webhookcert.Step
-	for d := webhookcert.Decide(c, data, injected, now); d.Write; d = webhookcert.Decide(c, data, injected, now) {
-		data = issue(t, c, d)
+	var steps []string
+	for d := p.Decide(data, injected, now); d.Write; d = p.Decide(data, injected, now) {
+		data = issue(t, d)
 		readableByOpenKruise(t, data, now)
-		now = now.Add(c.Overlap + time.Second)
-		m, err := webhookcert.Read(c, data)
+		now = now.Add(p.Config().Overlap + time.Second)
+		m, err := p.Read(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps = append(steps, m.Step)
+		steps = append(steps, m.Stage)
 	}
-	want := []webhookcert.Step{
-		webhookcert.Announced, webhookcert.Announced, webhookcert.Switched, webhookcert.Switched, webhookcert.Stable,
+	want := []string{
+		stageAnnounced, stageAnnounced, stageSwitched, stageSwitched, stageStable,
 	}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("unexpected steps (-want +got):\n%s", diff)
@@ -75,7 +76,7 @@ func TestOpenKruiseSecret(t *testing.T) {
 	}
 }
 
-// readableByOpenKruise checks what OpenKruise checks (WC-7) with the encodings that it reads (WC-8).
+// readableByOpenKruise checks what OpenKruise checks, with the encodings that it reads.
 func readableByOpenKruise(t *testing.T, data map[string][]byte, now time.Time) {
 	t.Helper()
 	if certificates(data["ca-cert.pem"]) != 1 {
@@ -106,8 +107,8 @@ func readableByOpenKruise(t *testing.T, data map[string][]byte, now time.Time) {
 }
 
 func TestRead(t *testing.T) {
-	c := config(t, nil)
-	good, other := settled(t, c, t0), settled(t, c, t0)
+	p := policy(t, nil)
+	good, other := settled(t, p, t0), settled(t, p, t0)
 	tests := []struct {
 		name string
 		data map[string][]byte
@@ -124,7 +125,7 @@ func TestRead(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m, err := webhookcert.Read(c, test.data)
+			m, err := p.Read(test.data)
 			if test.want == "" != (err == nil) || err != nil && !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -133,22 +134,25 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	m, err := webhookcert.Read(c, switched(t, c, t0))
+	m, err := p.Read(switched(t, p, t0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var roles []webhookcert.Role
+	var roles []string
 	for _, f := range m.Facts {
 		roles = append(roles, f.Role)
 	}
-	if diff := cmp.Diff([]webhookcert.Role{webhookcert.Leaf, webhookcert.CA, webhookcert.OldCA}, roles); diff != "" {
+	if diff := cmp.Diff([]string{"leaf", "ca", "old-ca"}, roles); diff != "" {
 		t.Errorf("unexpected facts (-want +got):\n%s", diff)
 	}
 }
 
-// WC-20, WC-22: three keys, no checks of name and time.
+// Somebody else's Secret is read by three keys, without a look at names and times, and nothing is decided about it.
 func TestReadExternal(t *testing.T) {
-	k := &webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
+	p := policy(t, func(c *webhookcert.Config) {
+		c.External = true
+		c.Keys = webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
+	})
 	from := madeBy{dns: []string{"else"}, leafUntil: t0.AddDate(0, 0, -1)}.secret(t)
 	good := map[string][]byte{"ca.crt": from["ca-cert.pem"], "tls.crt": from["cert.pem"], "tls.key": from["key.pem"]}
 	tests := []struct {
@@ -164,12 +168,16 @@ func TestReadExternal(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m, err := webhookcert.ReadExternal(k, test.data)
+			m, err := p.Read(test.data)
 			if test.want == "" != (err == nil) || err != nil && !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 			if err == nil && !bytes.Equal(m.Bundle, good["ca.crt"]) {
 				t.Error("the bundle is not ca.crt")
+			}
+			decision := p.Decide(test.data, webhookcert.Observation{}, t0)
+			if data, err := decision.Issue(rand.Reader); decision.Write || decision.Reason.Code != "" || data != nil || err != nil {
+				t.Errorf("decided %v, issued %v, %v", decision.Reason, data, err)
 			}
 		})
 	}
@@ -187,19 +195,32 @@ func TestComplete(t *testing.T) {
 		{name: "an empty name", edit: func(c *webhookcert.Config) { c.DNSNames = []string{name, ""} }, want: `DNSNames: "" is no DNS name`},
 		{name: "a name that no certificate can hold", edit: func(c *webhookcert.Config) { c.DNSNames = []string{"é.example.com"} }, want: `"é.example.com"`},
 		{name: "no IP", edit: func(c *webhookcert.Config) { c.IPs = []string{"1.2.3"} }, want: `"1.2.3" is not an IP`},
-		{name: "algorithm", edit: func(c *webhookcert.Config) { c.Algorithm = "DSA" }, want: `"DSA" is neither`},
+		{name: "algorithm", edit: func(c *webhookcert.Config) { c.Algorithm = x509.DSA }, want: `"DSA" is neither`},
 		{name: "overlap", edit: func(c *webhookcert.Config) { c.Overlap = -time.Second }, want: "-1s is no time"},
 		{name: "leaf", edit: func(c *webhookcert.Config) { c.LeafRenewBefore = 400 * 24 * time.Hour }, want: "LeafRenewBefore 9600h0m0s"},
 		{name: "authority", edit: func(c *webhookcert.Config) { c.CARenewBefore = -1 }, want: "CARenewBefore -1ns"},
 		{name: "no time to rotate", edit: func(c *webhookcert.Config) { c.CARenewBefore = time.Hour; c.Overlap = time.Hour }, want: "four times"},
 		{name: "a key is missing", edit: func(c *webhookcert.Config) { c.Keys.NextCACert = "" }, want: "Keys.NextCACert has no name"},
 		{name: "a key is used twice", edit: func(c *webhookcert.Config) { c.Keys.State = "tls.crt" }, want: `Keys.Cert and Keys.State are both "tls.crt"`},
+		{name: "no keys", edit: func(c *webhookcert.Config) { c.Keys = webhookcert.Keys{} }},
+		{name: "Rotate alone", edit: func(c *webhookcert.Config) { c.Keys = webhookcert.Keys{Rotate: "rotate"} }, want: "Keys.CACert has no name"},
+		{name: "external, no names", edit: func(c *webhookcert.Config) { c.External, c.DNSNames = true, nil }, want: "DNSNames and IPs are empty"},
+		{name: "external, three keys", edit: func(c *webhookcert.Config) {
+			c.External, c.Keys = true, webhookcert.Keys{CACert: []string{"ca"}, Cert: []string{"cert"}, Key: []string{"key"}}
+		}},
+		{name: "external, two keys", edit: func(c *webhookcert.Config) {
+			c.External, c.Keys = true, webhookcert.Keys{CACert: []string{"ca"}, Cert: []string{"cert"}}
+		}, want: "Keys.Key has no name"},
+		{name: "external, an empty key", edit: func(c *webhookcert.Config) { c.External, c.Keys.Cert = true, []string{""} }, want: "Keys.Cert has no name"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := ok
 			test.edit(&c)
-			_, err := c.Complete()
+			p, err := c.Complete()
+			if (p == nil) != (err != nil) {
+				t.Errorf("policy %v and error %v", p, err)
+			}
 			if test.want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -207,14 +228,58 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func Example() {
-	config, err := webhookcert.Config{
-		DNSNames: []string{"webhooks.system.svc"},
+// What is not said gets a default, and the caller's slices stay the caller's.
+func TestDefaults(t *testing.T) {
+	names := []string{name}
+	p, err := webhookcert.Config{DNSNames: names}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const day = 24 * time.Hour
+	want := webhookcert.Config{
+		DNSNames: []string{name}, CommonName: "webhook-ca", Algorithm: x509.ECDSA, CAValidity: 3650 * day, LeafValidity: 365 * day,
+		CARenewBefore: 365 * day, LeafRenewBefore: 365 * day / 3, Overlap: 10 * time.Minute,
 		Keys: webhookcert.Keys{
 			CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
 			NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json", Rotate: "rotate",
 		},
-	}.Complete()
+	}
+	names[0] = "changed"
+	p.Config().Keys.Cert[0] = "changed"
+	if diff := cmp.Diff(want, p.Config()); diff != "" {
+		t.Errorf("unexpected defaults (-want +got):\n%s", diff)
+	}
+}
+
+// What Complete and Decide have not made is refused and does not panic.
+func TestZeroValues(t *testing.T) {
+	for what, p := range map[string]*webhookcert.Policy{"zero": {}, "nil": nil} {
+		if d := p.Decide(nil, webhookcert.Observation{}, t0); d.Write || !errors.Is(d.Reason, webhookcert.InvalidConfig) {
+			t.Errorf("%s Policy decides %+v", what, d)
+		}
+		if m, err := p.Read(nil); m != nil || !errors.Is(err, webhookcert.InvalidConfig) {
+			t.Errorf("%s Policy reads %v, %v", what, m, err)
+		}
+		if got := p.ServerName(); got != "" {
+			t.Errorf("%s Policy is called %q", what, got)
+		}
+		if diff := cmp.Diff(webhookcert.Config{}, p.Config()); diff != "" {
+			t.Errorf("%s Policy has a configuration:\n%s", what, diff)
+		}
+	}
+	if data, err := (webhookcert.Decision{}).Issue(rand.Reader); data != nil || err != nil {
+		t.Errorf("zero Decision issues %v, %v", data, err)
+	}
+	if _, err := (webhookcert.Decision{Write: true}).Issue(rand.Reader); !errors.Is(err, webhookcert.InvalidConfig) {
+		t.Errorf("a Decision that nobody made: %v", err)
+	}
+	if _, err := policy(t, nil).Decide(nil, webhookcert.Observation{}, t0).Issue(nil); err == nil {
+		t.Error("certificates without randomness")
+	}
+}
+
+func Example() {
+	policy, err := webhookcert.Config{DNSNames: []string{"webhooks.system.svc"}}.Complete()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -223,12 +288,12 @@ func Example() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	for _, later := range []time.Duration{0, 9 * 365 * 24 * time.Hour, time.Minute, 11 * time.Minute} {
 		now = now.Add(later)
-		decision := webhookcert.Decide(&config, data, webhookcert.Observation{Injected: true}, now)
-		if data, err = decision.Issue(&config, source()); err != nil {
+		decision := policy.Decide(data, webhookcert.Observation{Injected: true}, now)
+		if data, err = decision.Issue(rand.Reader); err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(decision.Step, decision.Reason.Code, decision.Reason.Path)
+		fmt.Println(decision.Stage, decision.Reason.Code, decision.Reason.Path)
 	}
 	// Output:
 	// Broken CertificateMissing data[ca.crt]
@@ -238,13 +303,13 @@ func Example() {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	for _, algorithm := range []webhookcert.Algorithm{webhookcert.ECDSA, webhookcert.RSA} {
-		b.Run(string(algorithm), func(b *testing.B) {
-			c := config(b, func(c *webhookcert.Config) { c.Algorithm = algorithm })
-			data := settled(b, c, t0)
+	for _, algorithm := range []x509.PublicKeyAlgorithm{x509.ECDSA, x509.RSA} {
+		b.Run(algorithm.String(), func(b *testing.B) {
+			p := policy(b, func(c *webhookcert.Config) { c.Algorithm = algorithm })
+			data := settled(b, p, t0)
 			b.ReportAllocs()
 			for b.Loop() {
-				if webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, t0).Write {
+				if p.Decide(data, webhookcert.Observation{Injected: true}, t0).Write {
 					b.Fatal("nothing is to be done")
 				}
 			}
@@ -253,12 +318,12 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func BenchmarkRotation(b *testing.B) {
-	c := config(b, nil)
-	data := with(settled(b, c, t0), "rotate", "now")
+	p := policy(b, nil)
+	data := with(settled(b, p, t0), "rotate", "now")
 	b.ReportAllocs()
 	for b.Loop() {
-		d := webhookcert.Decide(c, data, webhookcert.Observation{Injected: true}, t0)
-		if _, err := d.Issue(c, source()); err != nil {
+		d := p.Decide(data, webhookcert.Observation{Injected: true}, t0)
+		if _, err := d.Issue(rand.Reader); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -65,7 +65,7 @@ type pendingPatch struct {
 
 type simulation struct {
 	t       *testing.T
-	c       *webhookcert.Config
+	policy  *webhookcert.Policy
 	random  *rand.Rand
 	lag     time.Duration
 	now     time.Time
@@ -84,10 +84,10 @@ type simulation struct {
 
 func newSimulation(t *testing.T, seed int64, lag time.Duration) *simulation {
 	t.Helper()
-	c := config(t, func(c *webhookcert.Config) { c.LeafValidity = 12 * time.Hour })
-	s := &simulation{t: t, c: c, random: rand.New(rand.NewSource(seed)), lag: lag, now: t0}
+	p := policy(t, func(c *webhookcert.Config) { c.LeafValidity = 12 * time.Hour })
+	s := &simulation{t: t, policy: p, random: rand.New(rand.NewSource(seed)), lag: lag, now: t0}
 	s.verified = map[[2]*webhookcert.Material]error{}
-	s.writeSecret(settled(t, c, t0))
+	s.writeSecret(settled(t, p, t0))
 	for i := range s.objects {
 		s.objects[i].add(t0, s.secret.values[0].material)
 	}
@@ -96,7 +96,7 @@ func newSimulation(t *testing.T, seed int64, lag time.Duration) *simulation {
 
 func (s *simulation) writeSecret(data map[string][]byte) {
 	s.t.Helper()
-	m, err := webhookcert.Read(s.c, data)
+	m, err := s.policy.Read(data)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,10 +107,10 @@ func (s *simulation) writeSecret(data map[string][]byte) {
 func (s *simulation) run(rotations int) {
 	for limit := 0; s.rotations < rotations; limit++ {
 		if limit > rotations*2000 {
-			s.t.Fatalf("stuck at rotation %d: %v", s.rotations, webhookcert.Decide(s.c,
+			s.t.Fatalf("stuck at rotation %d: %v", s.rotations, s.policy.Decide(
 				s.secret.values[s.secret.latest()].data, webhookcert.Observation{Injected: true}, s.now).Reason)
 		}
-		s.now = s.now.Add(time.Duration(s.random.Int63n(int64(s.c.Overlap / 5))))
+		s.now = s.now.Add(time.Duration(s.random.Int63n(int64(s.policy.Config().Overlap / 5))))
 		s.request()
 		for _, i := range s.random.Perm(len(s.servers)) {
 			s.act(&s.servers[i])
@@ -127,7 +127,7 @@ func (s *simulation) run(rotations int) {
 // request asks for the next rotation as soon as the last is over.
 func (s *simulation) request() {
 	head := s.secret.values[s.secret.latest()]
-	if _, asked := head.data["rotate"]; head.material.Step == webhookcert.Stable && !asked {
+	if _, asked := head.data["rotate"]; head.material.Stage == stageStable && !asked {
 		s.writeSecret(with(head.data, "rotate", "now"))
 		if s.rotations%25 == 0 {
 			clear(s.verified)
@@ -174,15 +174,15 @@ func (s *simulation) step(r *server, injected bool) {
 	due := !r.decision.Again.IsZero() && !s.now.Before(r.decision.Again)
 	if on.secret != r.secret || on.injected != injected || due || r.decision.Write {
 		r.decidedOn.secret, r.decidedOn.injected = r.secret, injected
-		r.decision = webhookcert.Decide(s.c, s.secret.values[r.secret].data,
+		r.decision = s.policy.Decide(s.secret.values[r.secret].data,
 			webhookcert.Observation{Injected: injected, Disturbed: r.disturbed}, s.now)
 	}
 	if !r.decision.Write {
 		return
 	}
-	before := s.secret.values[r.secret].material.Step
-	s.writeSecret(issue(s.t, s.c, r.decision))
-	if after := s.secret.values[s.secret.latest()].material.Step; before == webhookcert.Switched && after == webhookcert.Stable {
+	before := s.secret.values[r.secret].material.Stage
+	s.writeSecret(issue(s.t, r.decision))
+	if after := s.secret.values[s.secret.latest()].material.Stage; before == stageSwitched && after == stageStable {
 		s.rotations++
 	}
 }
@@ -197,7 +197,7 @@ func (s *simulation) handshakeAll() {
 				if err := s.handshake(m, s.objects[o].values[view]); err != nil {
 					s.failed++
 					if s.firstFailure == "" {
-						s.firstFailure = fmt.Sprintf("rotation %d, server %d (%s): %v", s.rotations, i, m.Step, err)
+						s.firstFailure = fmt.Sprintf("rotation %d, server %d (%s): %v", s.rotations, i, m.Stage, err)
 					}
 				}
 			}
@@ -213,9 +213,9 @@ func (s *simulation) handshake(m, trusted *webhookcert.Material) error {
 		return err
 	}
 	s.pairs++
-	if err = verify(s.c, m.Certificate.Leaf, trusted.Bundle, s.now); s.pairs%50 == 0 {
+	if err = verify(s.policy, m.Certificate.Leaf, trusted.Bundle, s.now); s.pairs%50 == 0 {
 		s.real++
-		if overWire := connect(s.c, m, trusted.Bundle, s.now); (overWire == nil) != (err == nil) {
+		if overWire := connect(s.policy, m, trusted.Bundle, s.now); (overWire == nil) != (err == nil) {
 			s.t.Errorf("over a connection %v, by verification %v", overWire, err)
 		}
 	}
@@ -223,7 +223,7 @@ func (s *simulation) handshake(m, trusted *webhookcert.Material) error {
 	return err
 }
 
-func connect(c *webhookcert.Config, m *webhookcert.Material, bundle []byte, now time.Time) error {
+func connect(p *webhookcert.Policy, m *webhookcert.Material, bundle []byte, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -240,7 +240,7 @@ func connect(c *webhookcert.Config, m *webhookcert.Material, bundle []byte, now 
 		}
 	}()
 	conn, err := tls.Dial("tcp", listener.Addr().String(),
-		&tls.Config{RootCAs: roots, ServerName: c.ServerName(), Time: func() time.Time { return now }})
+		&tls.Config{RootCAs: roots, ServerName: p.ServerName(), Time: func() time.Time { return now }})
 	if err != nil {
 		return err
 	}

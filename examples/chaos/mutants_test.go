@@ -28,8 +28,8 @@ type schedules struct {
 func cloneSet(with ...string) schedules {
 	return schedules{"./controllers/cloneset", strings.Join(with, ",")}
 }
-func fleet() schedules   { return schedules{tests: "./embed/fleet"} }
-func keepers() schedules { return schedules{tests: "./chaos/webhookcert"} }
+func fleet() schedules    { return schedules{tests: "./embed/fleet"} }
+func rotators() schedules { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
@@ -179,11 +179,11 @@ func mutants() []mutant {
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",
-			"case now.Before(from.Add(c.Overlap)):", "case now.Before(from):", keepers(),
+			"case now.Before(from.Add(c.Overlap)):", "case now.Before(from):", rotators(),
 		},
 		{
-			"a late keeper puts back the bundle that it knows", "webhookcert/apply/write.go",
-			"if err := k.refresh(ctx, k.secret); err != nil {\n\t\tk.fail(ctx, &o.attempts, err)", "if err := error(nil); err != nil {\n\t\tk.fail(ctx, &o.attempts, err)", keepers(),
+			"a late rotator puts back the bundle that it knows", "webhookcert/rotator/write.go",
+			"if err := r.refresh(ctx, r.secret); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", "if err := error(nil); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", rotators(),
 		},
 	}
 }

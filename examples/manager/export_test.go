@@ -16,11 +16,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// NewCertificateMetrics returns what the keeper of the certificates tells.
-func NewCertificateMetrics(registry prometheus.Registerer) (apply.Observer, error) {
+// NewCertificateMetrics returns the observer that counts for the certificates.
+func NewCertificateMetrics(registry prometheus.Registerer) (rotator.Observer, error) {
 	return newCertificateMetrics(registry)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// certificateMetrics shows what the keeper of the certificates does.
+// certificateMetrics shows how the certificates are rotated.
 type certificateMetrics struct {
 	expiry   *prometheus.GaugeVec
 	writes   *prometheus.CounterVec
@@ -46,7 +46,7 @@ func newCertificateMetrics(registry prometheus.Registerer) (*certificateMetrics,
 func (m *certificateMetrics) Serving(material *webhookcert.Material) {
 	m.expiry.Reset()
 	for _, fact := range material.Facts {
-		m.expiry.WithLabelValues(string(fact.Role)).Set(float64(fact.NotAfter.Unix()))
+		m.expiry.WithLabelValues(fact.Role).Set(float64(fact.NotAfter.Unix()))
 	}
 }
 
@@ -64,7 +64,7 @@ func (m *certificateMetrics) Injected(object reason.Object, lacks reason.Reason)
 	m.lacking.WithLabelValues(object.Kind, object.Name).Set(value)
 }
 
-// Waiting is of no interest here: the keeper logs it.
+// Waiting is of no interest here: the rotator logs it.
 func (m *certificateMetrics) Waiting(reason.Object, reason.Reason) {}
 
 // Failed counts a failure.

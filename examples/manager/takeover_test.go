@@ -30,8 +30,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// otherSecret is a Secret as OpenKruise writes it: RSA in PKCS#1, a CA of its own, and each value under both its names
-// (WC-5, WC-8).
+// otherSecret is a Secret as OpenKruise writes it: RSA in PKCS#1, a CA of its own, and each value under both its names.
 func otherSecret(t *testing.T, host string) *corev1.Secret {
 	t.Helper()
 	begin, end := time.Now().Add(-time.Hour), time.Now().AddDate(10, 0, 0)

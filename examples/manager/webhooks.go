@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"strconv"
@@ -18,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/webhookcert"
-	webhookcertapply "github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 // Names of the objects that tell the API server about the webhooks.
@@ -41,16 +42,11 @@ func secretKeys() webhookcert.Keys {
 	}
 }
 
-// externalKeys are those of cert-manager.
-func externalKeys() webhookcert.Keys {
-	return webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
-}
-
-// newKeeper returns the keeper of the certificates, by the environment's names.
-func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookcertapply.Observer) (*webhookcertapply.Keeper, error) {
+// newRotator returns what rotates and serves the certificates, by the environment's names.
+func newRotator(c client.WithWatch, w Webhooks, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
 		// OpenKruise reads no other keys, and the way back is to stay open.
-		Algorithm: webhookcert.RSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap,
+		Algorithm: x509.RSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}
 	config.LeafValidity = max(365*24*time.Hour, 2*config.LeafRenewBefore)
@@ -68,10 +64,10 @@ func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookce
 		config.DNSNames = append(config.DNSNames, "localhost") // OpenKruise's readiness check asks for that
 	}
 	if external {
-		config.Keys = externalKeys()
+		config.Keys = webhookcert.TLSSecretKeys() // as cert-manager calls them
 	}
-	return webhookcertapply.New(webhookcertapply.Options{
-		Client: c, Config: config, External: external,
+	return rotator.New(rotator.Options{
+		Client: c, Config: config,
 		Secret:   client.ObjectKey{Namespace: w.Namespace, Name: w.SecretName},
 		Mutating: []string{mutatingConfiguration}, Validating: []string{validatingConfiguration}, CRDs: convertedCRDs(),
 		Host: w.Host, Port: w.Port, Directory: w.CertDir,
@@ -80,14 +76,14 @@ func newKeeper(c client.WithWatch, w Webhooks, external bool, observer webhookce
 	})
 }
 
-// newWebhooks returns the server of admission and conversion, which keeps its certificates, and what proves that it serves.
+// newWebhooks returns the server of admission and conversion, which rotates its certificates, and what proves that it serves.
 func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server webhook.Server, serving func(context.Context) error, err error) {
 	w := *options.Webhooks
 	observer, err := newCertificateMetrics(options.Registry)
 	if err != nil {
 		return nil, nil, err
 	}
-	keeper, err := newKeeper(c, w, options.Gates[apps.GateExternalCerts], observer)
+	certs, err := newRotator(c, w, options.Gates[apps.GateExternalCerts], observer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
 	}
@@ -95,7 +91,7 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := keeper.Server(webhookServer(keeper, w, reviews.connectionClosed, admission.Options{
+	rotated := certs.Server(webhookServer(certs, w, reviews.connectionClosed, admission.Options{
 		Gates: options.Gates, Reader: c, Client: c, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}))
@@ -103,7 +99,7 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
 	}
-	return &deferred{kept, log, after}, keeper.Ready, nil
+	return &deferred{rotated, log, after}, certs.Ready, nil
 }
 
 // deferred is a server that starts after something else, with a logger that managers do not pass on.
@@ -123,9 +119,9 @@ func (d *deferred) Start(ctx context.Context) error {
 	return d.Server.Start(ctx)
 }
 
-// webhookServer serves the handlers from the keeper's certificate.
-func webhookServer(keeper *webhookcertapply.Keeper, w Webhooks, closed func(), options admission.Options) webhook.Server {
-	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, keeper.TLS, closed)
+// webhookServer serves the handlers with the certificate of certs.
+func webhookServer(certs *rotator.Rotator, w Webhooks, closed func(), options admission.Options) webhook.Server {
+	server := newBoundedServer(listenHost(w.Host), orDefault(w.ListenPort, w.Port), maxConnections, certs.TLS, closed)
 	for path, handler := range admission.Handlers(options) {
 		server.Register(path, handler)
 	}

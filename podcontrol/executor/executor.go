@@ -61,6 +61,8 @@ type EventType string
 
 // What may happen to a Pod.
 const (
+	// Created Pods are new.
+	Created EventType = "Created"
 	// Deleted Pods are gone or terminating because of the owner; DeleteFailed says why one could not be deleted.
 	Deleted      EventType = "Deleted"
 	DeleteFailed EventType = "DeleteFailed"

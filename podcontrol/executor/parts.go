@@ -16,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/revision/history"
 )
 
 // decodedRevisions bounds how many revisions are kept decoded.
@@ -40,6 +41,7 @@ type Config[O client.Object] struct {
 type Parts[O client.Object] struct {
 	Cache     *ownercache.Cache[O]
 	Fanout    *fanout.Fanout
+	InPlace   *inplaceupdate.Updater
 	Control   *podcontrol.Control
 	Reader    *podcontrol.Reader
 	Pods      *Executor[O]
@@ -50,7 +52,7 @@ type Parts[O client.Object] struct {
 // NewParts makes the parts for the kind of owner. Call it before the manager starts. The error says what of the config is missing,
 // or is one of ownercache.New.
 func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Parts[O], error) {
-	p := &Parts[O]{Fanout: fanout.New(config.Calls)}
+	p := &Parts[O]{Fanout: fanout.New(config.Calls), InPlace: config.Control.InPlace}
 	decoder := revision.NewDecoder(decodedRevisions, nil)
 	var err error
 	if p.Control, err = podcontrol.New(config.Control); err != nil {
@@ -62,7 +64,7 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	if p.Cache, err = ownercache.New(ctx, mgr, owner, config.Cache); err != nil {
 		return nil, err
 	}
-	p.Reader, p.Planner = podcontrol.NewReader(p.Control), inplaceupdate.NewPlanner(config.Control.InPlace, decoder, config.Blocks)
+	p.Reader, p.Planner = podcontrol.NewReader(p.Control), inplaceupdate.NewPlanner(p.InPlace, decoder, config.Blocks)
 	p.Cache.OnReplaced(p.Reader.Drop)
 	p.Cache.OnGone(p.Reader.Forget)
 	if config.Options.Clock == nil {
@@ -82,4 +84,25 @@ func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevisio
 	return func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
 	}
+}
+
+// SyncHistory finds or writes the revision of a template. The history's Update is nil where the pass has to end. collisions is the
+// count in the owner's status, as for revision.Histories; nil for an owner that keeps none.
+func (p *Parts[O]) SyncHistory(
+	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, template *corev1.PodTemplateSpec, collisions *int32,
+) (*revision.History, error) {
+	h := p.Histories.Of(revision.OwnerOf(v.Owner, p.Cache.Kind()), collisions, v.Revisions)
+	return h, pass.Once(ctx, fanout.Task{Name: "write the revision"}, func() (bool, error) {
+		return history.Sync(ctx, v.Client, p.Cache.APIReader(), h, template)
+	})
+}
+
+// TruncateHistory deletes the revisions that no Pod of the set has, beyond the limit. keep are the names of others to keep: that of the
+// current revision. Call it whatever has become of the rest of a pass.
+func (p *Parts[O]) TruncateHistory(
+	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, limit int, keep ...string,
+) error {
+	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
+		return history.Truncate(ctx, v.Client, h, limit, revision.CountUnused, set.Uses, keep...)
+	})
 }

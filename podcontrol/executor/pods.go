@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,7 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	case !selector.Matches(labels.Set(pod.Labels)):
 		what = "labels that the selector asks for"
 	default:
+		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})
 		return nil
 	}
 	err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
@@ -165,6 +167,9 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 		return changed, err
 	}
 	if changed {
+		if len(why) > 0 {
+			logr.FromContextOrDiscard(ctx).Info("Pod is recreated, not updated in place", "pod", pod.Name, "reasons", why.String())
+		}
 		p.executor.options.Observe(p.view.Owner, Event{Type: Recreated, Pod: pod, Revision: target, Why: why})
 	}
 	return changed, nil

@@ -41,7 +41,7 @@ func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolume
 func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Transfer) error {
 	owners := make([]metav1.OwnerReference, 0, len(t.Claim.OwnerReferences)+1)
 	for _, ref := range t.Claim.OwnerReferences {
-		if ref.UID != owner {
+		if ref.UID != owner && ref.UID != t.Pod.UID {
 			owners = append(owners, ref)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package webhookcert_test plays the keeper of package webhookcert/apply under faults, as three replicas of a server run it.
+// Package webhookcert_test plays package webhookcert/rotator under faults, as three replicas of a server run it.
 package webhookcert_test
 
 import (
@@ -24,16 +24,16 @@ import (
 
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/webhookcert"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 const (
 	overlap = 10 * time.Minute
-	// late is how far behind a client of the webhooks may be, and keeperLate each of the keepers. What is promised holds for
+	// late is how far behind a client of the webhooks may be, and rotatorLate each of the rotators. What is promised holds for
 	// any that is less than the overlap; a nap is how coarse time passes here.
-	late       = overlap * 8 / 10
-	keeperLate = overlap / 2
-	nap        = overlap / 8
+	late        = overlap * 8 / 10
+	rotatorLate = overlap / 2
+	nap         = overlap / 8
 
 	burst    = 5
 	interval = 10 * time.Second
@@ -58,7 +58,7 @@ func plan(t *testing.T) chaos.Plan {
 	return chaos.Plan{
 		Seeds:  200,
 		Scheme: scheme, Replicas: 3, New: newStory,
-		Quiet: 3 * time.Minute, // longer than a keeper waits after errors
+		Quiet: 3 * time.Minute, // longer than a rotator waits after errors
 		Kinds: []client.Object{
 			&corev1.Secret{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}, &apiextensionsv1.CustomResourceDefinition{},
@@ -70,8 +70,8 @@ func plan(t *testing.T) chaos.Plan {
 type story struct {
 	*chaos.World
 
-	vandals bool // somebody destroys things
-	keepers map[int]*apply.Keeper
+	vandals  bool // somebody destroys things
+	rotators map[int]*rotator.Rotator
 	// bundles are what each object has told clients to trust, since when.
 	bundles  map[string][]published
 	verified map[string]error
@@ -87,18 +87,11 @@ type published struct {
 
 func newStory(world *chaos.World) chaos.Subject {
 	s := &story{
-		World: world, vandals: world.Chance(40), keepers: map[int]*apply.Keeper{}, bundles: map[string][]published{},
+		World: world, vandals: world.Chance(40), rotators: map[int]*rotator.Rotator{}, bundles: map[string][]published{},
 		verified: map[string]error{}, writes: map[string]int{}, began: map[int]time.Time{}, caughtUp: time.Now(),
 	}
 	s.Logf("vandals: %v", s.vandals)
 	return chaos.Subject{Setup: s.start, Begin: s.begin, Users: s.act, Settle: s.settle, Wrote: s.judge, Check: s.check, Converged: s.converged}
-}
-
-func keys() webhookcert.Keys {
-	return webhookcert.Keys{
-		CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
-		NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json", Rotate: "rotate",
-	}
 }
 
 // start is what a replica's main does.
@@ -107,8 +100,8 @@ func (s *story) start(_ context.Context, mgr manager.Manager) error {
 	if !ok {
 		return fmt.Errorf("a %T cannot watch", mgr.GetAPIReader())
 	}
-	keeper, err := apply.New(apply.Options{
-		Client: live, Config: webhookcert.Config{DNSNames: []string{serverName}, Keys: keys(), Overlap: overlap},
+	certs, err := rotator.New(rotator.Options{
+		Client: live, Config: webhookcert.Config{DNSNames: []string{serverName}, Overlap: overlap},
 		Secret:   client.ObjectKey{Namespace: "default", Name: "certs"},
 		Mutating: []string{"mutate"}, Validating: []string{"validate"}, CRDs: []string{"things.example.com"},
 		Burst: burst, Interval: interval,
@@ -120,8 +113,8 @@ func (s *story) start(_ context.Context, mgr manager.Manager) error {
 	for _, p := range s.Processes() {
 		newest = max(newest, p.Start)
 	}
-	s.keepers[newest], s.began[newest] = keeper, time.Now()
-	return mgr.Add(keeper)
+	s.rotators[newest], s.began[newest] = certs, time.Now()
+	return mgr.Add(certs)
 }
 
 func service() *admissionregistrationv1.ServiceReference {
@@ -173,7 +166,7 @@ func bundlesOf(obj client.Object) (out [][]byte) {
 	return out
 }
 
-// setBundle is what somebody writes who does not know about the keeper.
+// setBundle is what somebody writes who does not know about the rotator.
 func setBundle(obj client.Object, bundle []byte) {
 	switch o := obj.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -281,7 +274,7 @@ func (s *story) settle() {
 	}
 }
 
-// judge: no keeper writes to an object more often than it may.
+// judge: no rotator writes to an object more often than it may.
 func (s *story) judge(w *chaos.Write) {
 	start := w.Task.Process.Start
 	key := fmt.Sprintf("process %d, %s %s", start, w.Call.Resource, w.Call.Name)
@@ -303,7 +296,7 @@ func (s *story) check() {
 		return
 	}
 	for _, p := range s.Processes() {
-		certificate, err := s.keepers[p.Start].GetCertificate(nil)
+		certificate, err := s.rotators[p.Start].GetCertificate(nil)
 		if err != nil {
 			continue // it does not serve yet
 		}
@@ -319,7 +312,7 @@ func (s *story) check() {
 			}
 		}
 	}
-	if time.Since(s.caughtUp) > keeperLate-2*nap && !s.Over() {
+	if time.Since(s.caughtUp) > rotatorLate-2*nap && !s.Over() {
 		s.catchUp()
 	}
 }
@@ -358,12 +351,12 @@ func (s *story) converged() {
 		s.Failf("converged", "there is no Secret")
 	}
 	for _, p := range s.Processes() {
-		keeper := s.keepers[p.Start]
-		certificate, err := keeper.GetCertificate(nil)
+		certs := s.rotators[p.Start]
+		certificate, err := certs.GetCertificate(nil)
 		if err != nil {
 			s.Failf("converged", "process %d does not serve: %v", p.Start, err)
 		}
-		if err := keeper.Ready(context.Background()); err != nil {
+		if err := certs.Ready(context.Background()); err != nil {
 			s.Failf("converged", "process %d is not ready: %v", p.Start, err)
 		}
 		for _, name := range names() {
@@ -371,7 +364,7 @@ func (s *story) converged() {
 				if err := s.verify(certificate.Leaf, bundle, time.Now()); err != nil {
 					s.Failf("converged", "webhook %d of %s and process %d: %v", i, name, p.Start, err)
 				}
-				if !bytes.Equal(bundle, keeper.Bundle()) {
+				if !bytes.Equal(bundle, certs.Bundle()) {
 					s.Failf("converged", "webhook %d of %s does not hold what process %d publishes", i, name, p.Start)
 				}
 			}

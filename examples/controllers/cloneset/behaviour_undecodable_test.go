@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
 // TestUndecodable: one template that makes no sense stops its own CloneSet and nobody else's, before and after a restart of the
@@ -41,7 +41,7 @@ func TestUndecodable(t *testing.T) {
 		c.create(c.cloneSet(name, 1))
 		before[name] = identities(c.pods(name))
 		patch(name, what[0])
-		c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, string(kruise.Undecodable), what[1]))
+		c.until(name, hasCondition(apps.ConditionInvalidSpec, corev1.ConditionTrue, string(decode.Undecodable), what[1]))
 	}
 	// The schema takes times that Go does not.
 	c.create(c.cloneSet("time", 1))

@@ -75,7 +75,11 @@ func BenchmarkDecision10000(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	control, err := kruise.PodControl(updater, apps.DefaultGates())
+	config, err := kruise.PodControl(updater, apps.DefaultGates())
+	if err != nil {
+		b.Fatal(err)
+	}
+	control, err := podcontrol.New(config)
 	if err != nil {
 		b.Fatal(err)
 	}

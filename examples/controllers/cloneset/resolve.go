@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -44,7 +45,7 @@ func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 
 // resolve reads the spec. It returns every value that cannot be used.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
-	if problems := kruise.Decoded(cs.Spec.Undecodable); problems != nil {
+	if problems := decode.Reasons(cs.Spec.Undecodable); problems != nil {
 		return nil, problems // the rest would only complain of what is missing therefore
 	}
 	const path = "spec.updateStrategy.rollingUpdate"

@@ -65,17 +65,14 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// PodControl returns what decides about single Pods under the given feature gates.
-func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (*podcontrol.Control, error) {
+// PodControl says under which names controllers keep what they know on their Pods, under the given feature gates.
+func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (podcontrol.Config, error) {
 	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
-	if err != nil {
-		return nil, err
-	}
-	return podcontrol.New(podcontrol.Config{
+	return podcontrol.Config{
 		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, ShortRevisions: gates[apps.GateCloneSetShortHash],
 		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: machine,
 		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
-	})
+	}, err
 }
 
 // Rules returns what an owner wants for its Pods. The policy is one of the three of OpenKruise; any other recreates.

@@ -2,8 +2,6 @@ package kruise
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,14 +16,12 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/expectations"
-	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
-	"github.com/workloadkit/workloadkit/revision"
 )
 
 // Options of a controller of Pods. The zero value is usable.
@@ -88,17 +84,12 @@ type Kind[O client.Object] struct {
 
 // Parts are what a controller of Pods is made of: the kit's, under the names of OpenKruise.
 type Parts[O client.Object] struct {
-	Options   Options
-	Cache     *ownercache.Cache[O]
-	Client    client.Client // reads from the cache
-	Events    record.EventRecorder
-	InPlace   *inplaceupdate.Updater
-	Planner   *inplaceupdate.Planner
-	Control   *podcontrol.Control
-	Histories *revision.Histories
-	Reader    *podcontrol.Reader
-	Fanout    *fanout.Fanout
-	Pods      *executor.Executor[O]
+	*executor.Parts[O]
+
+	Options Options
+	Client  client.Client // reads from the cache
+	Events  record.EventRecorder
+	InPlace *inplaceupdate.Updater
 
 	kind Kind[O]
 }
@@ -109,36 +100,27 @@ type Manager interface {
 	GetEventRecorderFor(name string) record.EventRecorder
 }
 
-// decodedRevisions bounds how many revisions are kept decoded.
-const decodedRevisions = 4096
-
 // NewParts makes the parts for the kind of owner. c is the client that they write with; it must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
 	options = options.Complete()
-	p := &Parts[O]{Options: options, Client: c, kind: kind, Fanout: fanout.New(options.Calls), Events: mgr.GetEventRecorderFor(kind.EventSource)}
+	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.EventSource)}
 	var err error
-	p.Cache, err = ownercache.New(ctx, mgr, owner, ownercache.Options{
-		Client: c, Claims: kind.Claims, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
-		DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, p.nameOf},
-	})
-	if err != nil {
-		return nil, err
-	}
 	if p.InPlace, err = InPlace(options.Gates); err != nil {
 		return nil, err
 	}
-	if p.Control, err = PodControl(p.InPlace, options.Gates); err != nil {
+	control, err := PodControl(p.InPlace, options.Gates)
+	if err != nil {
 		return nil, err
 	}
-	decoder := revision.NewDecoder(decodedRevisions, nil)
-	if p.Histories, err = revision.NewHistories(RevisionKeys(), decoder); err != nil {
-		return nil, err
-	}
-	p.Planner, p.Reader = inplaceupdate.NewPlanner(p.InPlace, decoder, kind.Blocks), podcontrol.NewReader(p.Control)
-	p.Cache.OnReplaced(p.Reader.Drop)
-	p.Cache.OnGone(p.Reader.Forget)
-	p.Pods, err = executor.New(p.Control, p.Cache, p.Fanout, executor.Options[O]{
-		Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec}, Clock: options.Clock,
+	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
+		Control: control, Revisions: RevisionKeys(), Calls: options.Calls, Blocks: kind.Blocks,
+		Options: executor.Options[O]{
+			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
+		},
+		Cache: ownercache.Options{
+			Client: c, Claims: kind.Claims, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
+			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, p.nameOf},
+		},
 	})
 	return p, err
 }
@@ -151,13 +133,7 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
 		}
 		return o
 	}
-	if err := errors.Join(
-		p.Cache.AddController(mgr, p.kind.Name, r, queue(p.Options.Workers)),
-		p.Pods.AddTo(mgr, p.kind.Name+"-pods", queue(p.Options.PodWorkers)),
-	); err != nil {
-		return fmt.Errorf("adding the controllers of %s: %w", p.kind.Name, err)
-	}
-	return nil
+	return p.Parts.AddTo(mgr, p.kind.Name, r, queue(p.Options.Workers), queue(p.Options.PodWorkers))
 }
 
 // nameOf finds the name of an owner that waits for the cache.

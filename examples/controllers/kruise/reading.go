@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/adopt"
-	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/partition"
@@ -22,18 +21,6 @@ import (
 // OddValue means that a value of the spec is not what its field is for. It came past admission, and is read as OpenKruise reads
 // it, so that a take-over does not stop what has worked so far.
 const OddValue reason.Code = "OddValue"
-
-// Undecodable means that a template in the spec does not make sense to this version of the Kubernetes libraries. No schema checks
-// templates; without webhooks anything is stored.
-const Undecodable reason.Code = "Undecodable"
-
-// Decoded returns what of a spec could not be decoded, as problems.
-func Decoded(problems []decode.Problem) (out reason.List) {
-	for _, problem := range problems {
-		out = append(out, reason.Reason{Code: Undecodable, Path: problem.Path, Detail: problem.Detail, Remedy: "correct the value"})
-	}
-	return out
-}
 
 // Reading reads the values of a spec, and collects what is wrong with them. The zero value is ready.
 type Reading struct {

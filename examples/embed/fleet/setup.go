@@ -51,17 +51,16 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	if err != nil {
 		return nil, err
 	}
-	r := &reconciler{events: recorder}
-	r.Parts, err = executor.NewParts(ctx, mgr, &Fleet{}, executor.Config[*Fleet]{
+	parts, err := executor.NewParts(ctx, mgr, &Fleet{}, executor.Config[*Fleet]{
 		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel},
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
 		Options: executor.Options[*Fleet]{
 			Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
-			Observe: r.tell,
+			Observe: executor.Record[*Fleet](recorder),
 		},
 	})
-	return r, err
+	return &reconciler{parts}, err
 }
 
 // updater updates Pods in place, under names of the operator's own.

@@ -1,4 +1,4 @@
-package apply
+package rotator
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type kind struct {
 	name    string
 	object  func() client.Object
 	list    func() client.ObjectList
-	compare func(client.Object, webhookcert.Target) (webhookcert.Injection, error) // nil for the Secret
+	compare func(client.Object, webhookcert.ClientConfig) (webhookcert.Diff, error) // nil for the Secret
 }
 
 func secretKind() kind {
@@ -43,8 +43,8 @@ func mutatingKind() kind {
 		name:   "MutatingWebhookConfiguration",
 		object: func() client.Object { return &admissionregistrationv1.MutatingWebhookConfiguration{} },
 		list:   func() client.ObjectList { return &admissionregistrationv1.MutatingWebhookConfigurationList{} },
-		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
-			return webhookcert.Mutating(live.(*admissionregistrationv1.MutatingWebhookConfiguration), want)
+		compare: func(live client.Object, want webhookcert.ClientConfig) (webhookcert.Diff, error) {
+			return webhookcert.DiffMutating(live.(*admissionregistrationv1.MutatingWebhookConfiguration), want)
 		},
 	}
 }
@@ -54,8 +54,8 @@ func validatingKind() kind {
 		name:   "ValidatingWebhookConfiguration",
 		object: func() client.Object { return &admissionregistrationv1.ValidatingWebhookConfiguration{} },
 		list:   func() client.ObjectList { return &admissionregistrationv1.ValidatingWebhookConfigurationList{} },
-		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
-			return webhookcert.Validating(live.(*admissionregistrationv1.ValidatingWebhookConfiguration), want)
+		compare: func(live client.Object, want webhookcert.ClientConfig) (webhookcert.Diff, error) {
+			return webhookcert.DiffValidating(live.(*admissionregistrationv1.ValidatingWebhookConfiguration), want)
 		},
 	}
 }
@@ -75,8 +75,8 @@ func conversionKind() kind {
 			u.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 			return u
 		},
-		compare: func(live client.Object, want webhookcert.Target) (webhookcert.Injection, error) {
-			return webhookcert.Conversion(live.(*unstructured.Unstructured), want)
+		compare: func(live client.Object, want webhookcert.ClientConfig) (webhookcert.Diff, error) {
+			return webhookcert.DiffConversion(live.(*unstructured.Unstructured), want)
 		},
 	}
 }
@@ -99,7 +99,7 @@ func (a *attempts) clockJumped(now time.Time) {
 	}
 }
 
-// object is one object as the keeper knows it. kind and key never change; the rest belongs to the goroutine of Start.
+// object is one object as the rotator knows it. kind and key never change; the rest belongs to the goroutine of Start.
 type object struct {
 	attempts
 
@@ -170,8 +170,8 @@ type event struct {
 	err     error
 }
 
-// inbox holds news that has not been taken in. Nobody who brings some waits, so that what the keeper knows when it looks does
-// not hang on which goroutine was quicker. It is safe for concurrent use.
+// inbox holds events that have not been taken in. put never blocks, so what the rotator knows does not depend on which
+// goroutine was quicker. It is safe for concurrent use.
 type inbox struct {
 	filled chan struct{} // has an entry if there may be news
 
@@ -206,11 +206,11 @@ func (b *inbox) empty() []event {
 	return out
 }
 
-// take brings the keeper's view up to date. The view may be newer than a watch, because of the keeper's own requests.
-func (k *Keeper) take(ctx context.Context, e event) {
+// take brings the rotator's view up to date. The view may be newer than a watch, because of the rotator's own requests.
+func (r *Rotator) take(ctx context.Context, e event) {
 	o := e.object
 	if e.err != nil {
-		k.complain(ctx, &o.attempts, e.err)
+		r.complain(ctx, &o.attempts, e.err)
 		return
 	}
 	if o.live != nil && (e.live == nil || e.live.GetUID() == o.live.GetUID()) {
@@ -223,11 +223,11 @@ func (k *Keeper) take(ctx context.Context, e event) {
 }
 
 // refresh reads an object from the API server.
-func (k *Keeper) refresh(ctx context.Context, o *object) error {
-	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+func (r *Rotator) refresh(ctx context.Context, o *object) error {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
 	live := o.kind.object()
-	err := k.options.Client.Get(ctx, o.key, live)
+	err := r.options.Client.Get(ctx, o.key, live)
 	switch {
 	case apierrors.IsNotFound(err):
 		o.live = nil
@@ -240,17 +240,17 @@ func (k *Keeper) refresh(ctx context.Context, o *object) error {
 }
 
 // follow tells what happens to an object until the context ends.
-func (k *Keeper) follow(ctx context.Context, o *object, out *inbox) {
+func (r *Rotator) follow(ctx context.Context, o *object, out *inbox) {
 	const shortest, longest = 250 * time.Millisecond, 30 * time.Second
 	pause := shortest
 	for ctx.Err() == nil {
-		if err := k.followOnce(ctx, o, out); err != nil {
+		if err := r.followOnce(ctx, o, out); err != nil {
 			out.put(event{object: o, err: err})
 			pause = min(2*pause, longest)
 		} else {
 			pause = shortest
 		}
-		timer := k.options.Clock.NewTimer(pause)
+		timer := r.options.Clock.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
@@ -261,22 +261,22 @@ func (k *Keeper) follow(ctx context.Context, o *object, out *inbox) {
 
 // followOnce reads the object and watches it. It ends well within an overlap, so that a connection that has silently died
 // makes no view older than that.
-func (k *Keeper) followOnce(ctx context.Context, o *object, out *inbox) error {
+func (r *Rotator) followOnce(ctx context.Context, o *object, out *inbox) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	this := []client.ListOption{client.InNamespace(o.key.Namespace), client.MatchingFields{"metadata.name": o.key.Name}}
-	version, err := k.listOne(ctx, o, this, out)
+	version, err := r.listOne(ctx, o, this, out)
 	if err != nil {
 		return err
 	}
-	watcher, err := k.options.Client.Watch(ctx, o.kind.list(), append(this, &client.ListOptions{
+	watcher, err := r.options.Client.Watch(ctx, o.kind.list(), append(this, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: version},
 	})...)
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", o.ref, err)
 	}
 	defer watcher.Stop()
-	timer := k.options.Clock.NewTimer(min(max(k.config.Overlap/4, time.Second), 5*time.Minute))
+	timer := r.options.Clock.NewTimer(min(max(r.config.Overlap/4, time.Second), 5*time.Minute))
 	defer timer.Stop()
 	for {
 		select {
@@ -313,11 +313,11 @@ func pass(o *object, e watch.Event, out *inbox) {
 }
 
 // listOne reads the object by a list, whose version is where a watch can begin even if there is no object.
-func (k *Keeper) listOne(ctx context.Context, o *object, this []client.ListOption, out *inbox) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+func (r *Rotator) listOne(ctx context.Context, o *object, this []client.ListOption, out *inbox) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
 	list := o.kind.list()
-	if err := k.options.Client.List(ctx, list, this...); err != nil {
+	if err := r.options.Client.List(ctx, list, this...); err != nil {
 		return "", fmt.Errorf("listing %s: %w", o.ref, err)
 	}
 	news := event{object: o, version: list.GetResourceVersion()}

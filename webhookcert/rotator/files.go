@@ -1,4 +1,4 @@
-package apply
+package rotator
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 
 const dataLink = "..data"
 
-// WriteFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
-// that link is swapped. What is made gets mode 0700, and files 0600; a directory that was there keeps its mode, because it
-// may be somebody else's, such as an emptyDir or /tmp. (Who else may write to it may replace the links.) Files and links that are in the way are replaced; others in the
-// directory are left alone. Names must not contain a separator or begin with two dots. A reader that opens a certificate and
-// then its key can still see one from before and one from after a swap; it should read both through one resolved ..data.
+// replaceFiles replaces files in a directory all at once: they are links through one link to a directory of their own, and
+// that link is swapped. What is made gets mode 0700, and files 0600. A directory that exists keeps its mode, because it may be
+// somebody else's, such as an emptyDir or /tmp; who else may write to it may replace the links. Files and links of the same
+// names are replaced, others are left alone. Names must not contain a separator or begin with two dots.
 //
-// An error names the directory or file. It is not safe for concurrent use on one directory, by several processes neither.
-func WriteFiles(directory string, files map[string][]byte) error {
+// An error names the directory or file. It is not safe for concurrent use on one directory, not by several processes either.
+func replaceFiles(directory string, files map[string][]byte) error {
 	for name := range files {
 		if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, "..") {
 			return fmt.Errorf("file name %q in %s: it must be a plain name that does not begin with two dots", name, directory)
@@ -86,29 +85,29 @@ func link(directory, target, name string) error {
 }
 
 // writeFiles brings the files up to date if there are to be any. What fails is tried again at a pace of its own: the Secret and
-// the server in this process do without files. The authorities' keys stay in the Secret.
-func (k *Keeper) writeFiles(ctx context.Context) {
-	if k.filesDue == nil || k.options.Clock.Now().Before(k.files.retryAt) {
+// the server in this process do without files. The private keys of authorities stay in the Secret.
+func (r *Rotator) writeFiles(ctx context.Context) {
+	if r.filesDue == nil || r.options.Clock.Now().Before(r.files.retryAt) {
 		return
 	}
-	if err := WriteFiles(k.options.Directory, k.filesDue); err != nil {
-		k.fail(ctx, &k.files, fmt.Errorf("writing certificate files to %s: %w", k.options.Directory, err))
+	if err := replaceFiles(r.options.Directory, r.filesDue); err != nil {
+		r.fail(ctx, &r.files, fmt.Errorf("writing certificate files to %s: %w", r.options.Directory, err))
 		return
 	}
-	k.filesDue = nil
-	k.files.succeeded()
+	r.filesDue = nil
+	r.files.succeeded()
 }
 
 // filesWanted returns bundle, certificate and key under all their names, nil if there are to be no files.
-func (k *Keeper) filesWanted() map[string][]byte {
-	if k.options.Directory == "" {
+func (r *Rotator) filesWanted() map[string][]byte {
+	if r.options.Directory == "" {
 		return nil
 	}
-	data, files := k.data(), map[string][]byte{}
-	for _, name := range k.config.Keys.CACert {
-		files[name] = k.material.Bundle
+	data, files := r.data(), map[string][]byte{}
+	for _, name := range r.config.Keys.CACert {
+		files[name] = r.material.Bundle
 	}
-	for _, names := range [][]string{k.config.Keys.Cert, k.config.Keys.Key} {
+	for _, names := range [][]string{r.config.Keys.Cert, r.config.Keys.Key} {
 		var content []byte
 		for _, name := range names {
 			if content == nil {

@@ -1,4 +1,4 @@
-package apply_test
+package rotator_test
 
 import (
 	"context"
@@ -10,20 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/workloadkit/workloadkit/webhookcert"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
-// In an operator the client comes from client.NewWithWatch, and keeper.Server goes into the manager's options.
+// In an operator the client comes from client.NewWithWatch, and Server goes into the manager's options.
 func Example() {
 	named := func(o client.Object) []string { return []string{o.GetName()} }
 	c := fake.NewClientBuilder().WithObjects(mutating()).
 		WithIndex(&corev1.Secret{}, "metadata.name", named).WithIndex(mutating(), "metadata.name", named).Build()
-	keeper, err := apply.New(apply.Options{
+	certs, err := rotator.New(rotator.Options{
 		Client: c, Secret: client.ObjectKey{Namespace: "system", Name: "webhook-certs"}, Mutating: []string{"pods-defaults"},
-		Config: webhookcert.Config{DNSNames: []string{"webhooks.system.svc"}, Keys: webhookcert.Keys{
-			CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
-			NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json",
-		}},
+		Config: webhookcert.Config{DNSNames: []string{"webhooks.system.svc"}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -31,12 +28,12 @@ func Example() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	go func() { _ = keeper.Start(ctx) }()
-	<-keeper.Initialised()
+	go func() { _ = certs.Start(ctx) }()
+	<-certs.Initialised()
 
-	server := &tls.Config{} // webhook.Options{TLSOpts: []func(*tls.Config){keeper.TLS}}
-	keeper.TLS(server)
+	server := &tls.Config{} // webhook.Options{TLSOpts: []func(*tls.Config){certs.TLS}}
+	certs.TLS(server)
 	certificate, err := server.GetCertificate(nil)
-	fmt.Println(certificate.Leaf.DNSNames, err, keeper.Ready(ctx))
+	fmt.Println(certificate.Leaf.DNSNames, err, certs.Ready(ctx))
 	// Output: [webhooks.system.svc] <nil> <nil>
 }

@@ -1,4 +1,4 @@
-package apply_test
+package rotator_test
 
 import (
 	"os"
@@ -9,8 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/workloadkit/workloadkit/webhookcert"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 func TestWriteFiles(t *testing.T) {
@@ -22,7 +21,7 @@ func TestWriteFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, content := range []string{"one", "two", "three"} {
-		err := apply.WriteFiles(directory, map[string][]byte{"tls.crt": []byte(content), "tls.key": []byte(content)})
+		err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.crt": []byte(content), "tls.key": []byte(content)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +37,13 @@ func TestWriteFiles(t *testing.T) {
 	}
 	same(t, "WC-10: entries", 4, len(entries)) // two links, ..data and what it leads to
 	for _, bad := range []string{"", "a/b", "..data", ".."} {
-		if err := apply.WriteFiles(directory, map[string][]byte{bad: nil}); err == nil {
+		if err := rotator.ReplaceFiles(directory, map[string][]byte{bad: nil}); err == nil {
 			t.Errorf("the name %q was taken", bad)
 		}
 	}
 }
 
-// WC-10: what is made is closed to others; a directory that was there is somebody else's, such as an emptyDir or /tmp.
+// What is made is closed to others; a directory that was there is somebody else's, such as an emptyDir or /tmp.
 func TestWriteFilesModes(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -62,7 +61,7 @@ func TestWriteFilesModes(t *testing.T) {
 			if test.before != 0 {
 				open(t, directory, test.before)
 			}
-			if err := apply.WriteFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {
+			if err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {
 				t.Fatal(err)
 			}
 			modes := map[string]os.FileMode{}
@@ -97,7 +96,7 @@ func TestWriteFilesKeepsWhatItHasLinked(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(directory, "tls.key", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply.WriteFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err == nil {
+	if err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err == nil {
 		t.Fatal("a directory was replaced by a link")
 	}
 	got, err := os.ReadFile(filepath.Join(directory, "..data", "tls.key"))
@@ -115,20 +114,20 @@ func TestUnwritableDirectory(t *testing.T) {
 	directory := filepath.Join(file, "certs")
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs, o.Directory = nil, nil, directory })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs, o.Directory = nil, nil, directory })
 		synctest.Wait()
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
-		same(t, "initialised", true, closed(k.Initialised()))
+		same(t, "initialised", true, closed(r.Initialised()))
 
 		secret := w.secret()
 		secret.Data["cert.pem"], secret.Data["tls.crt"] = []byte("x"), []byte("x")
 		w.change(secret)
 		synctest.Wait() // no time passes
-		c, err := config().Complete()
+		policy, err := config().Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := webhookcert.Read(&c, w.secret().Data); err != nil {
+		if _, err := policy.Read(w.secret().Data); err != nil {
 			t.Errorf("a leaf that was destroyed is not put right: %v", err)
 		}
 
@@ -149,7 +148,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		bundle, err := os.ReadFile(filepath.Join(directory, "ca-cert.pem"))
-		if err != nil || string(bundle) != string(k.Bundle()) {
+		if err != nil || string(bundle) != string(r.Bundle()) {
 			t.Errorf("a minute after it can be written the bundle in it differs: %v", err)
 		}
 	})

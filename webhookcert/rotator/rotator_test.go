@@ -1,4 +1,4 @@
-package apply_test
+package rotator_test
 
 import (
 	"context"
@@ -31,7 +31,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/webhookcert"
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 var (
@@ -225,7 +225,7 @@ func (w *world) bundles() map[string]int {
 	return out
 }
 
-// reset puts something else into all bundles, by a name that is not the keeper's.
+// reset puts something else into all bundles, by a name that is not the rotator's.
 func (w *world) reset(bundle []byte) {
 	w.t.Helper()
 	m := mutating()
@@ -262,7 +262,7 @@ type told struct {
 	waits  []reason.Reason   // the reasons in full
 }
 
-func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + string(m.Step)) }
+func (o *told) Serving(m *webhookcert.Material) { o.add("serving " + m.Stage) }
 func (o *told) Wrote(obj reason.Object, why reason.Reason) {
 	o.add(fmt.Sprintf("wrote %s: %s", obj.Name, why.Code))
 }
@@ -303,8 +303,8 @@ func (o *told) take() []string {
 	return lines
 }
 
-func (w *world) options(edit func(*apply.Options)) apply.Options {
-	options := apply.Options{
+func (w *world) options(edit func(*rotator.Options)) rotator.Options {
+	options := rotator.Options{
 		Client: w.client, Config: config(), Secret: secretKey, Clock: w.clock,
 		Mutating: []string{mutatingName}, Validating: []string{validatingName}, CRDs: []string{crdName},
 	}
@@ -314,11 +314,11 @@ func (w *world) options(edit func(*apply.Options)) apply.Options {
 	return options
 }
 
-// start runs a keeper until the test ends. It must be called in a bubble.
-func (w *world) start(edit func(*apply.Options)) (*apply.Keeper, *told) {
+// start runs a rotator until the test ends. It must be called in a bubble.
+func (w *world) start(edit func(*rotator.Options)) (*rotator.Rotator, *told) {
 	w.t.Helper()
 	observer := &told{}
-	k, err := apply.New(w.options(func(o *apply.Options) {
+	r, err := rotator.New(w.options(func(o *rotator.Options) {
 		o.Observer = observer
 		if edit != nil {
 			edit(o)
@@ -329,14 +329,14 @@ func (w *world) start(edit func(*apply.Options)) (*apply.Keeper, *told) {
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- k.Start(ctx) }()
+	go func() { ended <- r.Start(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			w.t.Error(err)
 		}
 	})
-	return k, observer
+	return r, observer
 }
 
 func closed(c <-chan struct{}) bool {
@@ -355,7 +355,7 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-// TestNewsDuringSlowRequest: what is read while the keeper waits for an answer, for longer than a request may take, is not lost.
+// TestNewsDuringSlowRequest: what is read while the rotator waits for an answer, for longer than a request may take, is not lost.
 func TestNewsDuringSlowRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
@@ -380,14 +380,14 @@ func TestNewsDuringSlowRequest(t *testing.T) {
 func TestFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
-		k, observer := w.start(nil)
+		r, observer := w.start(nil)
 		synctest.Wait()
 		same(t, "writes", map[string]int{
 			"create certs": 1, "patch " + mutatingName: 1, "patch " + validatingName: 1, "patch " + crdName: 1,
 		}, w.counted())
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
-		same(t, "initialised", true, closed(k.Initialised()))
-		if err := k.Ready(t.Context()); err != nil {
+		same(t, "initialised", true, closed(r.Initialised()))
+		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
 		definition := crd("None")
@@ -408,12 +408,12 @@ func TestFirstStart(t *testing.T) {
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
 		observer.take()
 		w.counted()
 		leaf := func() string {
-			certificate, err := k.GetCertificate(nil)
+			certificate, err := r.GetCertificate(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -463,7 +463,7 @@ func TestTwoReplicasStartTogether(t *testing.T) {
 			}
 			return nil
 		})
-		only := func(o *apply.Options) { o.Validating, o.CRDs = nil, nil }
+		only := func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil }
 		first, told1 := w.start(only)
 		second, told2 := w.start(only)
 		synctest.Wait()
@@ -492,7 +492,7 @@ func TestResetIsRepairedAtOnce(t *testing.T) {
 func TestOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		_, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		w.pass(time.Minute)
 		w.counted()
 		observer.take()
@@ -521,7 +521,7 @@ func TestOverwrittenInALoop(t *testing.T) {
 func TestReadyOutlivesResets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), crd("None"))
-		k, observer := w.start(func(o *apply.Options) { o.Validating, o.Burst = []string{"missing"}, 1 })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.Burst = []string{"missing"}, 1 })
 		synctest.Wait()
 		lacks := func(what string) map[string]string {
 			return map[string]string{
@@ -533,7 +533,7 @@ func TestReadyOutlivesResets(t *testing.T) {
 		for range 25 {
 			w.reset([]byte("mine"))
 			synctest.Wait()
-			if err := k.Ready(t.Context()); err != nil {
+			if err := r.Ready(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			w.pass(time.Second)
@@ -547,7 +547,7 @@ func TestReadyOutlivesResets(t *testing.T) {
 func TestSecretOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		k, observer := w.start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
 		w.pass(time.Minute)
 		w.counted()
 		observer.take()
@@ -567,7 +567,7 @@ func TestSecretOverwrittenInALoop(t *testing.T) {
 			}
 		}
 		same(t, "times it was said", 1, throttled)
-		if _, err := k.GetCertificate(nil); err != nil {
+		if _, err := r.GetCertificate(nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -576,7 +576,7 @@ func TestSecretOverwrittenInALoop(t *testing.T) {
 func TestConfigurationIsDeletedAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
 		observer.take()
 		if err := w.client.Delete(t.Context(), mutating()); err != nil {
@@ -584,7 +584,7 @@ func TestConfigurationIsDeletedAndComesBack(t *testing.T) {
 		}
 		w.pass(10 * time.Minute)
 		same(t, "said", []string{"waiting pods-defaults: ObjectMissing"}, observer.take())
-		if err := k.Ready(t.Context()); err != nil {
+		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := w.client.Create(t.Context(), mutating()); err != nil {
@@ -598,7 +598,7 @@ func TestConfigurationIsDeletedAndComesBack(t *testing.T) {
 func TestNothingInstalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, crd("None"))
-		k, observer := w.start(nil)
+		r, observer := w.start(nil)
 		w.pass(10 * time.Minute)
 		said := observer.take()
 		slices.Sort(said)
@@ -606,7 +606,7 @@ func TestNothingInstalled(t *testing.T) {
 			"serving Stable", "waiting pods-defaults: ObjectMissing", "waiting pods-rules: ObjectMissing",
 			"waiting things.example.com: NoConversionWebhook", "wrote certs: CertificateMissing",
 		}, said)
-		same(t, "initialised", true, closed(k.Initialised()))
+		same(t, "initialised", true, closed(r.Initialised()))
 		same(t, "writes", map[string]int{"create certs": 1}, w.counted())
 	})
 }
@@ -647,11 +647,11 @@ func TestFaults(t *testing.T) {
 					}
 					return nil
 				})
-				k, _ := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+				r, _ := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 				w.pass(2 * time.Minute)
 				same(t, "faults left", 0, left)
 				same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
-				same(t, "initialised", true, closed(k.Initialised()))
+				same(t, "initialised", true, closed(r.Initialised()))
 				for what, n := range w.counted() {
 					if n > test.times+2 {
 						t.Errorf("%d times %s", n, what)
@@ -683,7 +683,7 @@ func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 			}
 			return nil
 		})
-		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		_, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
 		same(t, "bundles", map[string]int{"b.example.com": 1}, w.bundles())
 		same(t, "patches", 2, w.counted()["patch "+mutatingName])
@@ -695,12 +695,12 @@ func TestOwnerChangesTheListUnderAPatch(t *testing.T) {
 func TestOldViewTakesNothingAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		only := func(o *apply.Options) { o.Validating, o.CRDs = nil, nil }
+		only := func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil }
 		w.start(only)
 		synctest.Wait()
 		old := w.secret()
 
-		// A second keeper's watch of the Secret is stuck at what it is now.
+		// A second rotator's watch of the Secret is stuck at what it is now.
 		late := interceptor.NewClient(w.client, interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				if secrets, ok := list.(*corev1.SecretList); ok {
@@ -713,7 +713,7 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 		w.rotate()
 		synctest.Wait()
 		same(t, "bundles when announced", map[string]int{"a.example.com": 2, "b.example.com": 2}, w.bundles())
-		w.start(func(o *apply.Options) { only(o); o.Client = late })
+		w.start(func(o *rotator.Options) { only(o); o.Client = late })
 		w.counted()
 		w.reset([]byte("mine"))
 		w.pass(time.Minute)
@@ -727,7 +727,9 @@ func TestOldViewTakesNothingAway(t *testing.T) {
 func TestURLMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating(), validating(), crd("Webhook"))
-		w.start(func(o *apply.Options) { o.Host, o.Port, o.Config.DNSNames = "localhost", 19443, []string{"localhost"} })
+		w.start(func(o *rotator.Options) {
+			o.Host, o.Port, o.Config.DNSNames = "localhost", 19443, []string{"localhost"}
+		})
 		synctest.Wait()
 		m, v, d := mutating(), validating(), crd("None")
 		for _, o := range []client.Object{m, v, d} {
@@ -746,19 +748,19 @@ func TestURLMode(t *testing.T) {
 	})
 }
 
-// WC-20, WC-21: nothing is written, and ready means that the injector has done its work.
+// Nothing is written, and ready means that the injector has done its work.
 func TestExternal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, observer := w.start(func(o *apply.Options) {
-			o.External, o.Validating, o.CRDs = true, nil, nil
+		r, observer := w.start(func(o *rotator.Options) {
+			o.Config.External, o.Validating, o.CRDs = true, nil, nil
 			o.Config.Keys = webhookcert.Keys{CACert: []string{"ca.crt"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"}}
 		})
 		synctest.Wait()
-		same(t, "ready without a Secret", true, errors.Is(k.Ready(t.Context()), apply.NotServing))
+		same(t, "ready without a Secret", true, errors.Is(r.Ready(t.Context()), rotator.NotServing))
 
 		made := newWorld(t)
-		maker, _ := made.start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+		maker, _ := made.start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
 		synctest.Wait()
 		from := made.secret().Data
 		secret := &corev1.Secret{
@@ -769,12 +771,12 @@ func TestExternal(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		same(t, "ready without injection", true, errors.Is(k.Ready(t.Context()), webhookcert.CABundleDiffers))
-		same(t, "initialised", false, closed(k.Initialised()))
+		same(t, "ready without injection", true, errors.Is(r.Ready(t.Context()), webhookcert.CABundleDiffers))
+		same(t, "initialised", false, closed(r.Initialised()))
 		w.reset(append([]byte("# more than needed\n"), maker.Bundle()...))
 		synctest.Wait()
-		same(t, "initialised", true, closed(k.Initialised()))
-		if err := k.Ready(t.Context()); err != nil {
+		same(t, "initialised", true, closed(r.Initialised()))
+		if err := r.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
 		same(t, "writes", map[string]int{"create certs": 1}, w.counted()) // the test's own
@@ -788,27 +790,27 @@ func TestExternal(t *testing.T) {
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		_, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
 		w.rotate()
 		synctest.Wait()
-		step := func() webhookcert.Step {
-			c, err := config().Complete()
+		stage := func() string {
+			policy, err := config().Complete()
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := webhookcert.Read(&c, w.secret().Data)
+			m, err := policy.Read(w.secret().Data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return m.Step
+			return m.Stage
 		}
 		w.pass(time.Minute)
 		w.clock.Step(48 * time.Hour)
 		w.pass(overlap - time.Minute)
-		same(t, "step after the jump", webhookcert.Announced, step())
+		same(t, "stage after the jump", "Announced", stage())
 		w.pass(2 * time.Minute)
-		same(t, "step an overlap later", webhookcert.Switched, step())
+		same(t, "stage an overlap later", "Switched", stage())
 
 		w.pass(time.Minute)
 		observer.take()
@@ -819,7 +821,7 @@ func TestClockJumps(t *testing.T) {
 		w.clock.SetTime(t0.Add(72 * time.Hour))
 		w.reset(mutating().Webhooks[0].ClientConfig.CABundle) // timers of a fake clock do not survive a way back, real ones do
 		w.pass(overlap + 2*time.Minute)
-		same(t, "step in the end", webhookcert.Stable, step())
+		same(t, "stage in the end", "Stable", stage())
 	})
 }
 
@@ -845,7 +847,7 @@ func serveOne(t *testing.T, address string, certificate func(*tls.Config)) <-cha
 }
 
 func TestReadyMakesAHandshake(t *testing.T) {
-	stranger, _ := newWorld(t).start(func(o *apply.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
+	stranger, _ := newWorld(t).start(func(o *rotator.Options) { o.Mutating, o.Validating, o.CRDs = nil, nil, nil })
 	<-stranger.Initialised()
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -853,24 +855,24 @@ func TestReadyMakesAHandshake(t *testing.T) {
 	}
 	address := reserved.Addr().String()
 	_ = reserved.Close()
-	k, _ := newWorld(t).start(func(o *apply.Options) {
+	r, _ := newWorld(t).start(func(o *rotator.Options) {
 		o.Mutating, o.Validating, o.CRDs, o.Address = nil, nil, nil, address
 	})
-	<-k.Initialised()
-	same(t, "WC-41: ready without a server", true, errors.Is(k.Ready(t.Context()), apply.NotServing))
+	<-r.Initialised()
+	same(t, "WC-41: ready without a server", true, errors.Is(r.Ready(t.Context()), rotator.NotServing))
 	for name, test := range map[string]struct {
 		certificate func(*tls.Config)
 		ready       bool
 	}{
 		"WC-41: a stranger's server": {certificate: stranger.TLS},
-		"WC-41: its own server":      {certificate: k.TLS, ready: true},
+		"WC-41: its own server":      {certificate: r.TLS, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			done := serveOne(t, address, test.certificate)
-			err := k.Ready(t.Context())
+			err := r.Ready(t.Context())
 			<-done
 			same(t, "ready", test.ready, err == nil)
-			if err != nil && !errors.Is(err, apply.NotServing) {
+			if err != nil && !errors.Is(err, rotator.NotServing) {
 				t.Error(err)
 			}
 		})
@@ -887,14 +889,14 @@ func TestNamespaceMissing(t *testing.T) {
 			}
 			return nil
 		})
-		k, observer := w.start(func(o *apply.Options) {
+		r, observer := w.start(func(o *rotator.Options) {
 			o.Validating, o.CRDs = nil, nil
 			o.Burst = 1 // fewer than the first attempts
 		})
 		w.pass(10 * time.Minute)
 		same(t, "failed", []string{"Secret system/certs"}, slices.Compact(observer.refs))
 		for _, err := range observer.failed {
-			if !errors.Is(err, apply.NamespaceMissing) || !strings.Contains(err.Error(), `namespace "system" does not exist`) {
+			if !errors.Is(err, rotator.NamespaceMissing) || !strings.Contains(err.Error(), `namespace "system" does not exist`) {
 				t.Fatalf("failed with %v", err)
 			}
 		}
@@ -902,7 +904,7 @@ func TestNamespaceMissing(t *testing.T) {
 		if n := w.counted()["create certs"]; n < 10 || n > 18 {
 			t.Errorf("%d attempts in 10 minutes, want one a minute and a few more in the beginning", n)
 		}
-		if err := k.Ready(t.Context()); !errors.Is(err, apply.NotServing) {
+		if err := r.Ready(t.Context()); !errors.Is(err, rotator.NotServing) {
 			t.Errorf("ready: %v", err)
 		}
 
@@ -963,22 +965,22 @@ func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 
 func firstOf(lines []string) string { return append(lines, "nothing")[0] }
 
-// Before the leaf is switched, and before the old authority is dropped, the objects are read from the API server: the keeper's
+// Before the leaf is switched, and before the old authority is dropped, the objects are read from the API server: the rotator's
 // view may be of a watch that died without a word.
 func TestSilentlyDeadWatch(t *testing.T) {
-	for _, step := range []webhookcert.Step{webhookcert.Announced, webhookcert.Switched} {
-		t.Run(string(step), func(t *testing.T) {
+	for _, stage := range []string{"Announced", "Switched"} {
+		t.Run(stage, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, mutating())
 				late := &stale{WithWatch: w.client}
-				k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs, o.Client = nil, nil, late })
+				r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs, o.Client = nil, nil, late })
 				synctest.Wait()
-				before := k.Bundle()
+				before := r.Bundle()
 				secret := w.secret()
 				secret.Data["rotate"] = []byte("now")
 				w.change(secret)
 				w.pass(10 * time.Second)
-				if step == webhookcert.Switched {
+				if stage == "Switched" {
 					w.pass(overlap)
 				}
 				observer.take()
@@ -1008,7 +1010,7 @@ func TestSilentlyDeadWatch(t *testing.T) {
 func TestStepWaitsForUnreadableObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		_, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		_, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
 		w.rotate()
 		w.pass(time.Minute)
@@ -1039,9 +1041,9 @@ func TestStepWaitsForUnreadableObject(t *testing.T) {
 func TestRotationHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		k, observer := w.start(func(o *apply.Options) { o.Validating, o.CRDs = nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		synctest.Wait()
-		before := k.Bundle()
+		before := r.Bundle()
 		leaf := w.secret().Data["tls.crt"]
 		w.rotate()
 		w.pass(time.Minute)
@@ -1065,12 +1067,12 @@ func TestRotationHeldUp(t *testing.T) {
 		}
 		observer.take()
 		w.pass(2*overlap + time.Minute)
-		c, err := config().Complete()
+		policy, err := config().Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := webhookcert.Read(&c, w.secret().Data)
-		if err != nil || m.Step != webhookcert.Stable {
+		m, err := policy.Read(w.secret().Data)
+		if err != nil || m.Stage != "Stable" {
 			t.Errorf("two overlaps after the last reset the rotation is at %+v, %v", m, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package apply_test
+package rotator_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/workloadkit/workloadkit/webhookcert/apply"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
 const nobodyWritesTo = "WEBHOOKCERT_TEST_NOBODY_WRITES_TO"
@@ -16,7 +16,7 @@ const nobodyWritesTo = "WEBHOOKCERT_TEST_NOBODY_WRITES_TO"
 // directory of his own.
 func TestWriteFilesToAnotherUsersDirectory(t *testing.T) {
 	if directory := os.Getenv(nobodyWritesTo); directory != "" {
-		if err := apply.WriteFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {
+		if err := rotator.ReplaceFiles(directory, map[string][]byte{"tls.key": []byte("x")}); err != nil {
 			t.Errorf("as user %d: %v", os.Getuid(), err)
 		}
 		return

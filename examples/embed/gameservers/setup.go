@@ -1,0 +1,127 @@
+package gameservers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/workloadkit/workloadkit/decode/specwebhook"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/webhookcert"
+	"github.com/workloadkit/workloadkit/webhookcert/rotator"
+)
+
+// Options of the operator.
+type Options struct {
+	// Namespace of the Secret with the certificate, and of the Service gameservers.
+	Namespace string
+	// Port is where the webhook listens, and Host, if set, the IP address at which the API server finds it instead of the Service.
+	Host string
+	Port int
+	// Probes is the address of /readyz.
+	Probes string
+}
+
+// Run runs the operator until ctx ends.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
+		return err
+	}
+	certificates, err := newRotator(config, scheme, o)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: o.Probes,
+		WebhookServer: certificates.Server(webhook.NewServer(webhook.Options{Port: o.Port, TLSOpts: []func(*tls.Config){certificates.TLS}})),
+	})
+	if err != nil {
+		return err
+	}
+	r, err := setup(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	validator := specwebhook.New(func(g *GameServers) error { _, problems := wanted(g, r.InPlace); return problems.Err() })
+	if err := errors.Join(
+		mgr.AddReadyzCheck("webhook", certificates.Check), ctrl.NewWebhookManagedBy(mgr, &GameServers{}).WithValidator(validator).Complete(),
+	); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// newRotator returns what keeps the webhook's certificate, in a Secret and in the webhook's configuration.
+func newRotator(config *rest.Config, scheme *runtime.Scheme, o Options) (*rotator.Rotator, error) {
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return rotator.New(rotator.Options{
+		Config: webhookcert.Config{
+			DNSNames: []string{"gameservers." + o.Namespace + ".svc"}, IPs: strings.Fields(o.Host), // one or none
+		},
+		Client: c, Secret: client.ObjectKey{Namespace: o.Namespace, Name: "gameservers-webhook"},
+		Validating: []string{"gameservers." + group}, Host: o.Host, Port: o.Port, Address: net.JoinHostPort("localhost", strconv.Itoa(o.Port)),
+	})
+}
+
+// setup adds both loops to the manager: that of the GameServers, and that of their Pods, which finishes what was begun.
+func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
+	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("gameservers"), clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.AddTo(mgr, "gameservers", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
+}
+
+// newReconciler puts the parts together.
+func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
+	inPlace, updaterErr := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: group + "/update", GraceAnnotation: group + "/grace", Gate: gate,
+		Reserved: []string{revisionLabel, stateLabel, sinceKey, holdLabel, deleteLabel},
+	}})
+	machine, machineErr := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: sinceKey})
+	if err := errors.Join(updaterErr, machineErr); err != nil {
+		return nil, err
+	}
+	parts, err := executor.NewParts(ctx, mgr, &GameServers{}, executor.Config[*GameServers]{
+		// A label holds 63 characters, and the name of a revision may be longer.
+		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel, ShortRevisions: true, DeleteLabel: deleteLabel, Lifecycle: machine},
+		Revisions: revision.Keys{HashLabel: revisionLabel},
+		Cache:     ownercache.Options{Clock: now},
+		Options:   executor.Options[*GameServers]{Rules: rules, Observe: executor.Record[*GameServers](recorder)},
+	})
+	return &reconciler{parts}, err
+}
+
+// rules say what is asked before a Pod is touched.
+func rules(g *GameServers) podcontrol.Rules {
+	rules := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
+	if g.Spec.AskMatchMaker {
+		hold := map[string]string{holdLabel: "match"}
+		rules.Hooks = lifecycle.Hooks{
+			PreDelete: &lifecycle.Hook{Labels: hold}, InPlaceUpdate: &lifecycle.Hook{Labels: hold, BeforeOnly: true},
+		}
+	}
+	return rules
+}

@@ -1,0 +1,132 @@
+package gameservers
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// Names of the operator's own: the kit has none.
+const (
+	group         = "games.example.com"
+	revisionLabel = group + "/revision"
+	stateLabel    = group + "/state"
+	sinceKey      = group + "/since"
+	// holdLabel is the match maker's.
+	holdLabel = group + "/hold"
+	// deleteLabel is for users: it has a Pod deleted and created again.
+	deleteLabel = group + "/delete"
+	gate        = group + "/Updated"
+)
+
+// CRD is the CustomResourceDefinition, as YAML.
+//
+//go:embed crd.yaml
+var CRD []byte
+
+// Webhook is the ValidatingWebhookConfiguration, as YAML. Its Service is in the namespace games.
+//
+//go:embed webhook.yaml
+var Webhook []byte
+
+// GroupVersion of the kind.
+var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
+
+// GameServers keeps Pods that have numbers: NAME-0, NAME-1 and so on.
+type GameServers struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status,omitzero"`
+}
+
+// Spec is what its users write. The webhook checks it, and no schema the template.
+type Spec struct {
+	Replicas int `json:"replicas"`
+	// Start is the lowest ordinal. Reserved ordinals, such as 3 or "10-19", are left out.
+	Start    int                  `json:"start,omitempty"`
+	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
+	// Partition is how many Pods stay at the revision before, those of the lowest ordinals.
+	Partition int `json:"partition,omitempty"`
+	// MaxUnavailable is how many ordinals may lack an available Pod for one more to be taken out of service. 0 stands for 1.
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
+	// AskMatchMaker has Pods carry the label games.example.com/hold=match. Before a Pod is updated or deleted, its label
+	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no match runs.
+	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
+	// HistoryLimit is how many revisions are kept that no Pod has any more.
+	HistoryLimit int                    `json:"historyLimit,omitempty"`
+	Template     corev1.PodTemplateSpec `json:"template"`
+
+	undecodable []decode.Problem
+}
+
+// UnmarshalJSON leaves out what makes no sense: a list of all GameServers must not fail for one of them.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	*s = Spec(read)
+	s.undecodable = problems
+	return err
+}
+
+// MarshalJSON refuses what was not read in full.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	if len(s.undecodable) > 0 {
+		return nil, s.undecodable[0]
+	}
+	type plain Spec
+	return json.Marshal(plain(s))
+}
+
+// Status is what the operator reports.
+type Status struct {
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Revision is that of today's template, CurrentRevision the one that it replaces.
+	Revision        string `json:"revision,omitempty"`
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	Pods            int32  `json:"pods"`
+	Available       int32  `json:"available"`
+	Updated         int32  `json:"updated"`
+	// Conditions are Failed, which says what is wrong, and Progressing, which says what is waited for.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// GameServersList is a list of GameServers.
+type GameServersList struct { //nolint:revive // The scheme knows lists of a kind by this name.
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []GameServers `json:"items"`
+}
+
+// AddToScheme registers the kind.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &GameServers{}, &GameServersList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject makes GameServers a runtime.Object.
+func (g *GameServers) DeepCopyObject() runtime.Object {
+	out := &GameServers{TypeMeta: g.TypeMeta, ObjectMeta: *g.ObjectMeta.DeepCopy(), Spec: g.Spec, Status: g.Status}
+	g.Spec.Template.DeepCopyInto(&out.Spec.Template)
+	out.Spec.Reserved, out.Status.Conditions = slices.Clone(g.Spec.Reserved), slices.Clone(g.Status.Conditions)
+	return out
+}
+
+// DeepCopyObject makes GameServersList a runtime.Object.
+func (l *GameServersList) DeepCopyObject() runtime.Object {
+	out := &GameServersList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*GameServers))
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package gameservers
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why a GameServers is left alone, and why it is Progressing where no limit of the rollout says so.
+const (
+	InvalidSpec reason.Code = "InvalidSpec"
+	UnderWay    reason.Code = "UnderWay"
+)
+
+// wanted returns the ordinals that are to have a Pod, or all that is wrong with the spec: the webhook refuses it then, and where it
+// is stored nevertheless, nothing is done about Pods.
+func wanted(g *GameServers, inPlace *inplaceupdate.Updater) (ordinals.Set, reason.List) {
+	spec := &g.Spec
+	if problems := decode.Reasons(spec.undecodable); problems != nil {
+		return ordinals.Set{}, problems // the rest would only complain of what is missing therefore
+	}
+	paths := ordinals.Paths{Start: "spec.start", Replicas: "spec.replicas", Reserved: "spec.reserved"}
+	set, err := ordinals.Of(paths, spec.Start, spec.Replicas, spec.Reserved...)
+	problems := reason.From(err)
+	refuse := func(path, value, remedy string) {
+		problems = append(problems, reason.Reason{Code: InvalidSpec, Path: path, New: value, Remedy: remedy})
+	}
+	for i, n := range []int{spec.Partition, spec.MaxUnavailable, spec.HistoryLimit} {
+		if n < 0 {
+			refuse([]string{"spec.partition", "spec.maxUnavailable", "spec.historyLimit"}[i], strconv.Itoa(n), "use 0 or more")
+		}
+	}
+	if last, ok := set.At(set.Len() - 1); ok && len(ordinals.Name(g.Name, last)) > validation.DNS1123SubdomainMaxLength {
+		refuse("metadata.name", g.Name, "use a shorter one, or no Pod can have its name")
+	}
+	for _, reserved := range inPlace.ValidateTemplate(&spec.Template) {
+		refuse("spec.template."+reserved.Path, reserved.New, reserved.Remedy)
+	}
+	return set, problems
+}

@@ -1,0 +1,38 @@
+package executor
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server takes 1,024 bytes.
+const (
+	reasonsInEvent = 5
+	maxNote        = 1000
+)
+
+// Record returns an Options.Observe that records what happens to Pods as events of their owner: what failed or is blocked as
+// warnings. The reason of an event is the EventType, the Pod is its related object.
+func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
+	return func(owner O, e Event) {
+		kind, note := corev1.EventTypeNormal, fmt.Sprintf("Pod %s", e.Pod.Name)
+		if e.Revision != "" {
+			note += ", revision " + e.Revision
+		}
+		if e.Type == Blocked || e.Err != nil {
+			kind = corev1.EventTypeWarning
+		}
+		if len(e.Why) > 0 {
+			note += ", because " + e.Why.Summary(reasonsInEvent)
+		}
+		if e.Err != nil {
+			note += ": " + e.Err.Error()
+		}
+		recorder.Eventf(owner, e.Pod, kind, string(e.Type), "Manage", "%s", reason.Shorten(note, maxNote))
+	}
+}

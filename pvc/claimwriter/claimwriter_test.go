@@ -1,0 +1,166 @@
+package claimwriter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+)
+
+func newClaim(name string, owners ...types.UID) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
+	for _, uid := range owners {
+		claim.OwnerReferences = append(claim.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Web", Name: "web", UID: uid})
+	}
+	return claim
+}
+
+// api stores claims; refuse answers instead of it unless it returns nil. sent counts the requests.
+func api(refuse func(verb, name string) error, sent *int, claims ...client.Object) client.Client {
+	answer := func(verb string, obj client.Object) error {
+		if *sent++; refuse == nil {
+			return nil
+		}
+		return refuse(verb, obj.GetName())
+	}
+	return fake.NewClientBuilder().WithObjects(claims...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := answer("create", obj); err != nil {
+				return err
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if err := answer("delete", obj); err != nil {
+				return err
+			}
+			var o client.DeleteOptions
+			o.ApplyOptions(opts)
+			if o.Preconditions == nil || o.Preconditions.UID == nil || *o.Preconditions.UID != obj.GetUID() {
+				return errors.New("deleted without its UID")
+			}
+			return c.Delete(ctx, obj) // the fake client knows no such precondition
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := answer("patch", obj); err != nil {
+				return err
+			}
+			if body, err := patch.Data(obj); err != nil || !strings.Contains(string(body), `"uid":"uid-`+obj.GetName()+`"`) {
+				return fmt.Errorf("patched without its UID: %s, %w", body, err)
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+}
+
+func stored(t *testing.T, c client.Client, name string) (claim corev1.PersistentVolumeClaim, ok bool) {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, &claim)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return claim, err == nil
+}
+
+func Example() {
+	c := fake.NewClientBuilder().Build()
+	volumes := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+	missing := pvc.Missing(volumes, "default", "web-0", nil, nil, func(string) bool { return false })
+	for range 2 { // the second time it is there
+		fmt.Println(claimwriter.Create(context.Background(), c, missing))
+		missing[0].ResourceVersion = ""
+	}
+	fmt.Println(claimwriter.Delete(context.Background(), c, missing[0]))
+	fmt.Println(claimwriter.Delete(context.Background(), c, missing[0]))
+	// Output:
+	// <nil>
+	// <nil>
+	// <nil>
+	// <nil>
+}
+
+func forbidden(verb, name string) func(string, string) error {
+	return func(v, n string) error {
+		if v != verb || n != name {
+			return nil
+		}
+		return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), n, errors.New("quota"))
+	}
+}
+
+func TestCreate(t *testing.T) {
+	var sent int
+	c := api(forbidden("create", "c"), &sent, newClaim("a"))
+	err := claimwriter.Create(t.Context(), c, []*corev1.PersistentVolumeClaim{newClaim("a"), newClaim("b"), newClaim("c"), newClaim("d")})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/c") {
+		t.Errorf("Create = %v, want what was refused, by name", err)
+	}
+	_, b := stored(t, c, "b")
+	if _, d := stored(t, c, "d"); !b || d || sent != 3 {
+		t.Errorf("b is there %t, d %t, after %d requests; want all before the refusal and none behind it", b, d, sent)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	var sent int
+	c := api(forbidden("delete", "b"), &sent, newClaim("a"), newClaim("b"))
+	if err := claimwriter.Delete(t.Context(), c, newClaim("a")); err != nil {
+		t.Error(err)
+	}
+	if _, ok := stored(t, c, "a"); ok {
+		t.Error("it is still there")
+	}
+	if err := claimwriter.Delete(t.Context(), c, newClaim("a")); err != nil {
+		t.Errorf("of a claim that is gone: %v", err)
+	}
+	if err := claimwriter.Delete(t.Context(), c, newClaim("b")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") {
+		t.Errorf("Delete = %v, want what was refused, by name", err)
+	}
+}
+
+func TestHandOver(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "uid-of-pod"}}
+	transfer := func(claim *corev1.PersistentVolumeClaim) pvc.Transfer { return pvc.Transfer{Claim: claim, Pod: pod} }
+	var sent int
+	c := api(forbidden("patch", "b"), &sent, newClaim("a", "other", "owner"), newClaim("b", "owner"))
+	cached, _ := stored(t, c, "a")
+	if err := claimwriter.HandOver(t.Context(), c, "owner", transfer(&cached)); err != nil {
+		t.Fatal(err)
+	}
+	want := []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Web", Name: "web", UID: "other"}, {APIVersion: "v1", Kind: "Pod", Name: "web-0", UID: "uid-of-pod"},
+	}
+	after, _ := stored(t, c, "a")
+	if diff := cmp.Diff(want, after.OwnerReferences); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	if err := claimwriter.HandOver(t.Context(), c, "owner", transfer(&cached)); !apierrors.IsConflict(err) {
+		t.Errorf("of a claim that somebody has changed meanwhile: %v, want a conflict", err)
+	}
+	again := transfer(&after)
+	if err := claimwriter.HandOver(t.Context(), c, "owner", again); err != nil {
+		t.Error(err)
+	}
+	if after, _ := stored(t, c, "a"); len(after.OwnerReferences) != 2 {
+		t.Errorf("handed over twice, its owners are %v", after.OwnerReferences)
+	}
+	if err := claimwriter.HandOver(t.Context(), c, "owner", transfer(newClaim("gone", "owner"))); err != nil {
+		t.Errorf("of a claim that is gone: %v", err)
+	}
+	if err := claimwriter.HandOver(t.Context(), c, "owner", transfer(newClaim("b", "owner"))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "web-0") {
+		t.Errorf("HandOver = %v, want what was refused, by name", err)
+	}
+}

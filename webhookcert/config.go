@@ -1,0 +1,213 @@
+package webhookcert
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Keys names the entries in the Secret's data. Where several names are given, the first that is present is read and all are
+// written. All but Rotate are required, except with Config.External: then CACert, Cert and Key are.
+type Keys struct {
+	// CACert holds the one authority that has signed the leaf, CAKey its private key.
+	CACert, CAKey []string
+	// Cert holds the leaf, Key its private key.
+	Cert, Key []string
+	// NextCACert and NextCAKey hold the authority that will sign after the overlap.
+	NextCACert, NextCAKey string
+	// OldCACerts holds the authorities that no longer sign and are still trusted.
+	OldCACerts string
+	// State holds the time from which the present stage's overlap counts, as JSON.
+	State string
+	// Rotate asks for a new authority when it is present with any value. It is removed when the rotation begins. If the name
+	// is empty, nobody can ask.
+	Rotate string
+}
+
+// TLSSecretKeys returns the names that Kubernetes and cert-manager use in a Secret of type kubernetes.io/tls, and names for
+// the rest:
+//
+//	ca.crt, ca.key            CACert, CAKey
+//	tls.crt, tls.key          Cert, Key
+//	next-ca.crt, next-ca.key  NextCACert, NextCAKey
+//	old-ca.crt                OldCACerts
+//	rotation.json             State
+//	rotate                    Rotate
+//
+// They are the default of Config.Keys. The Secret may be of any type.
+func TLSSecretKeys() Keys {
+	return Keys{
+		CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
+		NextCACert: "next-ca.crt", NextCAKey: "next-ca.key", OldCACerts: "old-ca.crt", State: "rotation.json", Rotate: "rotate",
+	}
+}
+
+// Config says what certificates have to be like. DNSNames or IPs are required; Complete fills in the rest.
+type Config struct {
+	// DNSNames and IPs are all that the leaf must hold for. The first is the leaf's common name.
+	DNSNames []string
+	IPs      []string
+	// Organization and CommonName are the subject of new authorities. CommonName defaults to "webhook-ca".
+	Organization, CommonName string
+	// Algorithm of new keys is x509.ECDSA (P-256, encoded as SEC 1), which is the default, or x509.RSA (2048 bits, encoded as
+	// PKCS#1). Keys that are found are used whatever their kind.
+	Algorithm x509.PublicKeyAlgorithm
+	// CAValidity defaults to 10 years and LeafValidity to one, of 365 days. A leaf never outlives its authority.
+	CAValidity, LeafValidity time.Duration
+	// CARenewBefore is how long before its end an authority is rotated; the default is a tenth of CAValidity.
+	// LeafRenewBefore is the same for the leaf; the default is a third of LeafValidity.
+	CARenewBefore, LeafRenewBefore time.Duration
+	// Overlap is how long a stage of the rotation is published before the next one begins; the default is 10 minutes. All
+	// replicas and API servers must see changes sooner than that.
+	Overlap time.Duration
+	// Keys defaults to TLSSecretKeys if it has no names at all.
+	Keys Keys
+	// External means that somebody else, such as cert-manager, writes the Secret. It is read as it is, and nothing is decided.
+	// Only the names and Keys count, and Overlap as the age that a view may have.
+	External bool
+}
+
+// Complete returns the configuration with its defaults as a Policy, or an error that names the field and the value.
+func (c Config) Complete() (*Policy, error) {
+	c = c.clone()
+	c.CommonName = orDefault(c.CommonName, "webhook-ca")
+	c.Algorithm = orDefault(c.Algorithm, x509.ECDSA)
+	c.CAValidity = orDefault(c.CAValidity, 10*year)
+	c.LeafValidity = orDefault(c.LeafValidity, year)
+	c.CARenewBefore = orDefault(c.CARenewBefore, c.CAValidity/10)
+	c.LeafRenewBefore = orDefault(c.LeafRenewBefore, c.LeafValidity/3)
+	c.Overlap = orDefault(c.Overlap, 10*time.Minute)
+	if c.Keys.isZero() {
+		c.Keys = TLSSecretKeys()
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Policy{config: c}, nil
+}
+
+// check returns the first thing that is wrong with a configuration that has its defaults.
+func (c *Config) check() error {
+	switch {
+	case len(c.DNSNames)+len(c.IPs) == 0:
+		return fmt.Errorf("config: DNSNames and IPs are empty; name what the server is called by")
+	case c.External:
+		return c.Keys.checkExternal()
+	case c.Algorithm != x509.ECDSA && c.Algorithm != x509.RSA:
+		return fmt.Errorf("config: Algorithm %q is neither %s nor %s", c.Algorithm, x509.ECDSA, x509.RSA)
+	case c.Overlap < time.Millisecond:
+		return fmt.Errorf("config: Overlap %v is no time to notice anything in; a number without a unit counts nanoseconds", c.Overlap)
+	case c.LeafRenewBefore < 0 || c.LeafRenewBefore >= c.LeafValidity:
+		return fmt.Errorf("config: LeafRenewBefore %v is not between 0 and LeafValidity %v", c.LeafRenewBefore, c.LeafValidity)
+	case c.CARenewBefore < 0 || c.CARenewBefore >= c.CAValidity:
+		return fmt.Errorf("config: CARenewBefore %v is not between 0 and CAValidity %v", c.CARenewBefore, c.CAValidity)
+	case c.CARenewBefore < 4*c.Overlap:
+		return fmt.Errorf("config: CARenewBefore %v leaves no time for a rotation with Overlap %v; at least four times as much is needed",
+			c.CARenewBefore, c.Overlap)
+	}
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	return c.Keys.check()
+}
+
+// checkNames finds names that a leaf could never hold for, or that clients look for elsewhere.
+func (c *Config) checkNames() error {
+	for _, name := range c.DNSNames {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return fmt.Errorf("config: DNSNames: %q is no DNS name", name)
+		}
+		if net.ParseIP(name) != nil {
+			return fmt.Errorf("config: DNSNames: %q is an IP address; clients look for it in IPs", name)
+		}
+	}
+	for _, ip := range c.IPs {
+		if net.ParseIP(ip) == nil {
+			return fmt.Errorf("config: IPs: %q is not an IP address", ip)
+		}
+	}
+	return nil
+}
+
+// clone returns a copy that shares no slice.
+func (c Config) clone() Config {
+	c.DNSNames, c.IPs = slices.Clone(c.DNSNames), slices.Clone(c.IPs)
+	k := &c.Keys
+	k.CACert, k.CAKey = slices.Clone(k.CACert), slices.Clone(k.CAKey)
+	k.Cert, k.Key = slices.Clone(k.Cert), slices.Clone(k.Key)
+	return c
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}
+
+// namesOf is a field of Keys and what it holds.
+type namesOf struct {
+	field string
+	names []string
+}
+
+// fields returns what must have a name.
+func (k *Keys) fields() []namesOf {
+	return []namesOf{
+		{"CACert", k.CACert},
+		{"CAKey", k.CAKey},
+		{"Cert", k.Cert},
+		{"Key", k.Key},
+		{"NextCACert", []string{k.NextCACert}},
+		{"NextCAKey", []string{k.NextCAKey}},
+		{"OldCACerts", []string{k.OldCACerts}},
+		{"State", []string{k.State}},
+	}
+}
+
+func (k *Keys) isZero() bool {
+	single := k.NextCACert + k.NextCAKey + k.OldCACerts + k.State + k.Rotate
+	return len(k.CACert)+len(k.CAKey)+len(k.Cert)+len(k.Key)+len(single) == 0
+}
+
+// check finds names that are absent or used twice.
+func (k *Keys) check() error {
+	seen := map[string]string{}
+	for _, f := range k.fields() {
+		if err := f.check(); err != nil {
+			return err
+		}
+		for _, name := range f.names {
+			if other, taken := seen[name]; taken {
+				return fmt.Errorf("config: Keys.%s and Keys.%s are both %q", other, f.field, name)
+			}
+			seen[name] = f.field
+		}
+	}
+	if other, taken := seen[k.Rotate]; taken {
+		return fmt.Errorf("config: Keys.%s and Keys.Rotate are both %q", other, k.Rotate)
+	}
+	return nil
+}
+
+// checkExternal asks for what is read of somebody else's Secret.
+func (k *Keys) checkExternal() error {
+	for _, f := range []namesOf{{"CACert", k.CACert}, {"Cert", k.Cert}, {"Key", k.Key}} {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *namesOf) check() error {
+	if len(f.names) == 0 || slices.Contains(f.names, "") {
+		return fmt.Errorf("config: Keys.%s has no name, or an empty one", f.field)
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package rotator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/webhookcert"
+)
+
+// reconcileSecret writes the Secret if its content demands it, and reports whether it did.
+func (r *Rotator) reconcileSecret(ctx context.Context, next *time.Time) bool {
+	if r.config.External || ctx.Err() != nil {
+		return false
+	}
+	now := r.options.Clock.Now()
+	if now.Before(r.secret.retryAt) {
+		sooner(next, r.secret.retryAt)
+		return false
+	}
+	decision, sure := r.decideSurely(ctx, next)
+	if !sure {
+		return false
+	}
+	if !decision.Write {
+		sooner(next, decision.Again)
+		if decision.Reason.Code != "" {
+			r.say(ctx, r.secret, decision.Reason)
+		}
+		return false
+	}
+	if !r.mayWrite(ctx, r.secret, decision.Reason, next) {
+		return false
+	}
+	err := r.writeSecret(ctx, decision)
+	switch {
+	case err == nil:
+		r.wrote(ctx, r.secret, decision.Reason)
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && !errors.Is(err, NamespaceMissing):
+		// Another replica was quicker; it has probably done the same.
+		if err = r.refresh(ctx, r.secret); err == nil {
+			break
+		}
+		fallthrough
+	default:
+		r.fail(ctx, &r.secret.attempts, err)
+		sooner(next, r.secret.retryAt)
+		return false
+	}
+	r.adopt(ctx)
+	return true
+}
+
+// decide asks what the Secret demands, by what is known now.
+func (r *Rotator) decide() webhookcert.Decision {
+	now := r.options.Clock.Now()
+	r.seen.Injected = r.injected(now)
+	return r.policy.Decide(r.data(), r.seen, now)
+}
+
+// decideSurely is decide, and once more with objects that have just been read if a rotation's next stage is about to be taken. It
+// reports whether they could be read.
+func (r *Rotator) decideSurely(ctx context.Context, next *time.Time) (webhookcert.Decision, bool) {
+	decision := r.decide()
+	if !decision.Write || decision.Reason.Code != webhookcert.OverlapOver {
+		return decision, true
+	}
+	if !r.readObjects(ctx, next) {
+		return decision, false
+	}
+	return r.decide(), true
+}
+
+// readObjects reads all objects from the API server, and reports whether that worked. It comes before a step that takes
+// something from whoever lags: a watch that has silently died goes on showing the bundle that was there.
+func (r *Rotator) readObjects(ctx context.Context, next *time.Time) bool {
+	for _, o := range r.objects {
+		if !r.options.Clock.Now().Before(o.retryAt) {
+			err := r.refresh(ctx, o)
+			if err == nil {
+				o.succeeded()
+				continue
+			}
+			r.fail(ctx, &o.attempts, err)
+		}
+		sooner(next, o.retryAt)
+		return false
+	}
+	return true
+}
+
+// writeSecret creates the Secret, or updates the very version that was decided on.
+func (r *Rotator) writeSecret(ctx context.Context, decision webhookcert.Decision) error {
+	data, err := decision.Issue(rand.Reader)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	if r.secret.live == nil {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.secret.key.Namespace, Name: r.secret.key.Name, Labels: r.options.Labels},
+			Data:       data,
+		}
+		if err := r.options.Client.Create(ctx, secret); err != nil {
+			return fmt.Errorf("creating %s: %w", r.secret.ref, nameNamespace(secret.Namespace, err))
+		}
+		r.secret.live = secret
+		return nil
+	}
+	secret := r.secret.live.DeepCopyObject().(*corev1.Secret)
+	secret.Data = data
+	if err := r.options.Client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("updating %s: %w", r.secret.ref, err)
+	}
+	r.secret.live = secret
+	return nil
+}
+
+// nameNamespace adds a reason to an error that says that the namespace is not found, and returns others as they are.
+func nameNamespace(namespace string, err error) error {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return err
+	}
+	if details := answer.Status().Details; details == nil || details.Kind != "namespaces" {
+		return err
+	}
+	return fmt.Errorf("%w: %w", reason.Reason{
+		Code: NamespaceMissing, Detail: fmt.Sprintf("namespace %q does not exist", namespace), Remedy: "create it; this is tried again",
+	}, err)
+}
+
+// injected reports whether all objects hold the bundle, and notes the time if one does not.
+func (r *Rotator) injected(now time.Time) bool {
+	all := r.material != nil
+	for _, o := range r.objects {
+		if !o.synced {
+			all = false
+			continue
+		}
+		if _, _ = r.compare(o); o.differs != nil {
+			all = false
+			r.disturb(o, now)
+		}
+	}
+	return all
+}
+
+// disturb notes that an object is without its bundle.
+func (r *Rotator) disturb(o *object, now time.Time) {
+	if now.Sub(r.seen.Disturbed) >= r.config.Overlap {
+		r.seen.DisturbedSince = now
+	}
+	r.seen.Disturbed, r.seen.DisturbedBy = now, o.ref
+}
+
+func (r *Rotator) wanted() webhookcert.ClientConfig {
+	return webhookcert.ClientConfig{
+		Bundle: r.material.Bundle, Host: r.options.Host, Port: r.options.Port, Superset: r.config.External,
+	}
+}
+
+// compare notes whether an object lacks what it should hold, and returns what would repair it.
+func (r *Rotator) compare(o *object) (webhookcert.Diff, error) {
+	o.differs, o.unable = nil, reason.Reason{}
+	if o.live == nil || r.material == nil {
+		return webhookcert.Diff{}, nil
+	}
+	injection, err := o.kind.compare(o.live, r.wanted())
+	switch {
+	case errors.Is(err, webhookcert.NoConversionWebhook):
+		o.unable = asReason(err)
+	case err != nil: // about what it should hold, so it never does
+		o.differs = new(asReason(err))
+		o.differs.Object = o.ref
+	case len(injection.Differences) > 0:
+		o.differs = &injection.Differences[0]
+		o.differs.Object = o.ref
+	}
+	return injection, err
+}
+
+// injectAll repairs the objects, and reports whether one was written.
+func (r *Rotator) injectAll(ctx context.Context, next *time.Time) bool {
+	wrote := false
+	for _, o := range r.objects {
+		if ctx.Err() != nil || r.material == nil || !o.synced {
+			continue
+		}
+		if o.live == nil {
+			o.differs = nil
+			r.say(ctx, o, reason.Reason{Code: ObjectMissing, Remedy: "create it; it is watched for"})
+			continue
+		}
+		_, err := r.compare(o)
+		switch {
+		case errors.Is(err, webhookcert.NoConversionWebhook):
+			r.say(ctx, o, asReason(err))
+		case err != nil:
+			r.complain(ctx, &o.attempts, err)
+		case o.differs == nil:
+			r.settled(o)
+		default:
+			wrote = r.inject(ctx, o, next) || wrote
+		}
+	}
+	return wrote
+}
+
+// settled forgets what was said about an object that is right, once nobody has changed it for a while.
+func (r *Rotator) settled(o *object) {
+	if free, _ := o.bucket.peek(r.options.Clock.Now()); free || o.said.Code != RepairThrottled {
+		o.said = reason.Reason{}
+	}
+}
+
+// inject repairs one object. The Secret is read after the object was, so that an authority that another replica has
+// just announced is not taken out again; if the object has changed since, its resourceVersion makes the patch fail.
+func (r *Rotator) inject(ctx context.Context, o *object, next *time.Time) bool {
+	now := r.options.Clock.Now()
+	r.disturb(o, now)
+	switch {
+	case r.config.External:
+		r.say(ctx, o, *o.differs)
+		return false
+	case now.Before(o.retryAt):
+		sooner(next, o.retryAt)
+		return false
+	case !r.mayWrite(ctx, o, *o.differs, next):
+		return false
+	}
+	if err := r.refresh(ctx, r.secret); err != nil {
+		r.fail(ctx, &o.attempts, err)
+		sooner(next, o.retryAt)
+		return false
+	}
+	r.adopt(ctx)
+	if _, err := r.policy.Read(r.data()); err != nil {
+		return true // the Secret was broken in the meantime and comes first
+	}
+	injection, err := r.compare(o)
+	if err != nil || injection.Patch == nil {
+		return true
+	}
+	why := injection.Differences[0]
+	before := o.live.GetResourceVersion()
+	if err = r.patch(ctx, o, injection.Patch); err == nil {
+		_, _ = r.compare(o)
+		r.wrote(ctx, o, why)
+		return true
+	}
+	// A test that fails is 422 to the API server, as is a patch that it refuses. What the object is now tells them apart.
+	if r.refresh(ctx, o) == nil && (o.live == nil || o.live.GetResourceVersion() != before) {
+		return true
+	}
+	r.fail(ctx, &o.attempts, err)
+	sooner(next, o.retryAt)
+	return false
+}
+
+func (r *Rotator) patch(ctx context.Context, o *object, patch []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	answer := o.live.DeepCopyObject().(client.Object)
+	if err := r.options.Client.Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("patching %s: %w", o.ref, err)
+	}
+	o.live = answer
+	return nil
+}
+
+// mayWrite takes a write from the object's bucket, or says that there is none.
+func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, next *time.Time) bool {
+	may, again := o.bucket.take(r.options.Clock.Now())
+	if !may {
+		sooner(next, again)
+	}
+	if !may && o.failures == 0 { // otherwise nobody else has written it
+		r.say(ctx, o, reason.Reason{
+			Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again",
+			Remedy: "find out who else writes it (metadata.managedFields)",
+		})
+	}
+	return may
+}
+
+// sooner makes at the time to look again if it is earlier than what is there.
+func sooner(next *time.Time, at time.Time) {
+	if !at.IsZero() && (next.IsZero() || at.Before(*next)) {
+		*next = at
+	}
+}
