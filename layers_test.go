@@ -1,0 +1,336 @@
+package workloadkit_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// layer says what packages may import: a row of the table.
+type layer struct {
+	// packages is a path from the root, or a pattern: "x/*" is for all directly below x, "x/..." for x and all below.
+	packages string
+	kind     kind
+	// imports lists packages and patterns of this repository, and of what the kind forbids in the standard library, separated by spaces.
+	imports string
+}
+
+// kind says what of others' packages may be imported.
+type kind string
+
+const (
+	pure   kind = "pure"   // decides: values in, a decision out
+	acting kind = "acting" // sends, watches or serves
+	types  kind = "types"  // declares the types of an API
+	free   kind = "free"   // whatever its module requires
+)
+
+// layers is the table. The kit stands first, from the bottom up: a row names only packages of the rows above it. The first row that fits counts.
+// Tests may import what they like.
+func layers() []layer {
+	return []layer{
+		{"reason", pure, ""},
+		{"decode", pure, "reason"},
+		{"podstate", pure, ""},
+		{"pvc", pure, ""},
+		{"partition", pure, "reason"},
+		{"ordinals", pure, "reason"},
+		{"expectations", pure, "reason"},
+		{"adopt", pure, "reason"},
+		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
+		{"rollout", pure, "ordinals reason"},
+		{"revision", pure, "decode reason"},
+		{"podorder", pure, "podstate reason"},
+		{"podpatch", pure, "podstate reason"},
+		{"podreadiness", pure, "podpatch podstate reason"},
+		{"lifecycle", pure, "podpatch podstate reason"},
+		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
+		{"podcontrol", pure, "inplaceupdate lifecycle ordinals podorder podpatch podreadiness podstate reason revision rollout"},
+
+		{"fairqueue", acting, ""},
+		{"podpatch/podwrite", acting, "podpatch reason"},
+		{"podreadiness/gatewriter", acting, "podpatch podpatch/podwrite podreadiness reason"},
+		{"fanout", acting, "podpatch/podwrite reason"},
+		{"adopt/ownerrefs", acting, "fanout reason"},
+		{"revision/history", acting, "revision"},
+		{"pvc/claimwriter", acting, "pvc"},
+		{"expectations/trackedclient", acting, "expectations reason"},
+		{"ownercache", acting, "expectations expectations/trackedclient fairqueue"},
+		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"webhookcert/rotator", acting, "reason webhookcert"},
+		{"decode/specwebhook", acting, ""},
+		{".", pure, ""}, // the entrance
+
+		{"testing/child", free, ""},
+		{"testing/install", free, ""},
+		{"testing/faultapi", free, ""},
+		{"testing/chaos", free, "testing/faultapi"},
+		{"testing/bench/picture", free, ""},
+		{"testing/bench", free, "testing/... fanout partition podstate"},
+		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
+
+		{"examples/apis/...", types, "examples/apis/... decode"},
+		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
+		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
+		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
+		{"examples/admission", free, "decode examples/apis/..."},
+		{"examples/embed/...", free, "KIT examples/embed/..."}, // no type of Kruise
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/*"},
+		{"examples/cmd/...", free, "examples/manager"},
+		{"examples/config", free, "testing/install"},
+		{"examples/internal/hostile", free, "examples/apis/..."},
+		{"examples/internal/...", free, ""},
+		{"examples/...", free, "KIT examples/... testing/..."},
+	}
+}
+
+// modules are those of others that packages of the kind may import.
+func (k kind) modules() []string {
+	switch k {
+	case pure:
+		return []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/utils"}
+	case types:
+		return []string{"k8s.io/api", "k8s.io/apimachinery"}
+	default:
+		return append(pure.modules(), "k8s.io/client-go", "k8s.io/apiextensions-apiserver", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr")
+	}
+}
+
+// outside is what a decision must not depend on, nor do.
+const outside = "context crypto/rand flag log log/slog math/rand math/rand/v2 net/http os os/exec os/signal syscall"
+
+const module = "github.com/workloadkit/workloadkit"
+
+func TestLayers(t *testing.T) {
+	imports, err := importsBelow(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, whole := imports["examples/manager"]; !whole {
+		t.Skip("the other modules are not here: this is the kit alone")
+	}
+	for _, problem := range violations(layers(), imports) {
+		t.Error(problem)
+	}
+}
+
+// importsBelow returns what each package below a directory imports, but for its tests, by its path from there.
+func importsBelow(root string) (map[string][]string, error) {
+	all := map[string][]string{}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return enter(root, file, entry.Name())
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(file))
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(dir)
+		all[name] = append(all[name], "") // known, even without an import
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			all[name] = append(all[name], imported)
+		}
+		return nil
+	})
+	for name, imported := range all {
+		slices.Sort(imported)
+		all[name] = slices.Compact(imported)[1:]
+	}
+	return all, err
+}
+
+// enter leaves out what holds no packages of ours: modules that only build binaries, test data and what lies beside the sources.
+func enter(root, dir, name string) error {
+	if dir == root {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	own := slices.Contains([]string{"testing", "examples", "examples/apis"}, filepath.ToSlash(dir))
+	if name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || err == nil && !own {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// violations returns what packages import against the table, and what is wrong with the table.
+func violations(table []layer, imports map[string][]string) []string {
+	var problems []string
+	problemf := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	used := map[string]bool{}
+	for name, imported := range imports {
+		row, found := rowOf(table, name)
+		if !found {
+			problemf("%s has no row in layers(): add one that says what it may import", name)
+			continue
+		}
+		used[row.packages] = true
+		for _, what := range imported {
+			if !row.allows(table, name, what) {
+				problemf("%s imports %s, which its row of layers(), %q, does not allow", name, strings.TrimPrefix(what, module+"/"), row.packages)
+			}
+		}
+	}
+	var above []string
+	for _, row := range table {
+		if !used[row.packages] {
+			problemf("layers() has a row for %s, where no package is", row.packages)
+		}
+		if row.isKit() {
+			for below := range strings.FieldsSeq(row.imports) {
+				if !slices.Contains(above, below) && !slices.Contains(strings.Fields(outside), below) {
+					problemf("the row of %s in layers() names %s, which stands below it or nowhere", row.packages, below)
+				}
+			}
+			above = append(above, row.packages)
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+func rowOf(table []layer, name string) (layer, bool) {
+	i := slices.IndexFunc(table, func(l layer) bool { return fits(l.packages, name) })
+	if i < 0 {
+		return layer{}, false
+	}
+	return table[i], true
+}
+
+// isKit tells the kit from what is built of it and around it.
+func (l layer) isKit() bool {
+	first, _, _ := strings.Cut(l.packages, "/")
+	return first != "testing" && first != "examples"
+}
+
+// allows reports whether the row lets one of its packages import another.
+func (l layer) allows(table []layer, name, imported string) bool {
+	named := strings.Fields(l.imports)
+	if own, ours := strings.CutPrefix(imported, module+"/"); ours {
+		if internal, _, below := strings.Cut(own, "/internal/"); below && strings.HasPrefix(name+"/", internal+"/") {
+			return true // what both halves need, and nobody else can import
+		}
+		row, known := rowOf(table, own)
+		return slices.ContainsFunc(named, func(pattern string) bool {
+			return fits(pattern, own) || pattern == "KIT" && known && row.isKit()
+		})
+	}
+	if l.kind == free {
+		return imported != module
+	}
+	host, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(host, ".") { // of the standard library
+		return l.kind == acting || !slices.Contains(strings.Fields(outside), imported) || slices.Contains(named, imported)
+	}
+	return slices.ContainsFunc(l.kind.modules(), func(m string) bool { return fits(m+"/...", imported) })
+}
+
+func fits(pattern, name string) bool {
+	if above, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == above || strings.HasPrefix(name, above+"/")
+	}
+	if above, ok := strings.CutSuffix(pattern, "/*"); ok {
+		return path.Dir(name) == above
+	}
+	return name == pattern
+}
+
+func TestViolations(t *testing.T) {
+	table := []layer{
+		{"low", pure, ""},
+		{"high", pure, "low"},
+		{"high/send", acting, "high"},
+		{"examples/kinds/*", free, "KIT examples/shared/..."},
+		{"examples/shared/...", types, ""},
+	}
+	fine := map[string][]string{
+		"low":                  {"k8s.io/api/core/v1", "time"},
+		"high":                 {module + "/low", module + "/high/internal/plan", "k8s.io/utils/ptr"},
+		"high/send":            {module + "/high", "context", "sigs.k8s.io/controller-runtime/pkg/client", module + "/high/internal/plan"},
+		"examples/kinds/a":     {module + "/high/send", module + "/examples/shared/v1", "github.com/spf13/cobra"},
+		"examples/shared/v1":   {"k8s.io/apimachinery/pkg/runtime"},
+		"examples/shared/v1/x": nil,
+	}
+	same := func(map[string][]string) {}
+	imports := func(name, imported string) func(map[string][]string) {
+		return func(m map[string][]string) { m[name] = []string{imported} }
+	}
+	tests := []struct {
+		name   string
+		change func(map[string][]string)
+		table  []layer
+		want   []string
+	}{
+		{"nothing", same, table, nil},
+		{"up", imports("low", module+"/high"), table, []string{`low imports high, which its row of layers(), "low", does not allow`}},
+		{
+			"to the side", imports("examples/kinds/a", module+"/examples/kinds/b"), table,
+			[]string{`examples/kinds/a imports examples/kinds/b, which its row of layers(), "examples/kinds/*", does not allow`},
+		},
+		{"the kit as a whole", imports("examples/kinds/a", module), table, []string{`examples/kinds/a imports ` + module + `, which its row of layers(), "examples/kinds/*", does not allow`}},
+		{
+			"a client in a deciding half", imports("low", "k8s.io/client-go/rest"), table,
+			[]string{`low imports k8s.io/client-go/rest, which its row of layers(), "low", does not allow`},
+		},
+		{
+			"a module whose name begins like one that is allowed", imports("low", "k8s.io/apiserver/pkg/x"), table,
+			[]string{`low imports k8s.io/apiserver/pkg/x, which its row of layers(), "low", does not allow`},
+		},
+		{
+			"randomness in a deciding half", imports("high", "math/rand/v2"), table,
+			[]string{`high imports math/rand/v2, which its row of layers(), "high", does not allow`},
+		},
+		{"randomness that the row allows", imports("low", "math/rand/v2"), slices.Concat([]layer{{"low", pure, "math/rand/v2"}}, table[1:]), nil},
+		{
+			"a heavy module in an acting half", imports("high/send", "github.com/spf13/cobra"), table,
+			[]string{`high/send imports github.com/spf13/cobra, which its row of layers(), "high/send", does not allow`},
+		},
+		{
+			"what is internal to others", imports("low", module+"/high/internal/plan"), table,
+			[]string{`low imports high/internal/plan, which its row of layers(), "low", does not allow`},
+		},
+		{
+			"more than types need", imports("examples/shared/v1", "k8s.io/utils/ptr"), table,
+			[]string{`examples/shared/v1 imports k8s.io/utils/ptr, which its row of layers(), "examples/shared/...", does not allow`},
+		},
+		{"a package without a row", imports("new", "time"), table, []string{"new has no row in layers(): add one that says what it may import"}},
+		{"a row without a package", same, slices.Concat(table, []layer{{"old", pure, ""}}), []string{"layers() has a row for old, where no package is"}},
+		{
+			"a row that names one below", same, slices.Concat([]layer{table[1], table[0]}, table[2:]),
+			[]string{"the row of high in layers() names low, which stands below it or nowhere"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			all := maps.Clone(fine)
+			tt.change(all)
+			if diff := cmp.Diff(tt.want, violations(tt.table, all)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
