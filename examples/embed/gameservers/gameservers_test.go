@@ -81,7 +81,9 @@ func start(t *testing.T, before func(*fixture)) *fixture {
 	probes := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, cp.Config(), Options{Namespace: f.namespace, Host: "127.0.0.1", Port: freePort(t), Probes: probes}) }()
+	go func() {
+		done <- Run(ctx, cp.Config(), Options{Namespace: f.namespace, Host: "127.0.0.1", Port: freePort(t), Probes: probes})
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
