@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,10 +88,6 @@ func start(t *testing.T, before func(*fixture)) *fixture {
 		if err := <-done; err != nil {
 			t.Errorf("operator: %v", err)
 		}
-		configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "gameservers." + group}}
-		if err := c.Delete(context.WithoutCancel(ctx), configuration); err != nil {
-			t.Error(err)
-		}
 	})
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+probes+"/readyz", nil)
@@ -122,10 +117,11 @@ func (f *fixture) game(name string, replicas int) *GameServers {
 	return g
 }
 
-// create tries more than once: an API server asks the webhook of an earlier test for a moment.
 func (f *fixture) create(g *GameServers) {
 	f.t.Helper()
-	controlplanetest.Eventually(f.t, 10*time.Second, func(ctx context.Context) error { return f.Create(ctx, g) })
+	if err := f.Create(f.t.Context(), g); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func (f *fixture) change(g *GameServers, edit func(*Spec)) {
@@ -195,9 +191,15 @@ func kept(before, after map[string]corev1.Pod) (n int) {
 }
 
 func TestGameServers(t *testing.T) {
-	f := start(t, func(*fixture) {})
-	t.Run("ordinals, partition, in place and recreated", func(*testing.T) { f.lifeOfOrdinals() })
-	t.Run("the match maker is asked", func(*testing.T) { f.matchMaker() })
+	var bad *GameServers
+	f := start(t, func(f *fixture) {
+		bad = f.game("old", 1)
+		bad.Spec.Partition = -1
+		f.create(bad)
+	})
+	f.lifeOfOrdinals()
+	f.matchMaker()
+	f.pastAdmission(bad)
 	t.Run("bad specs are refused", f.refusals)
 }
 
@@ -313,7 +315,8 @@ func (f *fixture) refusals(t *testing.T) {
 		{"negative start", map[string]any{"start": int64(-1)}, []string{"spec.start", "-1"}},
 		{"negative replicas", map[string]any{"replicas": int64(-2)}, []string{"spec.replicas", "-2"}},
 		{
-			"negative numbers", map[string]any{"partition": int64(-3), "maxUnavailable": int64(-4), "historyLimit": int64(-5)},
+			"negative numbers",
+			map[string]any{"partition": int64(-3), "maxUnavailable": int64(-4), "historyLimit": int64(-5)},
 			[]string{"spec.partition: -3", "spec.maxUnavailable: -4", "spec.historyLimit: -5"},
 		},
 		{"what cannot be decoded", map[string]any{"template": map[string]any{"spec": map[string]any{"overhead": map[string]any{"cpu": "oops"}}}}, []string{"spec.template.spec.overhead", "oops"}},
@@ -337,15 +340,10 @@ func (f *fixture) refusals(t *testing.T) {
 	}
 }
 
-// TestPastAdmission: what was stored before the webhook was there is reported and left alone, can be changed but for its spec, and
+// pastAdmission: what was stored before the webhook was there is reported and left alone, can be changed but for its spec, and
 // goes on when it is mended.
-func TestPastAdmission(t *testing.T) {
-	var g *GameServers
-	f := start(t, func(f *fixture) {
-		g = f.game("old", 1)
-		g.Spec.Partition = -1
-		f.create(g)
-	})
+func (f *fixture) pastAdmission(g *GameServers) {
+	t := f.t
 	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(g), g); err != nil {
 			return err
