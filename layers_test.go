@@ -86,8 +86,9 @@ func layers() []layer {
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
 		{"examples/admission", free, "decode examples/apis/..."},
 		{"examples/embed/...", free, "KIT examples/embed/..."}, // no type of Kruise
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/*"},
-		{"examples/cmd/...", free, "examples/manager"},
+		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/*"}, // one row a kind
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/kinds"},
+		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},
 		{"examples/internal/...", free, ""},

@@ -11,7 +11,7 @@ import (
 
 func TestValidator(t *testing.T) {
 	bad := errors.New("spec.x: bad")
-	v := specwebhook.New(func(rc *corev1.ReplicationController) error {
+	v := specwebhook.New[*corev1.ReplicationController, []string](func(rc *corev1.ReplicationController) error {
 		if rc.Name == "bad" {
 			return bad
 		}

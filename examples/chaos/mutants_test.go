@@ -29,6 +29,7 @@ func cloneSet(with ...string) schedules {
 	return schedules{"./controllers/cloneset", strings.Join(with, ",")}
 }
 func fleet() schedules    { return schedules{tests: "./embed/fleet"} }
+func games() schedules    { return schedules{tests: "./embed/gameservers"} }
 func rotators() schedules { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
@@ -176,6 +177,50 @@ func mutants() []mutant {
 		{
 			"creations that are refused are repeated at once", "fanout/fanout.go",
 			"return made, p.settle(ctx, task, err == nil, err != nil, err)", "return made, err", fleet(),
+		},
+		{
+			"what is unavailable is counted in Pods and not in ordinals", "rollout/roster.go",
+			"func (r *roster) unavailable() int { return r.Wanted.Len() - r.available }", "func (r *roster) unavailable() int { return len(r.pods) - r.available - r.excess }", games(),
+		},
+		{
+			"Pods that are not wanted are deleted beyond the budget", "rollout/parallel.go",
+			"case spare > 0:", "case spare > -1:", games(),
+		},
+		{
+			"Pods are updated from the lowest ordinal", "rollout/roster.go",
+			"for i := range slices.Backward(r.pods) {\n\t\tswitch e := &r.pods[i]; {", "for i := range r.pods {\n\t\tswitch e := &r.pods[i]; {", games(),
+		},
+		{
+			"a Pod that nobody can read keeps the budget from others", "rollout/roster.go",
+			"case e.Hopeless:\n", "case e.Hopeless && len(r.pods) > 100:\n", games(),
+		},
+		{
+			"Pods below the partition are created anew", "podcontrol/executor/numbered.go",
+			`{{"create old Pods", true, from.Current}`, `{{"create old Pods", true, from.History.Update}`, games(),
+		},
+		{
+			"new Pods are not held for their first match", "podcontrol/podcontrol.go",
+			"c.machine(rules).Stamp(", "c.config.Lifecycle.Stamp(", games(),
+		},
+		{
+			"Pods are updated while their match runs", "lifecycle/next.go",
+			"if state != Updating && state != Updated && f.inPlaceUpdate.hooked {", "if state == Normal && f.Settled && f.inPlaceUpdate.hooked {", games(),
+		},
+		{
+			"what waits for a match and is wanted after all waits for ever", "podcontrol/step.go",
+			"lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}", "lifecycle.Want{Intent: lifecycle.Cancel}", games(),
+		},
+		{
+			"a name that somebody else has keeps other Pods from being created", "podcontrol/executor/numbered.go",
+			"case !taken:", "case !taken || !metav1.IsControlledBy(pod, p.view.Owner):", games(),
+		},
+		{
+			"the current revision is forgotten before the rollout is over", "examples/embed/gameservers/gameservers.go",
+			"if complete {", "if complete || len(s.members.Pods) > 2 {", games(),
+		},
+		{
+			"Pods that nobody controls are taken for the owner's", "ownercache/cache.go",
+			"Owner: owner, Pods: c.Pods.Of(namespace, uid),", "Owner: owner, Pods: append(c.Pods.Of(namespace, uid), c.Pods.Orphans(namespace)...),", games(),
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

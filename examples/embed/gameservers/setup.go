@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/decode/specwebhook"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -61,7 +62,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	validator := specwebhook.New(func(g *GameServers) error { _, problems := wanted(g, r.InPlace); return problems.Err() })
+	validator := specwebhook.New[*GameServers, admission.Warnings](func(g *GameServers) error {
+		_, problems := wanted(g, r.InPlace)
+		return problems.Err()
+	})
 	if err := errors.Join(
 		mgr.AddReadyzCheck("webhook", certificates.Check), ctrl.NewWebhookManagedBy(mgr, &GameServers{}).WithValidator(validator).Complete(),
 	); err != nil {

@@ -1,0 +1,506 @@
+package gameservers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// TestFaults: whatever happens, there are never two Pods of one ordinal and none of an ordinal that is not wanted, not more ordinals
+// go without an available Pod than may, Pods are updated from the highest on, none while its match runs, and none of anybody else's
+// is touched; and in the end all is as the spec says.
+func TestFaults(t *testing.T) {
+	chaos.Run(t, chaos.Plan{
+		Scheme: newScheme(t), Kinds: []client.Object{&GameServers{}}, Quiet: 6 * time.Minute, // longer than a refused update rests
+		New: func(w *chaos.World) chaos.Subject {
+			l := &lobby{World: w, attempted: map[types.UID]bool{}}
+			return chaos.Subject{
+				Setup: func(ctx context.Context, mgr manager.Manager) error { _, err := setup(ctx, mgr); return err },
+				Begin: l.create, Users: l.users, Outside: l.release, Denies: l.denies, Settle: l.settle,
+				Looks: l.look, Wrote: l.judge, Converged: l.converged,
+			}
+		},
+	})
+}
+
+// lobby is one schedule.
+type lobby struct {
+	*chaos.World
+
+	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	policy int
+	denied string
+	// attempted are Pods of which the last write of the owner's loop has had no effect so far: it may have been refused.
+	attempted map[types.UID]bool
+}
+
+func (l *lobby) denies(call faultapi.Call, _ client.Object) error {
+	if call.Resource.Resource != "pods" {
+		return nil
+	}
+	refused := false
+	switch l.policy {
+	case 1:
+		refused = call.Verb == "patch" && call.Subresource == ""
+	case 2:
+		refused = call.Name == l.denied && (call.Verb == "delete" || call.Verb == "patch" && call.Subresource == "")
+	case 3:
+		refused = call.Verb == "create"
+	}
+	if !refused {
+		return nil
+	}
+	if ordinalOf(call.Name)%2 == 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, call.Name, field.ErrorList{field.Forbidden(nil, "a policy says no")})
+	}
+	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
+}
+
+func (l *lobby) create() {
+	g := &GameServers{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "games"}}
+	l.resize(g)
+	g.Spec.HistoryLimit, g.Spec.AskMatchMaker = 2, l.Chance(40)
+	g.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if err := l.User.Create(context.Background(), g); err != nil {
+		l.Failf("story", "%v", err)
+	}
+}
+
+func (l *lobby) owner() *GameServers {
+	g := &GameServers{}
+	if err := l.User.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "games"}, g); err != nil {
+		l.Failf("story", "%v", err)
+	}
+	return g
+}
+
+func (l *lobby) resize(g *GameServers) {
+	g.Spec.Replicas, g.Spec.Start = l.Rand().IntN(5), l.Rand().IntN(2)*l.Rand().IntN(4)
+	lists := [][]intstr.IntOrString{nil, nil, {intstr.FromInt32(1)}, {intstr.FromString("2-3")}, {intstr.FromInt32(0), intstr.FromString("02")}}
+	g.Spec.Reserved = lists[l.Rand().IntN(len(lists))]
+}
+
+// users is what they do now and then.
+func (l *lobby) users() {
+	switch n := l.Rand().IntN(20); {
+	case n < 3:
+		l.policy, l.denied = l.Rand().IntN(4), ""
+		if pod := l.AnyPod(); pod != nil {
+			l.denied = pod.Name
+		}
+		l.Logf("admission: policy %d, Pod %s", l.policy, l.denied)
+	case n < 8:
+		l.releaseOne()
+	case n < 9:
+		l.meddle()
+	case n < 10 && l.Chance(50):
+		l.mark()
+	case n < 10:
+		l.mangle()
+	default:
+		l.edit()
+	}
+}
+
+func (l *lobby) edit() {
+	g := l.owner()
+	app := &g.Spec.Template.Spec.Containers[0]
+	switch n := l.Rand().IntN(20); {
+	case n < 9:
+		app.Image = fmt.Sprintf("app:v%d", l.Rand().IntN(4))
+	case n < 11:
+		app.Command = []string{fmt.Sprintf("serve-%d", l.Rand().IntN(2))}
+	case n < 13:
+		g.Spec.Partition = l.Rand().IntN(4)
+	case n < 14:
+		g.Spec.MaxUnavailable = l.Rand().IntN(4)
+	case n < 15:
+		g.Spec.AskMatchMaker = !g.Spec.AskMatchMaker
+	case n < 16:
+		g.Spec.Partition = -1 // past admission
+	default:
+		l.resize(g)
+	}
+	l.update(g)
+}
+
+func (l *lobby) update(g *GameServers) {
+	app := g.Spec.Template.Spec.Containers[0]
+	l.Logf("user: %d from %d without %v, partition %d, %d unavailable, asks %t, image %s, command %v",
+		g.Spec.Replicas, g.Spec.Start, g.Spec.Reserved, g.Spec.Partition, g.Spec.MaxUnavailable, g.Spec.AskMatchMaker, app.Image, app.Command)
+	if err := l.User.Update(context.Background(), g); err != nil {
+		l.Failf("story", "%v", err)
+	}
+}
+
+// meddle has somebody else take a name, or give it back.
+func (l *lobby) meddle() {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("games-%d", l.Rand().IntN(5))}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
+	if err := l.User.Create(context.Background(), pod); err == nil {
+		l.Logf("user: Pod %s is somebody else's", pod.Name)
+		return
+	}
+	l.giveBack()
+}
+
+func (l *lobby) giveBack() {
+	for _, pod := range faultapi.All[*corev1.Pod](l.Server) {
+		if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil {
+			l.Logf("user: Pod %s is given back", pod.Name)
+			if err := l.User.Delete(context.Background(), pod); err != nil {
+				l.Failf("story", "%v", err)
+			}
+		}
+	}
+}
+
+// mark has a user ask for a Pod's deletion.
+func (l *lobby) mark() {
+	if pod := l.AnyPod(); pod != nil && metav1.GetControllerOf(pod) != nil {
+		l.label(pod, deleteLabel, "yes")
+	}
+}
+
+// mangle spoils what one Pod says about its update. Nobody ever mends it.
+func (l *lobby) mangle() {
+	pod := l.AnyPod()
+	if pod == nil || metav1.GetControllerOf(pod) == nil || slices.ContainsFunc(faultapi.All[*corev1.Pod](l.Server), isMangled) {
+		return
+	}
+	changed := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, updateKey, "garbage")
+	l.Logf("user: Pod %s is spoilt", pod.Name)
+	if err := l.User.Update(context.Background(), changed); err != nil {
+		l.Failf("story", "%v", err)
+	}
+}
+
+const updateKey = group + "/update"
+
+func isMangled(pod *corev1.Pod) bool { return pod.Annotations[updateKey] == "garbage" }
+
+func (l *lobby) label(pod *corev1.Pod, key, value string) {
+	changed := pod.DeepCopy()
+	if changed.Labels[key] = value; value == "" {
+		delete(changed.Labels, key)
+	}
+	l.Logf("user: Pod %s, label %s=%s", pod.Name, key, value)
+	if err := l.User.Update(context.Background(), changed); err != nil {
+		l.Failf("story", "%v", err)
+	}
+}
+
+// waits reports whether the match maker is asked to let a Pod go.
+func waits(pod *corev1.Pod) bool {
+	state := pod.Labels[stateLabel]
+	return pod.Labels[holdLabel] != "" && (state == "PreparingUpdate" || state == "PreparingDelete")
+}
+
+// releaseOne has a match end.
+func (l *lobby) releaseOne() bool {
+	waiting := slices.DeleteFunc(faultapi.All[*corev1.Pod](l.Server), func(pod *corev1.Pod) bool { return !waits(pod) })
+	if len(waiting) == 0 {
+		return false
+	}
+	l.label(waiting[l.Rand().IntN(len(waiting))], holdLabel, "")
+	return true
+}
+
+func (l *lobby) release() bool { return l.releaseOne() }
+
+// settle makes the last wish one that can be fulfilled, beside a name that somebody else keeps and a Pod that nobody can read.
+func (l *lobby) settle() {
+	l.policy = 0
+	if l.Chance(50) {
+		l.giveBack()
+	}
+	l.CatchUp()
+	g := l.owner()
+	g.Spec.Partition = max(g.Spec.Partition, 0)
+	lost := 0 // for good
+	for _, pod := range faultapi.All[*corev1.Pod](l.Server) {
+		if slices.Contains(ordinalsOf(g), ordinalOf(pod.Name)) && (!l.isOurs(pod) || isMangled(pod) && !serves(pod)) {
+			lost++
+		}
+	}
+	g.Spec.MaxUnavailable = lost + 1
+	l.update(g)
+}
+
+// ordinalsOf are the wanted ordinals in their order, counted one by one; nil if the spec makes no sense.
+func ordinalsOf(g *GameServers) []int {
+	if g.Spec.Partition < 0 {
+		return nil
+	}
+	reserved := map[int]bool{}
+	for _, entry := range g.Spec.Reserved {
+		switch entry.String() {
+		case "2-3":
+			reserved[2], reserved[3] = true, true
+		case "02":
+			reserved[2] = true
+		default:
+			reserved[entry.IntValue()] = true
+		}
+	}
+	list := []int{}
+	for o := g.Spec.Start; len(list) < g.Spec.Replicas; o++ {
+		if !reserved[o] {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// ordinalOf takes a name apart, in its own way.
+func ordinalOf(name string) int {
+	for o := range 20 {
+		if name == fmt.Sprintf("games-%d", o) {
+			return o
+		}
+	}
+	return -1
+}
+
+// sight is what a reconcile decides on: what it could see before it first wrote.
+type sight struct {
+	owner  *GameServers
+	wanted []int
+	// pods are the owner's, by ordinal, serving those of them that are available, taken those that this pass has taken out of service.
+	pods    map[int]*corev1.Pod
+	serving map[int]bool
+	taken   map[int]bool
+	wrote   bool
+}
+
+func (l *lobby) look(t *chaos.Task, call *faultapi.Call) {
+	if t.Controller != "gameservers" {
+		return
+	}
+	v, _ := t.View.(*sight)
+	if v == nil {
+		v = &sight{}
+		t.View = v
+	}
+	writes := call != nil && !call.IsRead()
+	if v.wrote = v.wrote || writes; writes && call.Resource.Resource == "pods" && call.Verb != "create" {
+		if pod := v.pods[ordinalOf(call.Name)]; pod != nil {
+			l.attempted[pod.UID] = true
+		}
+	}
+	if v.wrote {
+		return
+	}
+	if v.owner = (&GameServers{}); t.Process.Cache.Get(context.Background(), t.Object, v.owner) != nil {
+		v.owner = nil
+		return
+	}
+	v.wanted = ordinalsOf(v.owner)
+	v.pods, v.serving, v.taken = map[int]*corev1.Pod{}, map[int]bool{}, map[int]bool{}
+	var pods corev1.PodList
+	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
+		l.Failf("story", "%v", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
+			o := ordinalOf(pod.Name)
+			v.pods[o] = pod
+			v.serving[o] = podstate.IsActive(pod) && serves(pod)
+		}
+	}
+}
+
+// serves reports whether a Pod is in service and nobody is about to take it out.
+func serves(pod *corev1.Pod) bool {
+	state := pod.Labels[stateLabel]
+	return podstate.IsReady(pod) && podstate.GateOpen(pod, gate) && (state == "" || state == "Normal")
+}
+
+// down counts the wanted ordinals without a Pod in service.
+func (v *sight) down() (n int) {
+	for _, o := range v.wanted {
+		if !v.serving[o] || v.taken[o] {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *sight) isOutdated(pod *corev1.Pod) bool {
+	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec)
+}
+
+func appOf(spec corev1.PodSpec) string {
+	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
+}
+
+// judge holds each write of a Pod against what the pass saw.
+func (l *lobby) judge(w *chaos.Write) {
+	if w.Call.Resource.Resource != "pods" {
+		return
+	}
+	v, _ := w.Task.View.(*sight)
+	before, _ := w.Before.(*corev1.Pod)
+	after, _ := w.After.(*corev1.Pod)
+	switch {
+	case before != nil && !l.isOurs(before):
+		l.Failf("stranger", "%s of Pod %s, which is somebody else's", w.Call.Verb, before.Name)
+	case v == nil || v.owner == nil:
+		if w.Call.Verb == "delete" || w.Call.Verb == "create" {
+			l.Failf("loops", "%s of Pod %s by the Pods' own loop", w.Call.Verb, w.Call.Name)
+		}
+	case v.wanted == nil:
+		l.Failf("invalid", "%s of Pod %s, while the spec makes no sense", w.Call.Verb, w.Call.Name)
+	case before == nil:
+		l.judgeCreation(v, after)
+	default:
+		delete(l.attempted, before.UID)
+		o := ordinalOf(before.Name)
+		seen := v.pods[o]
+		if seen == nil || seen.UID != before.UID {
+			l.Failf("unseen", "%s of Pod %s, which the pass had not seen", w.Call.Verb, before.Name)
+		}
+		l.judgeHook(v, w, seen, after)
+		if v.serving[o] && !v.taken[o] && (w.Call.Verb == "delete" || !podstate.GateOpen(after, gate) || !serves(after)) {
+			v.taken[o] = true
+			l.judgeTaking(v, o, seen)
+		}
+	}
+}
+
+func (l *lobby) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, l.owner()) }
+
+func (l *lobby) judgeCreation(v *sight, pod *corev1.Pod) {
+	o := ordinalOf(pod.Name)
+	rank := slices.Index(v.wanted, o)
+	if rank < 0 {
+		l.Failf("creation", "Pod %s, where %v are wanted", pod.Name, v.wanted)
+	}
+	for _, other := range faultapi.All[*corev1.Pod](l.Server) {
+		if other.UID != pod.UID && l.isOurs(other) && ordinalOf(other.Name) == o {
+			l.Failf("creation", "Pods %s and %s have ordinal %d", other.Name, pod.Name, o)
+		}
+	}
+	want := appOf(v.owner.Spec.Template.Spec)
+	if rank < v.owner.Spec.Partition {
+		want = cmp.Or(l.appOfRevision(v.owner.Status.CurrentRevision), want)
+	}
+	if got := appOf(pod.Spec); got != want {
+		l.Failf("revision", "Pod %s of rank %d, partition %d, is created with %s, want %s", pod.Name, rank, v.owner.Spec.Partition, got, want)
+	}
+	if v.owner.Spec.AskMatchMaker && pod.Labels[holdLabel] == "" {
+		l.Failf("hook", "Pod %s is created without what holds it", pod.Name)
+	}
+}
+
+func (l *lobby) appOfRevision(name string) string {
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](l.Server) {
+		if rev.Name == name {
+			content, err := revision.Decode(rev)
+			if err != nil {
+				l.Failf("story", "%v", err)
+			}
+			return appOf(content.Template.Spec)
+		}
+	}
+	return ""
+}
+
+// judgeHook: a Pod that the match maker holds is neither deleted nor restarted.
+func (l *lobby) judgeHook(v *sight, w *chaos.Write, seen, after *corev1.Pod) {
+	touched := w.Call.Verb == "delete" || appOf(after.Spec) != appOf(w.Before.(*corev1.Pod).Spec)
+	if touched && v.owner.Spec.AskMatchMaker && seen.Labels[holdLabel] != "" {
+		l.Failf("hook", "%s of Pod %s, which is held", w.Call.Verb, seen.Name)
+	}
+}
+
+// judgeTaking: a Pod is taken out of service for a reason, when it is its turn, and while others serve.
+func (l *lobby) judgeTaking(v *sight, o int, pod *corev1.Pod) {
+	rank, most := slices.Index(v.wanted, o), max(v.owner.Spec.MaxUnavailable, 1)
+	marked := pod.Labels[deleteLabel] != ""
+	if rank < 0 {
+		left := 0
+		for other, serving := range v.serving {
+			if serving && !v.taken[other] {
+				left++
+			}
+		}
+		if left < len(v.wanted)-most {
+			l.Failf("budget", "Pod %s, which is not wanted, leaves %d in service of %d", pod.Name, left, len(v.wanted))
+		}
+		return
+	}
+	if down := v.down(); down > most {
+		l.Failf("budget", "without Pod %s, %d of the ordinals %v have none in service, %d may", pod.Name, down, v.wanted, most)
+	}
+	if marked {
+		return
+	}
+	if rank < v.owner.Spec.Partition || !v.isOutdated(pod) {
+		l.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.owner.Spec.Partition, v.isOutdated(pod))
+	}
+	var first []int // whose turn it is, and who are left alone
+	for _, higher := range v.wanted[rank+1:] {
+		other := v.pods[higher]
+		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !l.attempted[other.UID] && !isMangled(other) && other.Labels[deleteLabel] == "" {
+			first = append(first, higher)
+		}
+	}
+	if len(first) >= most {
+		l.Failf("order", "Pod %s is updated before %v", pod.Name, first)
+	}
+}
+
+// converged: there is a Pod of each wanted ordinal and no other, and each is in service and what the template says.
+func (l *lobby) converged() {
+	g := l.owner()
+	wanted := ordinalsOf(g)
+	got, odd := map[int]bool{}, false
+	for _, pod := range faultapi.All[*corev1.Pod](l.Server) {
+		o := ordinalOf(pod.Name)
+		rank := slices.Index(wanted, o)
+		if ours := l.isOurs(pod); !ours || isMangled(pod) {
+			got[o], odd = ours || rank >= 0, odd || ours || rank >= 0
+			continue
+		}
+		got[o] = true
+		if !podstate.IsActive(pod) || !serves(pod) || rank >= g.Spec.Partition && appOf(pod.Spec) != appOf(g.Spec.Template.Spec) {
+			l.Failf("converged", "Pod %s of rank %d: ready %t, state %q, %s, want %s; partition %d",
+				pod.Name, rank, podstate.IsReady(pod), pod.Labels[stateLabel], appOf(pod.Spec), appOf(g.Spec.Template.Spec), g.Spec.Partition)
+		}
+	}
+	maps.DeleteFunc(got, func(_ int, there bool) bool { return !there })
+	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
+		l.Failf("converged", "Pods %v, want %v", list, wanted)
+	}
+	if c := meta.FindStatusCondition(g.Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionFalse && !odd {
+		l.Failf("converged", "condition %+v", c)
+	}
+	// Kept are those in use, the current one, that of the template, and as many as the limit says.
+	if n := len(faultapi.All[*appsv1.ControllerRevision](l.Server)); n == 0 || n > len(got)+2+g.Spec.HistoryLimit {
+		l.Failf("converged", "%d revisions", n)
+	}
+}
