@@ -42,11 +42,19 @@ type Request struct {
 
 // String is the request in short: "patch Pod/status web-0".
 func (r Request) String() string {
-	out := r.Verb + " " + reflect.TypeOf(r.Object).Elem().Name()
+	out := r.Verb + " " + kindOf(r.Object)
 	if r.Subresource != "" {
 		out += "/" + r.Subresource
 	}
 	return out + " " + r.Object.GetName()
+}
+
+// kindOf also knows objects of which there is only the metadata.
+func kindOf(object client.Object) string {
+	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(object).Elem().Name()
 }
 
 // Cluster is the API server, the cache, and what package ownercache needs of a manager. Its Client writes to the server and reads
@@ -192,7 +200,7 @@ func (c *Cluster) intercept() interceptor.Funcs {
 			if err := c.answer("patch", sub, obj); err != nil {
 				return err
 			}
-			if _, ok := obj.(*corev1.Pod); !ok {
+			if kindOf(obj) != "Pod" {
 				return w.SubResource(sub).Patch(ctx, obj, patch)
 			}
 			return patchPodStatus(ctx, w, obj, patch)

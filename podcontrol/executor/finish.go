@@ -67,7 +67,7 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
 	}
 	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()
-	if wait, err := x.fanout.Backoff.Resting(attempt, now); err != nil {
+	if wait, refusal := x.fanout.Backoff.Resting(attempt, now); refusal != nil {
 		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
 	}
 	_, err = podwrite.SendPatches(ctx, view.Client, patches)
