@@ -12,3 +12,6 @@ var EnqueueController = enqueueController
 func Forgetful[O client.Object](c *Cache[O], r reconcile.Reconciler) reconcile.Reconciler {
 	return c.forgetful(r)
 }
+
+// SetQueue is for the tests of what wakes owners: the queue of a controller that has started.
+func SetQueue[O client.Object](c *Cache[O], q queue) { c.queue.Store(&q) }

@@ -68,7 +68,7 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	}
 	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()
 	if wait, refusal := x.fanout.Backoff.Resting(attempt, now); refusal != nil {
-		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // its events must not lead to the next attempt
 	}
 	_, err = podwrite.SendPatches(ctx, view.Client, patches)
 	switch {
