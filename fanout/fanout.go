@@ -178,8 +178,13 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	objects = objects[:min(all, PerPass)]
 	before := p.refused.Load()
 	var changed atomic.Bool
-	errs := together(ctx, 0, len(objects), atOnce, p.bounded(func(ctx context.Context, i int) error {
-		if p.refused.Load() > before && !changed.Load() {
+	errs := together(ctx, 0, len(objects), atOnce, func(ctx context.Context, i int) error {
+		giveBack, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
+		if err != nil {
+			return nil // ctx has ended, which is said once for all objects
+		}
+		defer giveBack()
+		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
 			return nil
 		}
 		did, err := do(ctx, objects[i])
@@ -187,7 +192,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 			changed.Store(true)
 		}
 		return p.judge(err)
-	}))
+	})
 	err := errors.Join(errs...)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

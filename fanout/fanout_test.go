@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -344,5 +346,204 @@ func TestOnce(t *testing.T) {
 	v.now = v.now.Add(time.Minute)
 	if asked, err := once(nil); !asked || err != nil || f.Backoff.Len() != 0 {
 		t.Errorf("after its rest: asked %t, %v", asked, err)
+	}
+}
+
+// TestReplacedIsNoRefusal: a Pod that another one has taken the name of is answered with 422 too.
+func TestReplacedIsNoRefusal(t *testing.T) {
+	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "metadata.uid"}}},
+	}}
+	f := fanout.New(1)
+	p := f.Begin(newView("a"))
+	var asked int
+	err := fanout.Each(t.Context(), p, update, pods(3), func(context.Context, *corev1.Pod) (bool, error) {
+		asked++
+		return false, reason.Reason{Code: podwrite.Replaced}.With(answer)
+	})
+	if asked != 3 || p.Changed() || err != nil || f.Backoff.Len() > 0 {
+		t.Errorf("asked %d of 3, changed %t, error %v, %d refusals remembered", asked, p.Changed(), err, f.Backoff.Len())
+	}
+}
+
+// TestProtectedPodsHideNobody: a scale-in to nothing, of which a policy protects the first Pods in the order of deletion.
+func TestProtectedPodsHideNobody(t *testing.T) {
+	remove := fanout.Task{Name: "delete the Pod", First: 10 * time.Second, Last: 5 * time.Minute}
+	for _, protected := range []int{1, 3, 7, 10} {
+		t.Run(fmt.Sprint(protected), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, v := fanout.New(fanout.DefaultCalls), newView("a")
+				left := pods(20)
+				first := slices.Clone(left[:protected])
+				start := time.Now()
+				for len(left) > protected && time.Since(start) < time.Hour {
+					v.now = time.Now()
+					p := f.Begin(v)
+					var mu sync.Mutex
+					gone := map[types.UID]bool{}
+					err := fanout.Each(t.Context(), p, fanout.Task{Name: "delete Pods"}, left, func(_ context.Context, pod *corev1.Pod) (bool, error) {
+						attempt := fanout.Attempt{Object: pod.UID, Task: remove} // as package executor does
+						if wait, err := f.Backoff.Resting(attempt, v.now); err != nil {
+							p.Wake(wait)
+							return false, err
+						}
+						time.Sleep(10 * time.Millisecond)
+						if slices.Contains(first, pod) {
+							p.Wake(f.Backoff.Refused(attempt, v.now, forbidden(pod.Name)))
+							return false, forbidden(pod.Name)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						gone[pod.UID] = true
+						return true, nil
+					})
+					left = slices.DeleteFunc(slices.Clone(left), func(pod *corev1.Pod) bool { return gone[pod.UID] })
+					result, retry := p.Result(err)
+					if retry != nil {
+						t.Fatalf("a refusal is handed to the queue: %v", retry)
+					}
+					time.Sleep(max(result.RequeueAfter, 10*time.Millisecond))
+				}
+				if len(left) > protected {
+					t.Errorf("%d Pods behind %d protected ones were not deleted within an hour", len(left)-protected, protected)
+				}
+			})
+		})
+	}
+}
+
+// TestPanicGivesItsPlaceBack: what panics is told in the reconcile's own goroutine, which survives it, and the calls after it find a
+// place.
+func TestPanicGivesItsPlaceBack(t *testing.T) {
+	f := fanout.New(1)
+	boom := errors.New("boom")
+	for name, run := range map[string]func(*fanout.Pass){
+		"Each": func(p *fanout.Pass) {
+			_ = fanout.Each(t.Context(), p, update, pods(3), func(context.Context, *corev1.Pod) (bool, error) { panic(boom) })
+		},
+		"Create": func(p *fanout.Pass) {
+			_, _ = p.Create(t.Context(), fanout.Task{Name: "create"}, 3, func(context.Context, int) error { panic(boom) })
+		},
+	} {
+		func() {
+			defer func() {
+				if err, ok := recover().(error); !ok || !errors.Is(err, boom) {
+					t.Errorf("%s: panic value %v", name, err)
+				}
+			}()
+			run(f.Begin(newView("a")))
+			t.Errorf("%s returned", name)
+		}()
+		for range 3 { // more than there are places
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			done := 0
+			if err := fanout.Each(ctx, f.Begin(newView("a")), update, pods(1), func(context.Context, *corev1.Pod) (bool, error) { done++; return true, nil }); err != nil || done != 1 {
+				t.Fatalf("%s: after the panic %d calls, %v", name, done, err)
+			}
+			cancel()
+		}
+	}
+}
+
+// TestContextEnds: what was begun ends, nothing else is begun, and the error says why, once.
+func TestContextEnds(t *testing.T) {
+	stop := errors.New("no longer leader")
+	for _, before := range []bool{true, false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if before {
+			cancel(stop)
+		}
+		f := fanout.New(2)
+		p := f.Begin(newView("a"))
+		var asked atomic.Int32
+		err := fanout.Each(ctx, p, update, pods(100), func(ctx context.Context, _ *corev1.Pod) (bool, error) {
+			asked.Add(1)
+			cancel(stop)
+			return false, nil
+		})
+		if !errors.Is(err, stop) || strings.Count(err.Error(), stop.Error()) != 1 || reason.IsFinal(err) || f.Backoff.Len() > 0 {
+			t.Errorf("error %v", err)
+		}
+		if most := int32(2); asked.Load() > most || before && asked.Load() > 0 {
+			t.Errorf("%d were asked", asked.Load())
+		}
+		made, err := p.Create(ctx, fanout.Task{Name: "create"}, 10, func(context.Context, int) error { t.Error("called"); return nil })
+		if made != 0 || !errors.Is(err, stop) {
+			t.Errorf("Create = %d, %v", made, err)
+		}
+		cancel(nil)
+	}
+}
+
+// TestWaitingEnds: a call that waits for a place while another namespace has them all gives up when its context ends.
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New(1)
+		var busy sync.WaitGroup
+		hold := func(namespace string) {
+			busy.Go(func() {
+				_ = fanout.Each(t.Context(), f.Begin(newView(namespace)), update, pods(1), func(context.Context, *corev1.Pod) (bool, error) { time.Sleep(time.Hour); return true, nil })
+			})
+		}
+		hold("a")
+		hold("b")
+		synctest.Wait()
+		for _, namespace := range []string{"a", "c"} { // one waits for its own namespace, the other for any place
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			start := time.Now()
+			err := fanout.Each(ctx, f.Begin(newView(namespace)), update, pods(2), func(context.Context, *corev1.Pod) (bool, error) { t.Error("called"); return true, nil })
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+				t.Errorf("namespace %s: %v after %v", namespace, err, time.Since(start))
+			}
+			cancel()
+		}
+		busy.Wait()
+		done := false
+		err := fanout.Each(t.Context(), f.Begin(newView("c")), update, pods(1), func(context.Context, *corev1.Pod) (bool, error) { done = true; return true, nil })
+		if err != nil || !done {
+			t.Errorf("when all have ended: called %t, %v", done, err)
+		}
+	})
+}
+
+// TestFairness: the namespace with many Pods does not keep others from their turn, wherever they come in.
+func TestFairness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := fanout.New(2)
+		var wg sync.WaitGroup
+		work := func(namespace string, n int) (took time.Duration) {
+			start := time.Now()
+			_ = fanout.Each(t.Context(), f.Begin(newView(namespace)), update, pods(n), func(context.Context, *corev1.Pod) (bool, error) { time.Sleep(10 * time.Second); return true, nil })
+			return time.Since(start)
+		}
+		for range 5 { // owners of one namespace
+			wg.Go(func() { work("big", 100) })
+		}
+		synctest.Wait()
+		if took := work("small", 1); took != 10*time.Second {
+			t.Errorf("one Pod of another namespace took %v, want the call itself", took)
+		}
+		wg.Go(func() { work("other", 100) })
+		synctest.Wait()
+		if took := work("small", 1); took > 30*time.Second {
+			t.Errorf("beside two namespaces one Pod took %v", took)
+		}
+		wg.Wait()
+	})
+}
+
+// TestNothingToDo asks for no place, so that nobody waits for nothing.
+func TestNothingToDo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := fanout.New(1).Begin(newView("a"))
+	if err := fanout.Each(ctx, p, update, pods(0), nil); err != nil {
+		t.Error(err)
+	}
+	for _, n := range []int{0, -1} {
+		if made, err := p.Create(ctx, update, n, nil); made != 0 || err != nil {
+			t.Errorf("Create(%d) = %d, %v", n, made, err)
+		}
 	}
 }

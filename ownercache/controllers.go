@@ -63,12 +63,14 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
 	}
-	if err := o.complete(b, &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) {
-		return c.Owners.Get(req.Namespace, req.Name)
-	}}); err != nil {
+	if err := o.complete(b, c.forgetful(r)); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)
 	}
 	return nil
+}
+
+func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
+	return &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
 // AddPodController adds a second loop, of the single Pods of these owners. A Pod is woken by its own events and, where after

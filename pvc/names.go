@@ -16,7 +16,7 @@ type Names struct {
 	Taken, Leaving sets.Set[string]
 	// MayReturn reports lost Pods that may be made again for the claims that they have left.
 	MayReturn func(pod string) bool
-	// Fresh returns a random name.
+	// Fresh returns a random name. No claim that a Pod of the name would use may be somebody else's: those are not among Claims.
 	Fresh func() string
 }
 

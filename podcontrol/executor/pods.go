@@ -41,7 +41,8 @@ func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] 
 }
 
 // Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference or a label
-// that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass.
+// that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
+// for none, as in podcontrol.Want.
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	switch {
 	case !metav1.IsControlledBy(pod, p.view.Owner):
 		what = "owner reference"
-	case !selector.Matches(labels.Set(pod.Labels)):
+	case selector != nil && !selector.Matches(labels.Set(pod.Labels)):
 		what = "labels that the selector asks for"
 	default:
 		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})

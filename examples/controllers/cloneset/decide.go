@@ -154,7 +154,7 @@ func (o *observation) names() sets.Set[string] {
 func (o *observation) newNames(n int) []string {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
-		MayReturn: o.mayReturn, Fresh: func() string { return podName(o.cs, o.world.newID()) },
+		MayReturn: o.mayReturn, Fresh: o.freshName,
 	}
 	for _, pod := range o.pods.Inactive {
 		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
@@ -162,13 +162,27 @@ func (o *observation) newNames(n int) []string {
 	return x.New(min(n, fanout.PerPass))
 }
 
-// mayReturn reports whether a lost Pod may be made again for its claims. One that podsToDelete names would be deleted at once, and
-// none may use a claim that belongs to somebody else, such as the Pod that had the name and goes with it.
+// freshName returns a random name whose claims are nobody else's: they would be mounted all the same.
+func (o *observation) freshName() string {
+	for {
+		if name := podName(o.cs, o.world.newID()); !o.isClaimed(name) {
+			return name
+		}
+	}
+}
+
+// mayReturn reports whether a lost Pod may be made again for its claims. One that podsToDelete names would be deleted at once.
 func (o *observation) mayReturn(pod string) bool {
 	if !o.cs.Spec.ScaleStrategy.EnablePVCReuse && !o.unborn.Has(pod) || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod) {
 		return false
 	}
-	return !slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+	return !o.isClaimed(pod)
+}
+
+// isClaimed reports whether a claim that a Pod of the name would use belongs to somebody else, such as the Pod that had the name and
+// goes with it.
+func (o *observation) isClaimed(pod string) bool {
+	return slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
 		claim, exists := o.world.claim(pvc.Name(template.Name, pod))
 		return exists && !metav1.IsControlledBy(claim, o.cs)
 	})

@@ -96,6 +96,7 @@ func TestNewNames(t *testing.T) {
 		{"C-4 the Pod was released and keeps its name", true, nil, append(claims("a", 0), pod("a", released)), 1, []string{"new0"}},
 		{"podsToDelete names the Pod, whose claim somebody uses", true, nil, claims("named", 0), 2, []string{"new0", "new1"}},
 		{"podsToDelete names the Pod on its way out", true, nil, append(claims("named", 0), pod("named", leaving)), 1, []string{"new0"}},
+		{"somebody else has a claim of the name of a new id", false, nil, taken("new0"), 1, []string{"new1"}},
 		{"a released Pod has the name of a new id", false, nil, []client.Object{pod("new0", released)}, 1, []string{"new1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,0 +1,483 @@
+package ownercache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/internal/clustertest"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+// world is a cluster, and a cache of ReplicaSets and what they control.
+type world struct {
+	*clustertest.Cluster
+	*ownercache.Cache[*appsv1.ReplicaSet]
+
+	t     *testing.T
+	clock *testingclock.FakePassiveClock
+}
+
+func newWorld(t *testing.T, options ownercache.Options) *world {
+	t.Helper()
+	w := &world{Cluster: clustertest.New(), t: t, clock: testingclock.NewFakePassiveClock(begin)}
+	options.Clock, options.NoBarrier = w.clock, true
+	var err error
+	if w.Cache, err = ownercache.New(t.Context(), w.Cluster, &appsv1.ReplicaSet{}, options); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) deliver() {
+	w.t.Helper()
+	if err := w.Deliver(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// add stores objects as others would, and shows them to the cache.
+func (w *world) add(objects ...client.Object) {
+	w.t.Helper()
+	for _, object := range objects {
+		if err := w.Create(w.t.Context(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.deliver()
+}
+
+func newOwner(name string) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+}
+
+func metaOf(namespace, name string, owner *appsv1.ReplicaSet) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	if owner != nil {
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	}
+	return m
+}
+
+func podOf(owner *appsv1.ReplicaSet, name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metaOf("default", name, owner)}
+}
+
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
+}
+
+// observe begins a reconcile, and fails the test where it has to wait.
+func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
+	w.t.Helper()
+	v, result, err := w.Observe(w.t.Context(), request(name))
+	if v == nil || err != nil {
+		w.t.Fatalf("Observe = %v, %v, %v", v, result, err)
+	}
+	return v
+}
+
+// ExampleNew: a reconciler creates the Pod that its owner lacks, and waits until its cache shows it.
+func ExampleNew() {
+	ctx, mgr := context.Background(), clustertest.New() // a controller-runtime manager in a program
+	c, err := ownercache.New(ctx, mgr, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reconcile := func(req ctrl.Request) (ctrl.Result, error) {
+		v, result, err := c.Observe(ctx, req)
+		if v == nil {
+			fmt.Println("not now")
+			return result, err
+		}
+		fmt.Printf("%s has %d Pods\n", v.Owner.Name, len(v.Pods))
+		if len(v.Pods) > 0 {
+			return ctrl.Result{}, nil
+		}
+		owner := *metav1.NewControllerRef(v.Owner, c.Kind())
+		return ctrl.Result{}, v.Client.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Owner.Namespace, Name: v.Owner.Name + "-0", OwnerReferences: []metav1.OwnerReference{owner},
+		}})
+	}
+	run := func(err error) {
+		if err == nil {
+			_, err = reconcile(request("web"))
+		}
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	run(nil) // there is no such owner
+	run(errors.Join(mgr.Create(ctx, newOwner("web")), mgr.Deliver(ctx)))
+	run(nil) // the cache does not show the Pod yet
+	run(mgr.Deliver(ctx))
+	// Output:
+	// not now
+	// web has 0 Pods
+	// not now
+	// web has 1 Pods
+}
+
+func TestObserve(t *testing.T) {
+	w := newWorld(t, ownercache.Options{Claims: true})
+	web, other := newOwner("web"), newOwner("other")
+	foreign := &corev1.Pod{ObjectMeta: metaOf("elsewhere", "web-0", web)}
+	w.add(web, other, podOf(web, "web-0"), podOf(web, "web-1"), podOf(other, "other-0"), podOf(nil, "free"), foreign,
+		&appsv1.ControllerRevision{ObjectMeta: metaOf("default", "web-rev", web)}, &corev1.PersistentVolumeClaim{ObjectMeta: metaOf("default", "web-claim", web)},
+		&appsv1.ControllerRevision{ObjectMeta: metaOf("default", "other-rev", other)}, &corev1.PersistentVolumeClaim{ObjectMeta: metaOf("elsewhere", "web-claim", web)})
+	v := w.observe("web")
+	if diff := cmp.Diff([]string{"web-0", "web-1"}, names(v.Pods)); diff != "" {
+		t.Errorf("Pods, but not those of another namespace (-want +got):\n%s", diff)
+	}
+	if len(v.Revisions) != 1 || v.Revisions[0].Name != "web-rev" || len(v.Claims) != 1 || v.Claims[0].Namespace != "default" {
+		t.Errorf("revisions %v, claims %v", v.Revisions, v.Claims)
+	}
+	cached, _ := w.Owners.Get("default", "web")
+	if v.Owner == cached || v.Object() != client.Object(v.Owner) || !v.Now.Equal(begin) || v.Time() != v.Now || v.InDoubt() {
+		t.Errorf("owner %p, cached %p, at %v, in doubt %t", v.Owner, cached, v.Now, v.InDoubt())
+	}
+	if pod, _ := w.Pods.Get("default", "web-0"); !slices.Contains(v.Pods, pod) {
+		t.Error("Pods are copied")
+	}
+	if v, result, err := w.Observe(t.Context(), request("none")); v != nil || !result.IsZero() || err != nil {
+		t.Errorf("of an owner that is gone: %v, %v, %v", v, result, err)
+	}
+	if w.Kind() != appsv1.SchemeGroupVersion.WithKind("ReplicaSet") || len(w.Runnables) != 1 {
+		t.Errorf("kind %v, %d runnables", w.Kind(), len(w.Runnables))
+	}
+	bare := newWorld(t, ownercache.Options{})
+	bare.add(newOwner("web"))
+	if v := bare.observe("web"); v.Claims != nil || bare.Claims != nil {
+		t.Error("claims without the option")
+	}
+}
+
+// TestObserveWaits: nothing is decided before the cache shows what was written, and then on the copy that it shows.
+func TestObserveWaits(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	w.add(web, newOwner("other"))
+	v := w.observe("web")
+	if err := v.Client.Create(t.Context(), podOf(web, "web-0")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.WriteStatus(t.Context(), v.Owner.Status, appsv1.ReplicaSetStatus{Replicas: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if v, result, err := w.Observe(t.Context(), request("web")); v != nil || result.RequeueAfter <= 0 || err != nil {
+		t.Errorf("before the cache shows the writes: %v, %v, %v", v, result, err)
+	}
+	w.observe("other") // does not wait for them
+	w.deliver()
+	if v := w.observe("web"); len(v.Pods) != 1 || v.Owner.Status.Replicas != 1 {
+		t.Errorf("%d Pods, status %+v", len(v.Pods), v.Owner.Status)
+	}
+}
+
+// TestUnanswered: a write that was not answered may have been carried out. The owner is in doubt until somebody has looked.
+func TestUnanswered(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	w.add(web)
+	v := w.observe("web")
+	w.Answer = func(clustertest.Request) error { return context.DeadlineExceeded }
+	if err := v.Client.Create(t.Context(), podOf(web, "web-0")); !errors.Is(err, context.DeadlineExceeded) || !v.InDoubt() {
+		t.Fatalf("Create = %v, in doubt %t", err, v.InDoubt())
+	}
+	w.Answer = nil
+	if v := w.observe("web"); v.InDoubt() || len(v.Pods) != 0 {
+		t.Error("in doubt although the server was asked")
+	}
+}
+
+func TestLate(t *testing.T) {
+	for _, drop := range []bool{false, true} {
+		w := newWorld(t, ownercache.Options{Alarm: time.Minute, DropLate: drop})
+		web := newOwner("web")
+		w.add(web)
+		if err := w.observe("web").Client.Create(t.Context(), podOf(web, "web-0")); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.SetTime(begin.Add(59 * time.Second))
+		if v, _, err := w.Observe(t.Context(), request("web")); v != nil || err != nil {
+			t.Errorf("drop %t: a moment before the alarm: %v, %v", drop, v, err)
+		}
+		w.clock.SetTime(begin.Add(61 * time.Second))
+		v, result, err := w.Observe(t.Context(), request("web"))
+		if v != nil || result.RequeueAfter <= 0 || err != nil {
+			t.Errorf("drop %t: late: %v, %v, %v", drop, v, result, err)
+		}
+		v, _, err = w.Observe(t.Context(), request("web"))
+		if goesOn := v != nil; goesOn != drop || err != nil {
+			t.Errorf("drop %t: goes on %t, %v", drop, goesOn, err)
+		}
+	}
+}
+
+func TestObservePod(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	successor := newOwner("replaced")
+	predecessor := newOwner("replaced")
+	predecessor.UID = "another"
+	alien := podOf(web, "alien")
+	alien.OwnerReferences[0].APIVersion = "example.com/v1"
+	w.add(web, successor, podOf(web, "web-0"), podOf(nil, "free"), podOf(newOwner("gone"), "orphan"), podOf(predecessor, "left"), alien)
+	for _, name := range []string{"none", "free", "orphan", "left", "alien"} {
+		if v, result, err := w.ObservePod(t.Context(), request(name)); v != nil || !result.IsZero() || err != nil {
+			t.Errorf("Pod %s: %v, %v, %v", name, v, result, err)
+		}
+	}
+	v, _, err := w.ObservePod(t.Context(), request("web-0"))
+	if v == nil || err != nil || v.Owner.Name != "web" || !v.Now.Equal(begin) || !w.IsNewest(t.Context(), v.Pod) {
+		t.Fatalf("ObservePod = %+v, %v", v, err)
+	}
+	// The owner does not wait for what the Pod's own loop writes; the Pod does, and is not the one any more that was decided on.
+	observed := v.Pod
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+	if err := v.Client.Patch(t.Context(), v.Pod.DeepCopy(), label); err != nil {
+		t.Fatal(err)
+	}
+	w.observe("web")
+	if v, result, err := w.ObservePod(t.Context(), request("web-0")); v != nil || result.RequeueAfter <= 0 || err != nil {
+		t.Errorf("before the cache shows the write: %v, %v, %v", v, result, err)
+	}
+	if w.IsNewest(t.Context(), observed) {
+		t.Error("a Pod is the newest although the cache lacks what was written to it")
+	}
+	if w.deliver(); w.IsNewest(t.Context(), observed) {
+		t.Error("a Pod is the newest although the cache has a newer one")
+	}
+	if v, _, err := w.ObservePod(t.Context(), request("web-0")); v == nil || err != nil || v.Pod.Labels["a"] != "b" {
+		t.Errorf("ObservePod = %+v, %v", v, err)
+	}
+	// Both wait for what the owner writes for the Pod's own loop to see.
+	view := w.observe("web")
+	observed, _ = w.Pods.Get("default", "web-0")
+	if err := view.For(observed).Patch(t.Context(), observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"c"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	podView, _, _ := w.ObservePod(t.Context(), request("web-0"))
+	if ownerView, _, _ := w.Observe(t.Context(), request("web")); podView != nil || ownerView != nil {
+		t.Errorf("waits: the Pod's loop %t, the owner's %t", podView == nil, ownerView == nil)
+	}
+}
+
+// TestGone: whoever remembers something of an owner or a Pod is told when it is gone or replaced, and what was awaited goes too.
+func TestGone(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	var gone []types.UID
+	var replaced []string
+	w.OnGone(func(uid types.UID) { gone = append(gone, uid) })
+	w.OnReplaced(func(owner types.UID, pod *corev1.Pod) {
+		replaced = append(replaced, string(owner)+" "+pod.Name+" "+pod.ResourceVersion)
+	})
+	web := newOwner("web")
+	first := podOf(web, "web-0")
+	w.add(web, first, podOf(nil, "free"))
+	check := func(after string, wantGone []types.UID, wantReplaced ...string) {
+		t.Helper()
+		if diff := cmp.Diff([]any{wantGone, wantReplaced}, []any{gone, replaced}); diff != "" {
+			t.Errorf("after %s: gone and replaced (-want +got):\n%s", after, diff)
+		}
+		gone, replaced = nil, nil
+	}
+	check("an addition", nil)
+
+	was := first.ResourceVersion
+	first.Labels = map[string]string{"a": "b"}
+	if err := w.Update(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	check("a change", nil, "uid-web web-0 "+was)
+
+	uid, was := first.UID, first.ResourceVersion
+	if err := w.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	w.add(podOf(web, "web-0")) // in one go: the cache sees one object after the other
+	check("a successor of its name", []types.UID{uid}, "uid-web web-0 "+was)
+
+	v := w.observe("web")
+	if err := v.Client.Create(t.Context(), podOf(web, "web-1")); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Clients().Tracker().Len(); n == 0 {
+		t.Fatal("nothing is awaited")
+	}
+	if err := w.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	check("the owner's deletion", []types.UID{"uid-web"})
+	if n := w.Clients().Tracker().Len(); n > 0 {
+		t.Errorf("%d owners are awaited that are gone", n)
+	}
+}
+
+// TestPassOutlastsItsOwner: what a pass remembers of an owner that was deleted meanwhile is let go of as well.
+func TestPassOutlastsItsOwner(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	w.add(web, newOwner("stays"))
+	var gone []types.UID
+	w.OnGone(func(uid types.UID) { gone = append(gone, uid) })
+	remembered := map[types.UID]bool{}
+	w.OnGone(func(uid types.UID) { delete(remembered, uid) })
+	oops := errors.New("oops")
+	loop := ownercache.Forgetful(w.Cache, reconcile.Func(func(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+		if req.Name == "web" {
+			if err := w.Delete(t.Context(), web); err != nil {
+				t.Fatal(err)
+			}
+			w.deliver()
+		}
+		remembered[types.UID("uid-"+req.Name)] = true // too late for the event
+		return ctrl.Result{RequeueAfter: time.Second}, oops
+	}))
+	for _, name := range []string{"web", "stays"} {
+		if result, err := loop.Reconcile(t.Context(), request(name)); result.RequeueAfter != time.Second || !errors.Is(err, oops) {
+			t.Errorf("Reconcile = %v, %v, want what the loop returned", result, err)
+		}
+	}
+	if diff := cmp.Diff(map[types.UID]bool{"uid-stays": true}, remembered); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+}
+
+func TestUsersOf(t *testing.T) {
+	w := newWorld(t, ownercache.Options{Claims: true})
+	uses := func(pod *corev1.Pod, claims ...string) *corev1.Pod {
+		for _, name := range claims {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "empty"})
+		return pod
+	}
+	elsewhere := uses(&corev1.Pod{ObjectMeta: metaOf("elsewhere", "x", nil)}, "data")
+	w.add(uses(podOf(nil, "a"), "data", "logs"), uses(podOf(newOwner("web"), "b"), "data"), podOf(nil, "c"), elsewhere)
+	for claim, want := range map[string][]string{"data": {"a", "b"}, "logs": {"a"}, "none": {}} {
+		got := w.UsersOf(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: claim}})
+		if diff := cmp.Diff(want, names(got)); diff != "" {
+			t.Errorf("users of %s (-want +got):\n%s", claim, diff)
+		}
+	}
+}
+
+// invalid is how an API server answers where a value is wrong, or the test of a JSON patch has failed.
+func invalid(causes ...metav1.StatusCause) error {
+	err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid}}
+	if err.ErrStatus.Details = (&metav1.StatusDetails{Causes: causes}); causes == nil {
+		err.ErrStatus.Details = nil
+	}
+	return err
+}
+
+func TestWriteStatus(t *testing.T) {
+	oops := errors.New("oops")
+	one := appsv1.ReplicaSetStatus{Replicas: 1}
+	for _, tc := range []struct {
+		name   string
+		status appsv1.ReplicaSetStatus
+		before func(w *world, owner *appsv1.ReplicaSet)
+		wrote  int
+		newer  bool // whether the version is that of the write
+		err    error
+	}{
+		{"equal", appsv1.ReplicaSetStatus{}, nil, 0, false, nil},
+		{"equal but for nothing", appsv1.ReplicaSetStatus{Conditions: []appsv1.ReplicaSetCondition{}}, nil, 0, false, nil},
+		{"another", one, nil, 1, true, nil},
+		{"the owner is gone", one, func(w *world, owner *appsv1.ReplicaSet) { _ = w.Delete(t.Context(), owner) }, 1, false, nil},
+		{"the owner was replaced", one, func(w *world, _ *appsv1.ReplicaSet) {
+			w.Answer = func(clustertest.Request) error { return invalid() }
+		}, 1, false, nil},
+		{"a value is wrong", one, func(w *world, _ *appsv1.ReplicaSet) {
+			w.Answer = func(clustertest.Request) error { return invalid(metav1.StatusCause{Field: "status.replicas"}) }
+		}, 1, false, invalid(metav1.StatusCause{Field: "status.replicas"})},
+		{"another error", one, func(w *world, _ *appsv1.ReplicaSet) { w.Answer = func(clustertest.Request) error { return oops } }, 1, false, oops},
+		{"somebody has changed the spec", one, func(w *world, owner *appsv1.ReplicaSet) {
+			owner.Generation, owner.Spec.Replicas = 2, ptr.To[int32](9)
+			if err := w.Update(t.Context(), owner); err != nil {
+				t.Fatal(err)
+			}
+		}, 1, false, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, ownercache.Options{})
+			web := newOwner("web")
+			w.add(web)
+			v := w.observe("web")
+			if tc.before != nil {
+				tc.before(w, web)
+			}
+			w.Requests()
+			version, err := v.WriteStatus(t.Context(), v.Owner.Status, tc.status)
+			if (err == nil) != (tc.err == nil) || tc.err != nil && (!strings.Contains(err.Error(), tc.err.Error()) || !strings.Contains(err.Error(), "ReplicaSet default/web")) {
+				t.Errorf("WriteStatus = %v, want %v", err, tc.err)
+			}
+			if n := slices.DeleteFunc(w.Requests(), func(r string) bool { return r != "patch ReplicaSet/status web" }); len(n) != tc.wrote {
+				t.Errorf("%d writes, want %d", len(n), tc.wrote)
+			}
+			if err == nil && (version != v.Owner.ResourceVersion) != tc.newer {
+				t.Errorf("version %s, of the owner %s, want a newer one: %t", version, v.Owner.ResourceVersion, tc.newer)
+			}
+		})
+	}
+}
+
+func TestPatchSpec(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	web := newOwner("web")
+	w.add(web)
+	v := w.observe("web")
+	fields := map[string]any{"minReadySeconds": 7}
+	version, err := v.WriteStatus(t.Context(), v.Owner.Status, appsv1.ReplicaSetStatus{Replicas: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.PatchSpec(t.Context(), v.Owner.ResourceVersion, fields); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "ReplicaSet default/web") {
+		t.Errorf("with the version from before the status was written: %v, want a conflict", err)
+	}
+	if err := v.PatchSpec(t.Context(), version, fields); err != nil {
+		t.Error(err)
+	}
+	stored := &appsv1.ReplicaSet{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(web), stored); err != nil || stored.Spec.MinReadySeconds != 7 {
+		t.Errorf("stored %+v, %v", stored.Spec, err)
+	}
+	if err := w.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.PatchSpec(t.Context(), version, fields); err != nil {
+		t.Errorf("of an owner that is gone: %v", err)
+	}
+	w.add(func() *appsv1.ReplicaSet { s := newOwner("web"); s.UID = "successor"; return s }())
+	if err := v.PatchSpec(t.Context(), version, fields); !apierrors.IsConflict(err) {
+		t.Errorf("of an owner that was replaced: %v, want a conflict", err)
+	}
+	if err := v.PatchSpec(t.Context(), version, map[string]any{"x": make(chan int)}); err == nil {
+		t.Error("what cannot be written as JSON is no error")
+	}
+}

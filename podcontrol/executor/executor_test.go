@@ -1,0 +1,632 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/internal/clustertest"
+	"github.com/workloadkit/workloadkit/lifecycle"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	revisionLabel = "example.com/revision"
+	stateLabel    = "example.com/state"
+	gate          = corev1.PodConditionType("example.com/InPlace")
+)
+
+var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+
+type (
+	owner = *appsv1.ReplicaSet
+	pods  = executor.Pods[owner]
+)
+
+// world is a ReplicaSet, web, whose Pods an executor works on. Its generation and rules are the test's.
+type world struct {
+	*clustertest.Cluster
+
+	t       *testing.T
+	clock   *testingclock.FakePassiveClock
+	cache   *ownercache.Cache[owner]
+	control *podcontrol.Control
+	inPlace *inplaceupdate.Updater
+	fanout  *fanout.Fanout
+	x       *executor.Executor[owner]
+	rules   podcontrol.Rules
+	events  []string
+	// afterDelete is called for deleted Pods.
+	afterDelete func(pod *corev1.Pod) error
+	pass        *fanout.Pass
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Cluster: clustertest.New(), t: t, clock: testingclock.NewFakePassiveClock(begin), fanout: fanout.New(5)}
+	w.rules.Policy = podcontrol.InPlaceIfPossible
+	var err error
+	w.cache, err = ownercache.New(t.Context(), w.Cluster, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true, Clock: w.clock})
+	w.must(err)
+	w.inPlace, err = inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: "example.com/update", GraceAnnotation: "example.com/grace", Gate: gate, Reserved: []string{revisionLabel, stateLabel, "example.com/since"},
+	}})
+	w.must(err)
+	machine, err := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: "example.com/since"})
+	w.must(err)
+	w.control, err = podcontrol.New(podcontrol.Config{InPlace: w.inPlace, RevisionLabel: revisionLabel, Lifecycle: machine})
+	w.must(err)
+	w.x, err = executor.New(w.control, w.cache, w.fanout, executor.Options[owner]{
+		Rules: func(owner) podcontrol.Rules { return w.rules }, Clock: w.clock,
+		Observe: func(_ owner, e executor.Event) {
+			w.events = append(w.events, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Pod.Name, e.Revision)))
+		},
+		AfterDelete: func(_ context.Context, _ *ownercache.View[owner], pod *corev1.Pod) error {
+			if w.afterDelete == nil {
+				return nil
+			}
+			return w.afterDelete(pod)
+		},
+	})
+	w.must(err)
+	w.must(w.Create(t.Context(), &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-web", Generation: 1}}))
+	w.deliver()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) deliver() {
+	w.t.Helper()
+	w.must(w.Deliver(w.t.Context()))
+}
+
+// add stores Pods of the ReplicaSet that run, and shows them to the cache.
+func (w *world) add(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	w.t.Helper()
+	view := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"}}
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
+	pod := w.control.NewPod(template, "default", *metav1.NewControllerRef(view, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")), podcontrol.Rules{}, "web-1", begin)
+	pod.Name, pod.Labels[stateLabel] = name, "Normal"
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "app:v1", ImageID: "sha256:1", Ready: true}}
+	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, gate, corev1.PodReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(begin)})
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	w.must(w.Create(w.t.Context(), pod))
+	w.deliver()
+	return w.pod(name)
+}
+
+// pod is a Pod as the cache has it.
+func (w *world) pod(name string) *corev1.Pod {
+	w.t.Helper()
+	pod, ok := w.cache.Pods.Get("default", name)
+	if !ok {
+		w.t.Fatalf("no Pod %s", name)
+	}
+	return pod
+}
+
+// begin begins a pass of the ReplicaSet.
+func (w *world) begin() *pods {
+	w.t.Helper()
+	v, result, err := w.cache.Observe(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
+	if v == nil || err != nil {
+		w.t.Fatalf("Observe = %v, %v, %v", v, result, err)
+	}
+	w.pass = w.fanout.Begin(v)
+	w.Requests()
+	return w.x.For(v, w.pass)
+}
+
+// update takes a Pod to web-2, whose template has another image or, where that is blocked, another command.
+func (w *world) update(p *pods, pod *corev1.Pod, blocked bool) (changed bool, err error) {
+	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
+	to := from.DeepCopy()
+	if to.Spec.Containers[0].Image = "app:v2"; blocked {
+		to.Spec.Containers[0].Command = []string{"x"}
+	}
+	target := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
+	return p.UpdateTo(target, func(*corev1.Pod) *inplaceupdate.Plan { return w.inPlace.Plan(from, to) })(w.t.Context(), pod)
+}
+
+// loop is the Pod's own.
+func (w *world) loop(name string) (ctrl.Result, error) {
+	w.Requests()
+	return w.x.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
+}
+
+// check compares what was requested and told since the last time.
+func (w *world) check(what string, requests, events []string) {
+	w.t.Helper()
+	if diff := cmp.Diff([][]string{requests, events}, [][]string{w.Requests(), w.events}); diff != "" {
+		w.t.Errorf("%s: requests and events (-want +got):\n%s", what, diff)
+	}
+	w.events = nil
+}
+
+// refuses is a policy that refuses requests that begin like this.
+func refuses(prefix ...string) func(clustertest.Request) error {
+	return func(r clustertest.Request) error {
+		if !slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(r.String(), p) }) {
+			return nil
+		}
+		return apierrors.NewForbidden(corev1.Resource("pods"), r.Object.GetName(), errors.New("a policy says no"))
+	}
+}
+
+func startRequests(pod string) []string {
+	return []string{"patch Pod/status " + pod, "patch Pod " + pod}
+}
+
+func TestNew(t *testing.T) {
+	w := newWorld(t)
+	valid := executor.Options[owner]{Rules: func(owner) podcontrol.Rules { return podcontrol.Rules{} }}
+	for name, make := range map[string]func() (*executor.Executor[owner], error){
+		"no control": func() (*executor.Executor[owner], error) { return executor.New(nil, w.cache, w.fanout, valid) },
+		"no cache":   func() (*executor.Executor[owner], error) { return executor.New(w.control, nil, w.fanout, valid) },
+		"no fanout":  func() (*executor.Executor[owner], error) { return executor.New(w.control, w.cache, nil, valid) },
+		"no rules": func() (*executor.Executor[owner], error) {
+			return executor.New(w.control, w.cache, w.fanout, executor.Options[owner]{})
+		},
+	} {
+		if x, err := make(); x != nil || err == nil {
+			t.Errorf("%s: New = %v, %v", name, x, err)
+		}
+	}
+	x, err := executor.New(w.control, w.cache, w.fanout, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := w.add("a")
+	w.begin()
+	view, _, _ := w.cache.Observe(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
+	if changed, err := x.For(view, w.pass).Delete(t.Context(), pod); !changed || err != nil { // nobody is told, and nothing goes with it
+		t.Errorf("Delete = %t, %v", changed, err)
+	}
+}
+
+// TestUpdateInPlace follows a Pod from its owner's pass through its own loop, and tells each thing once.
+func TestUpdateInPlace(t *testing.T) {
+	w := newWorld(t)
+	pod := w.add("a")
+	p := w.begin()
+	if changed, err := w.update(p, pod, false); !changed || err != nil {
+		t.Fatalf("update = %t, %v", changed, err)
+	}
+	w.check("start", startRequests("a"), []string{"Started a web-2"})
+	if changed, err := w.update(p, pod, false); changed || err != nil {
+		t.Errorf("again, on the Pod as it was: %t, %v", changed, err)
+	}
+	w.check("again, on the Pod as it was", nil, nil)
+	if result, err := w.loop("a"); result.RequeueAfter <= 0 || err != nil {
+		t.Errorf("the Pod's loop, which the cache does not show the start: %v, %v", result, err)
+	}
+	w.check("the Pod's loop, which the cache does not show the start", nil, nil)
+	w.deliver()
+	if pod := w.pod("a"); pod.Labels[stateLabel] != "Updating" || pod.Labels[revisionLabel] != "web-2" || pod.Spec.Containers[0].Image != "app:v2" {
+		t.Errorf("labels %v, spec %v", pod.Labels, pod.Spec.Containers)
+	}
+	if result, err := w.loop("a"); !result.IsZero() || err != nil {
+		t.Errorf("while it waits for its container: %v, %v", result, err)
+	}
+	w.check("while it waits for its container", nil, nil)
+	live := w.pod("a").DeepCopy()
+	live.Status.ContainerStatuses[0].Image, live.Status.ContainerStatuses[0].ImageID = "app:v2", "sha256:2"
+	live.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+	w.must(w.Status().Update(t.Context(), live))
+	w.deliver()
+	if result, err := w.loop("a"); !result.IsZero() || err != nil {
+		t.Errorf("the end: %v, %v", result, err)
+	}
+	w.check("the end", []string{"patch Pod/status a"}, nil)
+	w.deliver()
+	if pod := w.pod("a"); pod.Labels[stateLabel] != "Normal" || !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate && c.Status == "True" }) {
+		t.Errorf("labels %v, conditions %v", pod.Labels, pod.Status.Conditions)
+	}
+}
+
+// TestRefusedUpdate: an update that is refused rests, and the Pod is recreated where the rules allow that.
+func TestRefusedUpdate(t *testing.T) {
+	for _, tc := range []struct {
+		policy podcontrol.Policy
+		// what is asked for and told in the first pass, and in one within the rest
+		first, second       []string
+		told, toldLater     []string
+		refusedLater, reset bool
+	}{
+		{
+			policy: podcontrol.InPlaceOnly, first: startRequests("a"), told: []string{"StartFailed a web-2"}, refusedLater: true, reset: true,
+		},
+		{
+			policy: podcontrol.InPlaceIfPossible, first: append(startRequests("a"), "delete Pod a"), told: []string{"StartFailed a web-2", "Deleted a", "Recreated a web-2"},
+		},
+	} {
+		t.Run(string(tc.policy), func(t *testing.T) {
+			w := newWorld(t)
+			w.rules.Policy = tc.policy
+			pod := w.add("a")
+			w.Answer = refuses("patch Pod a")
+			changed, err := w.update(w.begin(), pod, false)
+			if refused := err != nil; refused != tc.refusedLater || !changed {
+				t.Errorf("update = %t, %v", changed, err)
+			}
+			w.check("the first pass", tc.first, tc.told)
+			w.deliver()
+			if !tc.reset {
+				return
+			}
+			p := w.begin()
+			if changed, err := w.update(p, w.pod("a"), false); changed || !apierrors.IsForbidden(err) || !reason.IsFinal(err) {
+				t.Errorf("while it rests: %t, %v", changed, err)
+			}
+			w.check("while it rests", nil, nil)
+			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
+				t.Errorf("the owner looks again after %v", result.RequeueAfter)
+			}
+			set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{Update: "web-2"}, w.clock.Now())
+			if !w.x.IsHopeless(set.Of(w.pod("a"))) {
+				t.Error("a Pod whose update was refused is not hopeless")
+			}
+			w.clock.SetTime(begin.Add(5 * time.Minute))
+			w.Answer = nil
+			if changed, err := w.update(w.begin(), w.pod("a"), false); !changed || err != nil {
+				t.Errorf("after its rest: %t, %v", changed, err)
+			}
+			w.check("after its rest", startRequests("a"), []string{"Started a web-2"})
+			w.deliver()
+			set = podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{Update: "web-2"}, w.clock.Now())
+			if w.x.IsHopeless(set.Of(w.pod("a"))) {
+				t.Error("a Pod whose update has started is hopeless")
+			}
+		})
+	}
+}
+
+func TestBlockedUpdate(t *testing.T) {
+	w := newWorld(t)
+	w.rules.Policy = podcontrol.InPlaceOnly
+	pod := w.add("a")
+	changed, err := w.update(w.begin(), pod, true)
+	if changed || !errors.Is(err, inplaceupdate.ImmutableField) || !reason.IsFinal(err) || !strings.Contains(err.Error(), "Pod default/a") {
+		t.Errorf("update = %t, %v", changed, err)
+	}
+	w.check("InPlaceOnly", nil, []string{"Blocked a web-2"})
+	w.rules.Policy = podcontrol.InPlaceIfPossible
+	if changed, err = w.update(w.begin(), w.pod("a"), true); !changed || err != nil {
+		t.Errorf("update = %t, %v", changed, err)
+	}
+	w.check("InPlaceIfPossible", []string{"delete Pod a"}, []string{"Deleted a", "Recreated a web-2"})
+	w.rules.Policy = podcontrol.Recreate
+	b := w.add("b")
+	target := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
+	if changed, err = w.begin().UpdateTo(target, nil)(t.Context(), b); !changed || err != nil { // no plan is asked for
+		t.Errorf("update = %t, %v", changed, err)
+	}
+	w.check("Recreate", []string{"delete Pod b"}, []string{"Deleted b", "Recreated b web-2"})
+}
+
+// TestRefusedDeletion: each Pod's deletion rests on its own, for longer each time, and that is told once for each attempt.
+func TestRefusedDeletion(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.add("a"), w.add("b")
+	w.Answer = refuses("delete Pod a")
+	p := w.begin()
+	if changed, err := p.Delete(t.Context(), a); changed || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "Pod default/a") {
+		t.Errorf("Delete = %t, %v", changed, err)
+	}
+	if changed, err := p.Delete(t.Context(), b); !changed || err != nil {
+		t.Errorf("Delete of another = %t, %v", changed, err)
+	}
+	w.check("the first pass", []string{"delete Pod a", "delete Pod b"}, []string{"DeleteFailed a", "Deleted b"})
+	w.deliver()
+	for at, wait := range map[time.Duration]time.Duration{0: 10 * time.Second, 9 * time.Second: time.Second} {
+		w.clock.SetTime(begin.Add(at))
+		if changed, err := w.begin().Delete(t.Context(), a); changed || !apierrors.IsForbidden(err) || !reason.IsFinal(err) {
+			t.Errorf("after %v: %t, %v", at, changed, err)
+		}
+		if result, _ := w.pass.Result(); result.RequeueAfter != wait {
+			t.Errorf("after %v the owner looks again in %v, want %v", at, result.RequeueAfter, wait)
+		}
+		w.check("while it rests", nil, nil)
+	}
+	w.rules.Policy = podcontrol.Recreate
+	if _, err := w.update(w.begin(), a, false); !apierrors.IsForbidden(err) {
+		t.Errorf("recreating it: %v", err)
+	}
+	w.check("recreating it while that rests", nil, nil)
+	w.clock.SetTime(begin.Add(10 * time.Second))
+	_, _ = w.begin().Delete(t.Context(), a)
+	if result, _ := w.pass.Result(); result.RequeueAfter != 20*time.Second {
+		t.Errorf("refused again it rests for %v", result.RequeueAfter)
+	}
+	w.check("refused again", []string{"delete Pod a"}, []string{"DeleteFailed a"})
+	w.Answer = func(r clustertest.Request) error {
+		if r.Verb == "create" {
+			return nil
+		}
+		return apierrors.NewTooManyRequests("later", 1)
+	}
+	w.clock.SetTime(begin.Add(time.Minute))
+	if _, err := w.begin().Delete(t.Context(), w.add("c")); err == nil || reason.IsFinal(err) || w.fanout.Backoff.Len() != 1 {
+		t.Errorf("an answer that passes: %v, refusals of %d Pods are remembered", err, w.fanout.Backoff.Len())
+	}
+	w.Answer = nil
+	w.must(w.lose("a"))
+	if n := w.fanout.Backoff.Len(); n > 0 {
+		t.Errorf("%d refusals are remembered of Pods that are gone", n)
+	}
+}
+
+// lose deletes a Pod as somebody else would.
+func (w *world) lose(name string) error {
+	if err := w.WithWatch.Delete(w.t.Context(), w.pod(name).DeepCopy()); err != nil {
+		return err
+	}
+	return w.Deliver(w.t.Context())
+}
+
+func TestAfterDelete(t *testing.T) {
+	w := newWorld(t)
+	oops := errors.New("oops")
+	var deleted []string
+	w.afterDelete = func(pod *corev1.Pod) error {
+		if deleted = append(deleted, pod.Name); pod.Name == "b" {
+			return oops
+		}
+		return nil
+	}
+	hook := &lifecycle.Hook{Labels: map[string]string{"hook": "on"}}
+	w.rules.Hooks.PreDelete = hook
+	a, b := w.add("a"), w.add("b")
+	held := w.add("held", func(pod *corev1.Pod) { pod.Labels["hook"] = "on" })
+	gone := w.add("gone")
+	w.must(w.WithWatch.Delete(t.Context(), gone.DeepCopy()))
+	p := w.begin()
+	if changed, err := p.Delete(t.Context(), a); !changed || err != nil {
+		t.Errorf("Delete = %t, %v", changed, err)
+	}
+	if changed, err := p.Delete(t.Context(), b); !changed || !errors.Is(err, oops) {
+		t.Errorf("Delete = %t, %v, want what goes with it to be known", changed, err)
+	}
+	if changed, err := p.Delete(t.Context(), held); !changed || err != nil {
+		t.Errorf("Delete of a Pod that its hook holds = %t, %v", changed, err)
+	}
+	if changed, err := p.Delete(t.Context(), gone); !changed || err != nil {
+		t.Errorf("Delete of a Pod that is gone = %t, %v", changed, err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "gone"}, deleted); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	w.events = nil
+	w.deliver()
+	if state := w.pod("held").Labels[stateLabel]; state != "PreparingDelete" {
+		t.Errorf("state %q", state)
+	}
+	if changed, err := w.begin().Delete(t.Context(), w.pod("held")); changed || err != nil {
+		t.Errorf("Delete again = %t, %v", changed, err)
+	}
+	if changed, err := w.begin().Cancel(t.Context(), w.pod("held")); !changed || err != nil {
+		t.Errorf("Cancel = %t, %v", changed, err)
+	}
+	w.deliver()
+	if state := w.pod("held").Labels[stateLabel]; state != "PreparingNormal" {
+		t.Errorf("state %q", state)
+	}
+}
+
+// TestCreate: a Pod that would not be counted is deleted again.
+func TestCreate(t *testing.T) {
+	selector := labels.SelectorFromSet(labels.Set{"app": "web"})
+	for _, tc := range []struct {
+		name     string
+		selector labels.Selector
+		change   func(client.Object)
+		refuse   string
+		err      string
+		left     bool
+	}{
+		{name: "as it was made", selector: selector, left: true},
+		{name: "no selector", change: func(o client.Object) { o.SetLabels(nil) }, left: true},
+		{name: "its label was taken", selector: selector, change: func(o client.Object) { o.SetLabels(nil) }, err: "labels"},
+		{name: "its owner was taken", selector: selector, change: func(o client.Object) { o.SetOwnerReferences(nil) }, err: "owner reference"},
+		{name: "its owner was taken, without a selector", change: func(o client.Object) { o.SetOwnerReferences(nil) }, err: "owner reference"},
+		{name: "refused", selector: selector, refuse: "create Pod", err: "a policy says no"},
+		{name: "a stranger that cannot be deleted", selector: selector, change: func(o client.Object) { o.SetLabels(nil) }, refuse: "delete Pod", err: "a policy says no", left: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.begin()
+			if w.Change = tc.change; tc.refuse != "" {
+				w.Answer = refuses(tc.refuse)
+			}
+			view := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"}}
+			template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
+			pod := w.control.NewPod(template, "default", *metav1.NewControllerRef(view, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")), podcontrol.Rules{}, "web-1", begin)
+			pod.Name = "a"
+			err := p.Create(t.Context(), pod, tc.selector)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("Create = %v, want %q", err, tc.err)
+			}
+			if left := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.Pod{}) == nil; left != tc.left {
+				t.Errorf("the Pod is there: %t, want %t", left, tc.left)
+			}
+		})
+	}
+}
+
+// TestConflictsBackOff: a real conflict comes with an event; where it is a webhook that always has one, asking it again every
+// other second would go on for ever.
+func TestConflictsBackOff(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingNormal" })
+	w.Answer = func(r clustertest.Request) error {
+		return apierrors.NewConflict(corev1.Resource("pods"), r.Object.GetName(), errors.New("busy"))
+	}
+	send := func() time.Duration {
+		t.Helper()
+		result, err := w.loop("a")
+		w.must(err)
+		return result.RequeueAfter
+	}
+	first, second := send(), send()
+	if first != 10*time.Second || second != 2*first {
+		t.Errorf("asked again after %v and %v, want 10s and twice that", first, second)
+	}
+	pod := w.pod("a").DeepCopy()
+	pod.Labels["x"] = "y"
+	w.must(w.Update(t.Context(), pod))
+	if w.deliver(); send() != first {
+		t.Error("another version of the Pod does not start anew")
+	}
+	if w.Answer = nil; send() != 0 || w.fanout.Backoff.Len() != 0 {
+		t.Errorf("%d Pods are remembered after success", w.fanout.Backoff.Len())
+	}
+	w.check("conflicts", []string{"patch Pod a"}, nil)
+}
+
+// TestRefusedFinish: what ends an update is refused. That rests, is told once for each attempt, and the owner hears of it.
+func TestRefusedFinish(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
+	w.Answer = refuses("patch Pod")
+	result, err := w.loop("a")
+	if err != nil || result.RequeueAfter != 10*time.Second {
+		t.Errorf("Reconcile = %v, %v", result, err)
+	}
+	w.check("refused", []string{"patch Pod a"}, []string{"FinishFailed a"})
+	unfinished := func() error {
+		p := w.begin()
+		return p.Unfinished(podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{}, w.clock.Now()))
+	}
+	if err := unfinished(); !apierrors.IsForbidden(err) || !reason.IsFinal(err) || !w.x.IsHeldUp(w.pod("a")) {
+		t.Errorf("Unfinished = %v", err)
+	}
+	w.clock.SetTime(begin.Add(9 * time.Second))
+	if result, err := w.loop("a"); err != nil || result.RequeueAfter != time.Second {
+		t.Errorf("while it rests: %v, %v", result, err)
+	}
+	w.check("while it rests", nil, nil)
+	set := &appsv1.ReplicaSet{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, set))
+	set.Generation = 2 // its owner wants something else
+	w.must(w.Update(t.Context(), set))
+	w.deliver()
+	w.Answer = nil
+	if result, err := w.loop("a"); err != nil || !result.IsZero() {
+		t.Errorf("after an edit: %v, %v", result, err)
+	}
+	w.deliver()
+	if err := unfinished(); err != nil || w.x.IsHeldUp(w.pod("a")) || w.pod("a").Labels[stateLabel] != "Normal" {
+		t.Errorf("Unfinished = %v, state %q", err, w.pod("a").Labels[stateLabel])
+	}
+}
+
+// TestUnreadable: a Pod that somebody has spoilt is told, and left alone.
+func TestUnreadable(t *testing.T) {
+	w := newWorld(t)
+	pod := w.add("a", func(pod *corev1.Pod) {
+		pod.Labels[stateLabel], pod.Annotations = "Updating", map[string]string{"example.com/update": "{"}
+	})
+	if result, err := w.loop("a"); err != nil || !result.IsZero() {
+		t.Errorf("Reconcile = %v, %v", result, err)
+	}
+	w.check("its own loop", nil, []string{"Unreadable a"})
+	p := w.begin()
+	if changed, err := w.update(p, pod, false); changed || !errors.Is(err, inplaceupdate.UnreadableState) || !reason.IsFinal(err) {
+		t.Errorf("update = %t, %v", changed, err)
+	}
+	w.check("its update", nil, nil)
+	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{pod}, podcontrol.Want{}, begin)
+	if err := p.Unfinished(set); !errors.Is(err, inplaceupdate.UnreadableState) || !w.x.IsHopeless(set.Of(pod)) {
+		t.Errorf("Unfinished = %v", err)
+	}
+}
+
+// TestOneLoopAtATime: while one loop writes to a Pod, the other leaves it alone, and a pass does not start on an older Pod.
+func TestOneLoopAtATime(t *testing.T) {
+	w := newWorld(t)
+	pod := w.add("a")
+	p := w.begin()
+	inside := 0
+	w.Answer = func(r clustertest.Request) error {
+		if w.Answer = nil; r.Verb == "patch" {
+			inside++
+			if result, err := w.x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); result.RequeueAfter != 2*time.Second || err != nil {
+				t.Errorf("the Pod's loop during a start = %v, %v", result, err)
+			}
+		}
+		return nil
+	}
+	if changed, err := w.update(p, pod, false); !changed || err != nil {
+		t.Errorf("update = %t, %v", changed, err)
+	}
+	w.check("a start", startRequests("a"), []string{"Started a web-2"})
+
+	other := w.add("b", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingNormal" })
+	p = w.begin()
+	w.Answer = func(clustertest.Request) error {
+		w.Answer = nil
+		inside++
+		if changed, err := w.update(p, other, false); changed || err != nil {
+			t.Errorf("a start during the Pod's loop = %t, %v", changed, err)
+		}
+		return nil
+	}
+	if _, err := w.loop("b"); err != nil {
+		t.Error(err)
+	}
+	w.check("the Pod's loop", []string{"patch Pod b"}, nil)
+	if changed, err := w.update(p, other, false); changed || err != nil {
+		t.Errorf("a start on the Pod as it was before = %t, %v", changed, err)
+	}
+	if result, _ := w.pass.Result(); result.RequeueAfter != 100*time.Millisecond {
+		t.Errorf("the owner looks again in %v", result.RequeueAfter)
+	}
+	if w.check("a start on the Pod as it was before", nil, nil); inside != 2 {
+		t.Errorf("%d of 2 writes were looked into", inside)
+	}
+}
+
+// TestLoopLeavesAlone what is none of its business.
+func TestLoopLeavesAlone(t *testing.T) {
+	w := newWorld(t)
+	w.add("done")
+	w.add("ended", func(pod *corev1.Pod) { pod.Status.Phase, pod.Labels[stateLabel] = corev1.PodFailed, "Updating" })
+	w.add("free", func(pod *corev1.Pod) { pod.OwnerReferences, pod.Labels[stateLabel] = nil, "Updating" })
+	for _, name := range []string{"done", "ended", "free", "none"} {
+		if result, err := w.loop(name); !result.IsZero() || err != nil {
+			t.Errorf("%s: %v, %v", name, result, err)
+		}
+		w.check(name, nil, nil)
+	}
+}
