@@ -27,7 +27,8 @@ import (
 
 const (
 	// InvalidValue means that a count or percentage cannot be read, is negative, or is larger than allowed. The reason
-	// holds the field's path and the value found, and as remedy what is allowed.
+	// holds the field's path and the value found, and as remedy what is allowed. Controllers may use the code for other values of their
+	// specs that cannot be used.
 	InvalidValue reason.Code = "InvalidValue"
 	// MissingValue means that a value is nil. What nil stands for differs between fields, so callers decide before they ask.
 	MissingValue reason.Code = "MissingValue"

@@ -385,11 +385,11 @@ func TestRefusedWithAllPaths(t *testing.T) {
 	tests := map[string][]string{
 		// A negative number of replicas would be refused by the schema of the scale subresource, before anybody asks the webhook.
 		small("v1alpha1", "  minReadySeconds: -1\n  updateStrategy: {partition: some, maxUnavailable: -3%, type: Blue}"): {
-			"spec.updateStrategy.type", "spec.minReadySeconds", "spec.updateStrategy.partition", "spec.updateStrategy.maxUnavailable",
+			"spec.updateStrategy.type", "spec.updateStrategy.partition", "spec.updateStrategy.maxUnavailable", "spec.minReadySeconds",
 		},
 		small("v1beta1", "  minReadySeconds: -1\n  updateStrategy: {rollingUpdate: {partition: some, podUpdatePolicy: Blue, maxUnavailable: -3%}}"): {
-			"spec.minReadySeconds", "spec.updateStrategy.rollingUpdate.podUpdatePolicy",
-			"spec.updateStrategy.rollingUpdate.partition", "spec.updateStrategy.rollingUpdate.maxUnavailable",
+			"spec.updateStrategy.rollingUpdate.podUpdatePolicy", "spec.updateStrategy.rollingUpdate.partition",
+			"spec.updateStrategy.rollingUpdate.maxUnavailable", "spec.minReadySeconds",
 		},
 	}
 	for text, want := range tests {

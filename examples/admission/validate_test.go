@@ -86,7 +86,7 @@ func TestValidate(t *testing.T) {
 				`spec.updateStrategy.rollingUpdate.podUpdatePolicy: FieldValueNotSupported: `+
 					`Unsupported value: "Blue": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly"`,
 				`spec.updateStrategy.rollingUpdate.partition: FieldValueInvalid: Invalid value: "some": `+
-					`must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`,
+					`no % sign; use an integer from 0 to 2147483647, or a percentage such as "12.5%"`,
 				`spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.imagePreDownloadParallelism: FieldValueInvalid: `+
 					`Invalid value: "5%": must be an integer of at least 0; percentages are not allowed`,
 			),
@@ -99,7 +99,7 @@ func TestValidate(t *testing.T) {
 				`spec.updateStrategy.type: FieldValueNotSupported: `+
 					`Unsupported value: "Blue": supported values: "ReCreate", "InPlaceIfPossible", "InPlaceOnly"`,
 				`spec.replicas: FieldValueInvalid: Invalid value: -1: must be at least 0`,
-				`spec.updateStrategy.partition: FieldValueInvalid: Invalid value: "some": must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`,
+				`spec.updateStrategy.partition: FieldValueInvalid: Invalid value: "some": no % sign; use an integer from 0 to 2147483647, or a percentage such as "12.5%"`,
 				`metadata.annotations[apps.kruise.io/image-predownload-parallelism]: FieldValueInvalid: `+
 					`Invalid value: "5%": must be an integer of at least 0; percentages are not allowed`,
 			),

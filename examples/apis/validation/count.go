@@ -1,69 +1,65 @@
 package validation
 
 import (
-	"math"
-	"math/big"
-	"regexp"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
-// CountRule says what [Count] allows.
-const CountRule = `must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"`
-
-// percentage is how percentages are written. The length is limited so that hostile input stays cheap.
-var percentage = regexp.MustCompile(`^([0-9]{1,10}(?:\.[0-9]{1,18})?)%$`)
-
-// Count checks an integer or percentage: not negative, at most 2147483647, a string only with "%". Decimals are
-// fine ("12.5%"), more than 100% as well. Nil is fine.
+// Count checks an integer or percentage, which may be above 100 %, whatever it is a percentage of. What is allowed is for
+// [partition.ValidateUncapped] to say. Nil is fine.
 func Count(value *intstr.IntOrString, path *field.Path) field.ErrorList {
+	return refused(partition.ValidateUncapped("", value), value, path)
+}
+
+// CountOf is [Count] for a value that is taken of total, rounded up: the number it amounts to must not be too large either.
+func CountOf(value *intstr.IntOrString, total int32, path *field.Path) field.ErrorList {
 	if value == nil {
 		return nil
 	}
-	if _, ok := rational(*value); !ok {
-		return field.ErrorList{field.Invalid(path, shown(*value), CountRule)}
+	_, err := partition.ResolveUncapped("", value, int(total), partition.Up)
+	return refused(err, value, path)
+}
+
+func refused(err error, value *intstr.IntOrString, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, why := range reason.From(err) {
+		errs = append(errs, field.Invalid(path, shown(*value), why.Detail+"; "+why.Remedy))
 	}
-	return nil
+	return errs
 }
 
 // AtLeastOne reports whether value amounts to at least 1 of total, percentages rounded up. That is so for
 // everything above 0 as long as total is above 0. It is false for values [Count] refuses.
 func AtLeastOne(value intstr.IntOrString, total int32) bool {
-	number, ok := rational(value)
-	if !ok || number.Sign() == 0 {
-		return false
-	}
-	return value.Type == intstr.Int || total > 0
+	n, err := partition.ResolveUncapped("", &value, int(min(max(total, 0), 1)), partition.Up) // of more than one it might be too much
+	return err == nil && n > 0
 }
 
-// rational returns the integer, or the number before "%". It is exact, so no value is too long to compare.
-func rational(value intstr.IntOrString) (*big.Rat, bool) {
-	number := new(big.Rat)
-	switch value.Type {
-	case intstr.Int:
-		number.SetInt64(int64(value.IntVal))
-	case intstr.String:
-		parts := percentage.FindStringSubmatch(value.StrVal)
-		if parts == nil {
-			return nil, false
-		}
-		number.SetString(parts[1])
-	default:
-		return nil, false
+// AsOpenKruise returns what OpenKruise 1.9 takes value for in fields that it does not validate: a number in a string is a percentage, and
+// what is negative is zero. Values that [Count] accepts, and those that make no sense to OpenKruise either, are returned as they are.
+func AsOpenKruise(value intstr.IntOrString) intstr.IntOrString {
+	if partition.ValidateUncapped("", &value) == nil {
+		return value
 	}
-	ok := number.Sign() >= 0 && number.Cmp(new(big.Rat).SetInt64(math.MaxInt32)) <= 0
-	return number, ok
+	if value.Type == intstr.Int {
+		return intstr.FromInt32(0)
+	}
+	if n, err := strconv.ParseInt(strings.TrimSuffix(value.StrVal, "%"), 10, 32); err == nil {
+		return intstr.FromString(strconv.FormatInt(max(n, 0), 10) + "%")
+	}
+	return value
 }
 
 // shown returns the value as the user wrote it, shortened.
 func shown(value intstr.IntOrString) any {
-	const limit = 64
 	if value.Type == intstr.Int {
 		return value.IntVal
 	}
-	if len(value.StrVal) > limit {
-		return value.StrVal[:limit] + "..."
-	}
-	return value.StrVal
+	return reason.Shorten(value.StrVal, 64)
 }

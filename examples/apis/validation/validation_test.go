@@ -20,7 +20,7 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// spec.maxUnavailable: Invalid value: "5": must be an integer from 0 to 2147483647, such as 5, or a percentage, such as "5%" or "12.5%"
+	// spec.maxUnavailable: Invalid value: "5": no % sign; use an integer from 0 to 2147483647, or a percentage such as "12.5%"
 }
 
 func TestCount(t *testing.T) {
@@ -36,8 +36,8 @@ func TestCount(t *testing.T) {
 		{intstr.FromString("100%"), true},
 		{intstr.FromString("250%"), true},
 		{intstr.FromString("2147483647%"), true},
-		{intstr.FromString("2147483647.1%"), false},
-		{intstr.FromString("2147483648%"), false},
+		{intstr.FromString("214748364700%"), true},
+		{intstr.FromString("214748364800%"), false},
 		{intstr.FromString("999999999999%"), false},
 		{intstr.FromString(strings.Repeat("9", 1<<16) + "%"), false},
 		{intstr.FromString("0." + strings.Repeat("0", 1<<16) + "%"), false},
@@ -53,8 +53,9 @@ func TestCount(t *testing.T) {
 		{intstr.FromString("Inf%"), false},
 		{intstr.FromString("1e2%"), false},
 		{intstr.FromString("0x1%"), false},
-		{intstr.FromString("1.%"), false},
-		{intstr.FromString(".5%"), false},
+		{intstr.FromString("1.%"), true},
+		{intstr.FromString(".5%"), true},
+		{intstr.FromString(".%"), false},
 		{intstr.FromString("٣%"), false},
 		{intstr.IntOrString{Type: 7}, false},
 	}
@@ -74,6 +75,51 @@ func TestCount(t *testing.T) {
 	}
 	if errs := validation.Count(nil, field.NewPath("x")); len(errs) > 0 {
 		t.Errorf("Count(nil) = %v", errs)
+	}
+}
+
+func TestCountOf(t *testing.T) {
+	for _, tc := range []struct {
+		value intstr.IntOrString
+		total int32
+		ok    bool
+	}{
+		{intstr.FromInt32(math.MaxInt32), 0, true},
+		{intstr.FromString("2147483647%"), 100, true},
+		{intstr.FromString("2147483647%"), 101, false},
+		{intstr.FromString("999999999999%"), 0, true},
+		{intstr.FromString("5"), 0, false},
+		{intstr.FromInt32(-1), 10, false},
+	} {
+		if errs := validation.CountOf(&tc.value, tc.total, field.NewPath("x")); (len(errs) == 0) != tc.ok {
+			t.Errorf("CountOf(%s, %d) = %v, want ok: %t", tc.value.String(), tc.total, errs, tc.ok)
+		}
+	}
+	if errs := validation.CountOf(nil, 10, field.NewPath("x")); len(errs) > 0 {
+		t.Errorf("CountOf(nil) = %v", errs)
+	}
+}
+
+func TestAsOpenKruise(t *testing.T) {
+	number, text := intstr.FromInt32, intstr.FromString
+	for _, tc := range []struct{ value, want intstr.IntOrString }{
+		{number(5), number(5)},
+		{number(-5), number(0)},
+		{text("5"), text("5%")},
+		{text("-5"), text("0%")},
+		{text("-5%"), text("0%")},
+		{text("+5%"), text("5%")},
+		{text("05%"), text("05%")}, // a percentage as it is
+		{text("12.5%"), text("12.5%")},
+		{text("12.5"), text("12.5")},
+		{text("5%%"), text("5%%")},
+		{text("few"), text("few")},
+		{text(""), text("")},
+		{text("99999999999"), text("99999999999")},
+	} {
+		if got := validation.AsOpenKruise(tc.value); got != tc.want {
+			t.Errorf("AsOpenKruise(%q) = %q, want %q", tc.value.String(), got.String(), tc.want.String())
+		}
 	}
 }
 

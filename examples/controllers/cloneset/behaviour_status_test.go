@@ -241,7 +241,7 @@ func badOrders() []badValue {
 		{"weight above 100", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[0].weight", "101", priority(pub.PriorityStrategy{
 			WeightPriority: []pub.WeightPriorityTerm{{Weight: 101, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
 		})},
-		{"weight of an empty selector", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[0].matchSelector", "{}", priority(pub.PriorityStrategy{
+		{"weight of an empty selector", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[0].matchSelector", "must select at least one label", priority(pub.PriorityStrategy{
 			WeightPriority: []pub.WeightPriorityTerm{{Weight: 1}},
 		})},
 		{"weight of an invalid selector", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority[0].matchSelector", "Perhaps", priority(pub.PriorityStrategy{
@@ -249,35 +249,35 @@ func badOrders() []badValue {
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Perhaps"}},
 			}}},
 		})},
-		{"order by no key", "spec.updateStrategy.rollingUpdate.priorityStrategy.orderPriority[0].orderedKey", `""`, priority(pub.PriorityStrategy{
+		{"order by no key", "spec.updateStrategy.rollingUpdate.priorityStrategy.orderPriority[0].orderedKey", "name a label", priority(pub.PriorityStrategy{
 			OrderPriority: []pub.OrderPriorityTerm{{}},
 		})},
 		{"weights and order together", "spec.updateStrategy.rollingUpdate.priorityStrategy", "orderPriority", priority(pub.PriorityStrategy{
 			OrderPriority:  []pub.OrderPriorityTerm{{OrderedKey: "a"}},
 			WeightPriority: []pub.WeightPriorityTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
 		})},
-		{"scatter by no key", "spec.updateStrategy.rollingUpdate.scatterStrategy[0].key", `""`, ru(func(ru *v1beta1.RollingUpdateCloneSet) {
+		{"scatter by no key", "spec.updateStrategy.rollingUpdate.scatterStrategy[0].key", "name a label", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.ScatterStrategy = []pub.ScatterTerm{{Value: "b"}}
 		})},
 		{"scatter by the same pair twice", "spec.updateStrategy.rollingUpdate.scatterStrategy[1]", "a=b", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.ScatterStrategy = []pub.ScatterTerm{{Key: "a", Value: "b"}, {Key: "a", Value: "b"}}
 		})},
-		{"selector of more values than anybody reads", "spec.selector", "1002 terms", func(cs *v1beta1.CloneSet) {
+		{"selector of more values than anybody reads", "spec.selector", "1002: must have at most 1000", func(cs *v1beta1.CloneSet) {
 			cs.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: many(1000)}}
 		}},
-		{"weights with more values than anybody reads", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority", "1002 terms", priority(pub.PriorityStrategy{
+		{"weights with more values than anybody reads", "spec.updateStrategy.rollingUpdate.priorityStrategy.weightPriority", "1002: must have at most 1000", priority(pub.PriorityStrategy{
 			WeightPriority: []pub.WeightPriorityTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: many(1001)}},
 			}}},
 		})},
-		{"more to scatter than anybody reads", "spec.updateStrategy.rollingUpdate.scatterStrategy", "1001 terms", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
+		{"more to scatter than anybody reads", "spec.updateStrategy.rollingUpdate.scatterStrategy", "1001: must have at most 1000", ru(func(ru *v1beta1.RollingUpdateCloneSet) {
 			ru.ScatterStrategy = nil
 			for _, value := range many(1001) {
 				ru.ScatterStrategy = append(ru.ScatterStrategy, pub.ScatterTerm{Key: "a", Value: value})
 			}
 		})},
-		{"selector that selects everything", "spec.selector", "empty", func(cs *v1beta1.CloneSet) { cs.Spec.Selector = &metav1.LabelSelector{} }},
-		{"template that the selector does not match", "spec.template.metadata.labels", "app=else", func(cs *v1beta1.CloneSet) {
+		{"selector that selects everything", "spec.selector", "must select at least one label", func(cs *v1beta1.CloneSet) { cs.Spec.Selector = &metav1.LabelSelector{} }},
+		{"template that the selector does not match", "spec.template.metadata.labels", `{"app":"else"}`, func(cs *v1beta1.CloneSet) {
 			cs.Spec.Template.Labels = map[string]string{"app": "else"}
 		}},
 	}

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/cloneset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/partition"
@@ -43,77 +46,51 @@ func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
 }
 
-// resolve reads the spec. It returns every value that cannot be used.
+// resolve reads the spec, unless there are values that cannot be used; then it returns those.
 func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
 	if problems := decode.Reasons(cs.Spec.Undecodable); problems != nil {
 		return nil, problems // the rest would only complain of what is missing therefore
 	}
+	if refused := api.Unusable(cs); len(refused) > 0 {
+		return nil, kruise.Refused(refused)
+	}
 	const path = "spec.updateStrategy.rollingUpdate"
 	read, spec := &kruise.Reading{}, &cs.Spec
 	ru := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
-	read.AtMost("spec.selector", apps.SelectorTerms(spec.Selector))
-	if read.OrderTerms(path, ru.PriorityStrategy, ru.ScatterStrategy); len(read.Problems) > 0 {
-		return nil, read.Problems // nothing else is looked at: that would take long
-	}
 	s := &settings{
-		selector:           read.Selector(spec.Selector, spec.Template.Labels),
+		selector:           read.Selector("spec.selector", spec.Selector),
 		rules:              rules(cs),
 		paused:             ru.Paused,
 		onDelete:           spec.UpdateStrategy.Type == v1beta1.OnDelete,
 		preparingIsUpdated: options.Gates[apps.GatePreparingUpdateAsUpdate],
 		minReady:           time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second,
-		historyLimit:       read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, 10)),
+		historyLimit:       read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
 	}
 	s.updates = !s.paused && !s.onDelete
-	kruise.OneOf(read, "spec.updateStrategy.type", spec.UpdateStrategy.Type, v1beta1.RollingUpdate, v1beta1.OnDelete)
 	read.OrZero("spec.progressDeadlineSeconds", ptr.Deref(spec.ProgressDeadlineSeconds, 0))
+	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", ptr.Deref(ru.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}).GracePeriodSeconds)
 	s.rollout = rollout.Spec{
-		Replicas:           read.NotNegative("spec.replicas", ptr.Deref(spec.Replicas, 1)),
+		Replicas:           int(ptr.Deref(spec.Replicas, api.DefaultReplicas)),
 		Rollback:           options.Gates[apps.GateCloneSetPartitionRollback],
 		ExcludePreDeleting: spec.ScaleStrategy.ExcludePreparingDelete || options.ExcludePreparingDelete,
 		Paths: rollout.Paths{
 			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
 		},
 	}
-	if limit := spec.ScaleStrategy.MaxUnavailable; limit != nil {
-		n := read.CountAsUpstream("spec.scaleStrategy.maxUnavailable", limit, s.rollout.Replicas, partition.Up)
-		s.rollout.ScaleMaxUnavailable = &n
-	}
-	s.readBudget(read, path, &ru)
-	s.priority, s.scatter = read.Order(path, ru.PriorityStrategy, ru.ScatterStrategy)
-	if len(read.Problems) > 0 {
-		return nil, read.Problems
-	}
-	s.warnings = read.Warnings
-	return s, nil
-}
-
-// readBudget reads what bounds an update. OnDelete has a budget as well, for specified deletes.
-func (s *settings) readBudget(read *kruise.Reading, path string, ru *v1beta1.RollingUpdateCloneSet) {
-	policy := kruise.OneOf(read, path+".podUpdatePolicy", ru.PodUpdatePolicy, v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly)
-	if in := ru.InPlaceUpdateStrategy; in != nil {
-		read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", in.GracePeriodSeconds)
-	}
-	replicas := int32(s.rollout.Replicas)
-	var err error
-	s.rollout.Partition, err = partition.Kept(path+".partition", ru.Partition, &replicas)
-	read.Failed(err)
-	if ru.MaxSurge != nil {
-		surge := read.Count(path+".maxSurge", ru.MaxSurge, s.rollout.Replicas, partition.Up)
-		if surge > 0 && policy == v1beta1.InPlaceOnly {
-			read.Refuse(path+".maxSurge", ru.MaxSurge.String(), "policy InPlaceOnly never replaces a Pod", "use 0")
-		}
-		if s.updates {
-			s.rollout.MaxSurge = surge
-		}
+	plan, replicas := &s.rollout, s.rollout.Replicas
+	plan.ScaleMaxUnavailable = read.LimitAsUpstream(plan.Paths.ScaleMaxUnavailable, spec.ScaleStrategy.MaxUnavailable, replicas, partition.Up)
+	plan.Partition = read.Kept(plan.Paths.Partition, ru.Partition, replicas)
+	if s.updates && ru.MaxSurge != nil {
+		plan.MaxSurge = read.Count(path+".maxSurge", ru.MaxSurge, replicas, partition.Up)
 	}
 	round := partition.Up
-	if s.rollout.MaxSurge > 0 {
+	if plan.MaxSurge > 0 {
 		round = partition.Down
 	}
-	unavailable := ru.MaxUnavailable
-	if unavailable == nil {
-		unavailable = ptr.To(intstr.FromString("20%"))
-	}
-	s.rollout.MaxUnavailable = read.Count(path+".maxUnavailable", unavailable, s.rollout.Replicas, round)
+	// OnDelete has a budget as well, for specified deletes.
+	unavailable := cmp.Or(ru.MaxUnavailable, new(intstr.FromString(api.DefaultMaxUnavailable)))
+	plan.MaxUnavailable = read.Count(plan.Paths.MaxUnavailable, unavailable, replicas, round)
+	s.priority, s.scatter = read.Order(path, ru.PriorityStrategy, ru.ScatterStrategy)
+	s.warnings = read.Warnings
+	return s, read.Problems
 }

@@ -1,18 +1,16 @@
 package kruise
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/workloadkit/workloadkit/adopt"
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/reason"
@@ -22,31 +20,34 @@ import (
 // it, so that a take-over does not stop what has worked so far.
 const OddValue reason.Code = "OddValue"
 
-// Reading reads the values of a spec, and collects what is wrong with them. The zero value is ready.
+// Refused returns what the validity function of a kind has found, as reasons: with path, value and what is wanted.
+func Refused(errs field.ErrorList) reason.List {
+	list := make(reason.List, len(errs))
+	for i, err := range errs {
+		kind, detail := err.Type.String(), err.Detail
+		// The body is "<type>: <value>: <detail>", and formats values of all types.
+		value := strings.TrimPrefix(strings.TrimSuffix(strings.TrimPrefix(err.ErrorBody(), kind), ": "+detail), ": ")
+		switch {
+		case detail == "":
+			detail = kind
+		case value == "": // the detail alone does not say what is wrong
+			detail = kind + ": " + detail
+		}
+		list[i] = reason.Reason{Code: partition.InvalidValue, Path: err.Field, New: reason.Shorten(value, 200), Detail: detail}
+	}
+	return list
+}
+
+// Reading reads the values of a spec that the validity function of its kind has found usable. The zero value is ready.
 type Reading struct {
-	// Problems are values that cannot be used.
+	// Problems are values that cannot be read all the same. There are none, unless the validity function and who reads disagree:
+	// then a pass has to end, because nothing sensible stands for such a value.
 	Problems reason.List
 	// Warnings are values that OpenKruise took without a word. They are read as it read them.
 	Warnings reason.List
 }
 
-func (r *Reading) invalid(path, value, detail, remedy string) {
-	r.Problems = append(r.Problems, reason.Reason{Code: partition.InvalidValue, Path: path, New: value, Detail: detail, Remedy: remedy})
-}
-
-// Failed adds what an error says, unless it is nil.
-func (r *Reading) Failed(err error) { r.Problems.Add(partition.InvalidValue, err) }
-
-// Refuse adds a value that cannot be used for a reason of the caller's.
-func (r *Reading) Refuse(path, value, detail, remedy string) { r.invalid(path, value, detail, remedy) }
-
-// NotNegative refuses what cannot be a number of anything.
-func (r *Reading) NotNegative(path string, n int32) int {
-	if n < 0 {
-		r.invalid(path, strconv.Itoa(int(n)), "", "use 0 or more")
-	}
-	return int(n)
-}
+func (r *Reading) failed(err error) { r.Problems.Add(partition.InvalidValue, err) }
 
 // OrZero reads a negative number as zero, with a warning.
 func (r *Reading) OrZero(path string, n int32) int {
@@ -61,44 +62,24 @@ func (r *Reading) odd(path, value, read, remedy string) {
 	r.Warnings = append(r.Warnings, reason.Reason{Code: OddValue, Path: path, New: value, Detail: "read as " + read, Remedy: remedy})
 }
 
-// OneOf refuses a value that is not among those that are known. An empty one stands for the first.
-func OneOf[T ~string](r *Reading, path string, value T, known ...T) T {
-	if value == "" {
-		return known[0]
-	}
-	if !slices.Contains(known, value) {
-		words := make([]string, len(known))
-		for i, k := range known {
-			words[i] = string(k)
-		}
-		last := len(words) - 1
-		r.invalid(path, string(value), "", "use "+strings.Join(words[:last], ", ")+" or "+words[last])
-	}
-	return value
-}
-
 // Count resolves a number or percentage of replicas, which may be above 100 %.
 func (r *Reading) Count(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) int {
 	n, err := partition.ResolveUncapped(path, value, replicas, round)
-	r.Failed(err)
+	r.failed(err)
 	return n
 }
 
-// CountAsUpstream is Count for a field that OpenKruise does not validate: a number in a string is a percentage, and what is
-// negative is zero, with a warning.
-func (r *Reading) CountAsUpstream(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) int {
-	read := *value
-	if value.Type == intstr.String {
-		if n, err := strconv.ParseInt(strings.TrimSuffix(value.StrVal, "%"), 10, 32); err == nil {
-			read = intstr.FromString(strconv.FormatInt(max(n, 0), 10) + "%")
-		}
-	} else if value.IntVal < 0 {
-		read = intstr.FromInt32(0)
+// LimitAsUpstream is Count for a limit that need not be there and that OpenKruise does not validate, with a warning where it is read as
+// something else than is written.
+func (r *Reading) LimitAsUpstream(path string, value *intstr.IntOrString, replicas int, round partition.Rounding) *int {
+	if value == nil {
+		return nil
 	}
+	read := validation.AsOpenKruise(*value)
 	if read != *value {
 		r.odd(path, quoted(value), quoted(&read), "write what is meant")
 	}
-	return r.Count(path, &read, replicas, round)
+	return new(r.Count(path, &read, replicas, round))
 }
 
 func quoted(value *intstr.IntOrString) string {
@@ -108,31 +89,18 @@ func quoted(value *intstr.IntOrString) string {
 	return value.String()
 }
 
-// AtMost refuses more terms than can be looked at in each pass.
-func (r *Reading) AtMost(path string, terms int) {
-	if terms > apps.MaxTerms {
-		r.Problems = append(r.Problems, reason.Reason{
-			Code: podorder.InvalidTerm, Path: path, New: strconv.Itoa(terms) + " terms", Remedy: fmt.Sprintf("use at most %d", apps.MaxTerms),
-		})
-	}
+// Kept resolves a partition.
+func (r *Reading) Kept(path string, value *intstr.IntOrString, replicas int) int {
+	n, err := partition.Kept(path, value, new(int32(replicas)))
+	r.failed(err)
+	return n
 }
 
-// Selector reads the selector of a workload, which must select the Pods of its template, by labels that are not the controller's.
-func (r *Reading) Selector(selector *metav1.LabelSelector, templateLabels map[string]string) labels.Selector {
-	refuse := func(path, value, detail, remedy string) {
-		r.Problems = append(r.Problems, reason.Reason{Code: adopt.InvalidSelector, Path: path, New: value, Detail: detail, Remedy: remedy})
-	}
-	const path = "spec.selector"
+// Selector compiles the selector of a workload.
+func (r *Reading) Selector(path string, selector *metav1.LabelSelector) labels.Selector {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	switch reserved := apps.ReservedKeyIn(selector); {
-	case err != nil:
-		refuse(path, "", err.Error(), "")
-	case selector == nil || compiled.Empty():
-		refuse(path, "empty", "", "select the labels of the template")
-	case reserved != "":
-		refuse(path, compiled.String(), "asks for "+reserved+", which the controller writes", "select labels of your own")
-	case !compiled.Matches(labels.Set(templateLabels)):
-		refuse("spec.template.metadata.labels", labels.Set(templateLabels).String(), "not selected by "+compiled.String(), "give the template the labels of spec.selector")
+	if err != nil {
+		r.failed(reason.Reason{Code: partition.InvalidValue, Path: path, Detail: err.Error()})
 	}
 	return compiled
 }
@@ -142,8 +110,6 @@ func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []p
 	var err error
 	switch path := path + ".priorityStrategy"; {
 	case priority == nil:
-	case len(priority.WeightPriority) > 0 && len(priority.OrderPriority) > 0:
-		err = reason.Reason{Code: podorder.InvalidTerm, Path: path, New: "weightPriority and orderPriority", Remedy: "use one of the two"}
 	case len(priority.WeightPriority) > 0:
 		terms := make([]podorder.WeightTerm, len(priority.WeightPriority))
 		for i := range priority.WeightPriority {
@@ -157,21 +123,12 @@ func (r *Reading) Order(path string, priority *pub.PriorityStrategy, scatter []p
 		}
 		p, err = podorder.CompileOrder(path+".orderPriority", terms)
 	}
-	r.Failed(err)
+	r.failed(err)
 	terms := make([]podorder.ScatterTerm, len(scatter))
 	for i := range scatter {
 		terms[i] = podorder.ScatterTerm{Key: scatter[i].Key, Value: scatter[i].Value}
 	}
 	s, err = podorder.CompileScatter(path+".scatterStrategy", terms)
-	r.Failed(err)
+	r.failed(err)
 	return p, s
-}
-
-// OrderTerms refuses more terms than can be looked at in each pass, before any is compiled.
-func (r *Reading) OrderTerms(path string, priority *pub.PriorityStrategy, scatter []pub.ScatterTerm) {
-	r.AtMost(path+".scatterStrategy", len(scatter))
-	if priority != nil {
-		r.AtMost(path+".priorityStrategy.weightPriority", apps.WeightTerms(priority.WeightPriority))
-		r.AtMost(path+".priorityStrategy.orderPriority", len(priority.OrderPriority))
-	}
 }

@@ -1,5 +1,8 @@
 // Package cloneset answers "what does the API make of a CloneSet somebody writes: what is filled in, what is refused?"
 //
+// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
+// admission. Admission refuses that and what is merely a mistake.
+//
 // The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from
 // OpenKruise 1.9, where that was wrong or left a gap: maxUnavailable 0 together with a surge is accepted, podsToDelete and progressDeadlineSeconds are checked in v1beta1 too, a rollingUpdate object
 // under OnDelete may be incomplete, and InPlaceOnly is checked in v1beta1 too. Beyond that,

@@ -246,8 +246,8 @@ func TestValidateCreate(t *testing.T) {
 				obj.Spec.ScaleStrategy.PodsToDelete = []string{"a", "a"}
 			},
 			want: []string{
-				"spec.replicas: Invalid value", "spec.revisionHistoryLimit: Invalid value", "spec.minReadySeconds: Invalid value",
-				"spec.selector: Required value", "spec.template.spec.restartPolicy: Unsupported value",
+				"spec.replicas: Invalid value", "spec.selector: Required value",
+				"spec.revisionHistoryLimit: Invalid value", "spec.minReadySeconds: Invalid value", "spec.template.spec.restartPolicy: Unsupported value",
 				"spec.scaleStrategy.podsToDelete[1]: Duplicate value",
 			},
 		},
