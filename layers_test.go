@@ -70,7 +70,8 @@ func layers() []layer {
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},
-		{".", pure, ""}, // the entrance
+		{"internal/clustertest", acting, ""}, // for tests alone
+		{".", pure, ""},                      // the entrance
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
@@ -85,7 +86,7 @@ func layers() []layer {
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
 		{"examples/admission", free, "decode examples/apis/..."},
-		{"examples/embed/...", free, "KIT examples/embed/..."}, // no type of Kruise
+		{"examples/embed/...", free, "KIT examples/embed/..."},                                  // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/*"}, // one row a kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/kinds"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
