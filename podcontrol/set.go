@@ -174,7 +174,7 @@ func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 
 // Reader reads the Pods of owners, each Pod once for as long as a cache holds the same object: it knows Pods by their pointer,
 // which is safe because a cache replaces an object that changes and never modifies it. It is safe for concurrent use. Make it
-// with NewReader, and have it let go of what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
+// with NewReader, and have it forget what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
 type Reader struct {
 	control *Control
 

@@ -128,7 +128,7 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 		if !errors.Is(err, podwrite.Refused) {
 			return changed, err
 		}
-		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
+		// The API server, a quota or a webhook says no to this Pod. Trying the same again would take it out of service in vain.
 		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, p.view.Now, err), err
 	}
 	p.pass.Wake(wait)
