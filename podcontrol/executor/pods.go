@@ -129,7 +129,7 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 			return changed, err
 		}
 		// The API server, a quota or a webhook says no to this Pod. Trying the same again would take it out of service in vain.
-		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, p.view.Now, err), err
+		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, err, p.view.Now), err
 	}
 	p.pass.Wake(wait)
 	if p.rules.Policy == podcontrol.InPlaceOnly {
@@ -213,7 +213,7 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	case !apierrors.IsNotFound(err): // gone, perhaps by an answer of ours that was lost
 		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Err: err})
 		if podwrite.IsLasting(err) {
-			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, p.view.Now, failed("deleting", pod, err)))
+			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, failed("deleting", pod, err), p.view.Now))
 		}
 		return false, failed("deleting", pod, err)
 	}
