@@ -70,7 +70,8 @@ func layers() []layer {
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},
-		{".", pure, ""}, // the entrance
+		{"internal/clustertest", acting, ""}, // for tests alone
+		{".", pure, ""},                      // the entrance
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},

@@ -1,6 +1,6 @@
 // Package adopt answers "which of these objects are mine?".
 //
-// An owner controls the objects that name it as their controller. It lets go of those that its selector no longer matches,
+// An owner controls the objects that name it as their controller. It releases those that its selector no longer matches,
 // and may take orphans that it does match. [Split] sorts objects into these groups; package adopt/ownerrefs writes the owner
 // references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only release.
 //
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// InvalidSelector means that the owner's selector is nil or empty. Acting on it would let go of everything, or take
+	// InvalidSelector means that the owner's selector is nil or empty. Acting on it would release everything, or take
 	// everything in the namespace.
 	InvalidSelector reason.Code = "InvalidSelector"
 	// NotSelected means that an object is released because its owner no longer selects it.

@@ -68,7 +68,7 @@ type refusal struct {
 
 // Refused remembers why an attempt was refused, and returns for how long it rests. An object has one entry for each task, the
 // last. A nil error is no refusal: nothing is remembered, and the wait is zero.
-func (b *Backoff) Refused(a Attempt, now time.Time, err error) time.Duration {
+func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	if err == nil {
 		return 0
 	}

@@ -30,7 +30,7 @@ func ExampleBackoff() {
 			return
 		}
 		err := errNo // what the API server has answered
-		fmt.Println("refused, again in", backoff.Refused(attempt, now, err))
+		fmt.Println("refused, again in", backoff.Refused(attempt, err, now))
 	}
 	try()
 	now = now.Add(20 * time.Second)
@@ -49,10 +49,10 @@ func TestBackoff(t *testing.T) {
 	if wait, err := backoff.Resting(attempt, begin); wait != 0 || err != nil || backoff.WasRefused("u1", update) {
 		t.Errorf("nothing was refused, and yet: %v, %v", wait, err)
 	}
-	if wait := backoff.Refused(attempt, begin, nil); wait != 0 || backoff.Len() != 0 {
+	if wait := backoff.Refused(attempt, nil, begin); wait != 0 || backoff.Len() != 0 {
 		t.Errorf("no error is remembered for %v", wait)
 	}
-	if wait := backoff.Refused(attempt, begin, errNo); wait != time.Minute {
+	if wait := backoff.Refused(attempt, errNo, begin); wait != time.Minute {
 		t.Errorf("first wait = %v, want a minute", wait)
 	}
 	type answer struct {
@@ -79,17 +79,17 @@ func TestBackoff(t *testing.T) {
 	}
 	var waits []time.Duration
 	for range 3 {
-		waits = append(waits, backoff.Refused(attempt, begin, errNo))
+		waits = append(waits, backoff.Refused(attempt, errNo, begin))
 	}
 	attempt.Target = "web-3"
-	waits = append(waits, backoff.Refused(attempt, begin, errNo))
+	waits = append(waits, backoff.Refused(attempt, errNo, begin))
 	if diff := cmp.Diff([]time.Duration{2 * time.Minute, 3 * time.Minute, 3 * time.Minute, time.Minute}, waits); diff != "" {
 		t.Errorf("waits of further refusals, the last with another target (-want +got):\n%s", diff)
 	}
 	if !backoff.WasRefused("u1", fanout.Task{Name: "x"}, update) {
 		t.Error("what was refused last is not known")
 	}
-	if backoff.Succeeded("u1", update); backoff.WasRefused("u1", update) || backoff.Refused(attempt, begin, errNo) != time.Minute {
+	if backoff.Succeeded("u1", update); backoff.WasRefused("u1", update) || backoff.Refused(attempt, errNo, begin) != time.Minute {
 		t.Error("a success does not start anew")
 	}
 	backoff.Forget("u1")
@@ -112,7 +112,7 @@ func TestBackoffBounds(t *testing.T) {
 		var backoff fanout.Backoff
 		var waits []time.Duration
 		for range tc.want {
-			waits = append(waits, backoff.Refused(fanout.Attempt{Object: "u1", Task: fanout.Task{Name: "x", First: tc.first, Last: tc.last}}, begin, errNo))
+			waits = append(waits, backoff.Refused(fanout.Attempt{Object: "u1", Task: fanout.Task{Name: "x", First: tc.first, Last: tc.last}}, errNo, begin))
 		}
 		if diff := cmp.Diff(tc.want, waits); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
@@ -126,7 +126,7 @@ func TestBackoffIsBounded(t *testing.T) {
 	now := begin
 	for i := range 100_000 {
 		now = now.Add(time.Second)
-		backoff.Refused(fanout.Attempt{Object: types.UID(fmt.Sprint(i)), Task: update}, now, errNo)
+		backoff.Refused(fanout.Attempt{Object: types.UID(fmt.Sprint(i)), Task: update}, errNo, now)
 	}
 	if n := backoff.Len(); n > 2100 {
 		t.Errorf("%d objects are known", n)

@@ -262,7 +262,7 @@ func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err 
 	case succeeded:
 		p.fanout.Backoff.Succeeded(owner, task)
 	case rest:
-		wait := p.fanout.Backoff.Refused(p.attempt(task), p.view.Time(), err)
+		wait := p.fanout.Backoff.Refused(p.attempt(task), err, p.view.Time())
 		p.Wake(wait)
 		logr.FromContextOrDiscard(ctx).Info("refused, will be tried again", "task", task.Name, "after", wait, "why", err.Error())
 	}

@@ -121,7 +121,7 @@ func TestEachOfWhatIsRefused(t *testing.T) {
 				return true, nil
 			}
 			err := forbidden(pod.Name)
-			f.Backoff.Refused(fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "delete"}}, v.now, err)
+			f.Backoff.Refused(fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "delete"}}, err, v.now)
 			return false, err
 		})
 		result, retry := p.Result(err)
@@ -156,7 +156,7 @@ func TestEachOfWhatIsRefused(t *testing.T) {
 func TestRemembered(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	attempt := fanout.Attempt{Object: "u0", Task: update}
-	f.Backoff.Refused(attempt, v.now, forbidden("web-0"))
+	f.Backoff.Refused(attempt, forbidden("web-0"), v.now)
 	var others int
 	err := fanout.Each(t.Context(), f.Begin(v), fanout.Task{Name: "x"}, pods(3), func(_ context.Context, pod *corev1.Pod) (bool, error) {
 		if pod.UID == "u0" {
@@ -390,7 +390,7 @@ func TestProtectedPodsHideNobody(t *testing.T) {
 						}
 						time.Sleep(10 * time.Millisecond)
 						if slices.Contains(first, pod) {
-							p.Wake(f.Backoff.Refused(attempt, v.now, forbidden(pod.Name)))
+							p.Wake(f.Backoff.Refused(attempt, forbidden(pod.Name), v.now))
 							return false, forbidden(pod.Name)
 						}
 						mu.Lock()

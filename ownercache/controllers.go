@@ -93,7 +93,7 @@ func (c *Cache[O]) AddPodController(
 	return nil
 }
 
-// forgetful has what a reconcile left behind let go of where its object was deleted meanwhile: nobody will say so again.
+// forgetful drops what a reconcile has noted where its object was deleted meanwhile: its event came before, and there is no other.
 type forgetful[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler

@@ -16,7 +16,7 @@
 // revisions and claims are the cache's own objects, found by an index on the UID of their controller: no namespace is scanned, no
 // selector matched, nothing copied. They are shared with every other reader of the cache: read only.
 //
-// What is remembered for an owner or a Pod is let go of when the cache says that it is gone; [Cache.OnGone] tells others who
+// What is remembered for an owner or a Pod is forgotten when the cache says that it is gone; [Cache.OnGone] tells others who
 // remember something.
 //
 // A [Sharer] makes the Pods of one owner share their equal parts in memory.

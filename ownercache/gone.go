@@ -26,7 +26,7 @@ func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 	c.replaced = append(c.replaced, f)
 }
 
-// watchGone adds the handlers that let go.
+// watchGone adds the handlers that forget.
 func (c *Cache[O]) watchGone() error {
 	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) { c.dropReplaced(before, after) },

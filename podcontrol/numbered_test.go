@@ -41,7 +41,7 @@ func numberedControl(t *testing.T) *podcontrol.Control {
 func member(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Labels: map[string]string{"x.io/revision": "web-2", "app": "web"},
+			Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour)), Labels: map[string]string{"x.io/revision": "2", "app": "web"},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Minute))},
@@ -183,7 +183,7 @@ func TestNumberedIsComplete(t *testing.T) {
 func TestNewPodIsHeld(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{Labels: map[string]string{"hold": "yes"}, BeforeOnly: true}}}
 	pod := numberedControl(t).NewPod(&corev1.PodTemplateSpec{}, "default", metav1.OwnerReference{}, rules, "web-2", noon)
-	want := map[string]string{"hold": "yes", "x.io/revision": "web-2", "x.io/state": "PreparingNormal"}
+	want := map[string]string{"hold": "yes", "x.io/revision": "2", "x.io/state": "PreparingNormal"}
 	if diff := cmp.Diff(want, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}

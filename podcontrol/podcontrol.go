@@ -14,6 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podreadiness"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -22,12 +23,13 @@ import (
 type Config struct {
 	// InPlace updates Pods in place. New Pods get its readiness gate.
 	InPlace *inplaceupdate.Updater
-	// RevisionLabel holds the name of a Pod's revision.
+	// RevisionLabel holds the name of a Pod's revision without that of its owner, so that it fits a label.
 	RevisionLabel string
-	// HashLabel holds the revision's name without that of its owner; empty for none.
+	// FullRevisions has RevisionLabel hold the whole name, as OpenKruise does. A label has 63 characters at most: the API server refuses
+	// the Pods of owners whose names are longer than about 52.
+	FullRevisions bool
+	// HashLabel holds the name without that of its owner, too; empty for none.
 	HashLabel string
-	// ShortRevisions has RevisionLabel hold that as well.
-	ShortRevisions bool
 	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Its value does not matter.
 	DeleteLabel string
 	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no state then.
@@ -70,17 +72,23 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 	return len(updater.ValidateTemplate(template)) > 0
 }
 
+// InvalidPolicy means that rules have a policy that is none of the three. Pods are not updated then.
+const InvalidPolicy reason.Code = "InvalidPolicy"
+
 // Policy says how Pods are taken to another revision.
 type Policy string
 
 const (
-	// Recreate deletes Pods, for their owner to make new ones. It is the zero value's meaning.
+	// Recreate deletes Pods, for their owner to make new ones. The empty Policy means the same.
 	Recreate Policy = "Recreate"
 	// InPlaceIfPossible updates Pods in place, and recreates those where the change or the API server does not allow that.
 	InPlaceIfPossible Policy = "InPlaceIfPossible"
 	// InPlaceOnly never deletes a Pod for an update.
 	InPlaceOnly Policy = "InPlaceOnly"
 )
+
+// Recreates reports whether the policy always recreates Pods.
+func (p Policy) Recreates() bool { return p == Recreate || p == "" }
 
 // Rules are what an owner wants for its Pods. The zero value recreates Pods for updates and has no hooks.
 type Rules struct {
@@ -93,9 +101,9 @@ type Rules struct {
 // RevisionLabels returns the labels of a Pod at a revision, which inplaceupdate.Target takes too.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	short := revision.ShortName(name)
-	labels := map[string]string{c.config.RevisionLabel: name}
-	if c.config.ShortRevisions {
-		labels[c.config.RevisionLabel] = short
+	labels := map[string]string{c.config.RevisionLabel: short}
+	if c.config.FullRevisions {
+		labels[c.config.RevisionLabel] = name
 	}
 	if c.config.HashLabel != "" {
 		labels[c.config.HashLabel] = short

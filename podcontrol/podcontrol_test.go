@@ -57,7 +57,7 @@ func config(t testing.TB) podcontrol.Config {
 		t.Fatal(err)
 	}
 	return podcontrol.Config{
-		InPlace: updater(t), RevisionLabel: revisionLabel, HashLabel: hashLabel, DeleteLabel: deleteLabel, Lifecycle: machine,
+		InPlace: updater(t), RevisionLabel: revisionLabel, FullRevisions: true, HashLabel: hashLabel, DeleteLabel: deleteLabel, Lifecycle: machine,
 		HookGate: hookGate, Holder: func(kind lifecycle.Kind) podreadiness.Holder {
 			return podreadiness.Holder{UserAgent: "hooks", Key: string(kind)}
 		},
@@ -220,7 +220,7 @@ func TestRevisionLabels(t *testing.T) {
 	}{
 		{"both", func(*podcontrol.Config) {}, map[string]string{revisionLabel: "web-1-6d5f", hashLabel: "6d5f"}},
 		{"no hash label", func(c *podcontrol.Config) { c.HashLabel = "" }, map[string]string{revisionLabel: "web-1-6d5f"}},
-		{"short revisions", func(c *podcontrol.Config) { c.ShortRevisions = true }, map[string]string{revisionLabel: "6d5f", hashLabel: "6d5f"}},
+		{"short revisions", func(c *podcontrol.Config) { c.FullRevisions = false }, map[string]string{revisionLabel: "6d5f", hashLabel: "6d5f"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, control(t, tc.change).RevisionLabels("web-1-6d5f")); diff != "" {
@@ -254,7 +254,7 @@ func TestNewPod(t *testing.T) {
 	if diff := cmp.Diff(untouched, from); diff != "" {
 		t.Errorf("the template was modified:\n%s", diff)
 	}
-	bare, err := podcontrol.New(podcontrol.Config{InPlace: updater(t), RevisionLabel: revisionLabel})
+	bare, err := podcontrol.New(podcontrol.Config{InPlace: updater(t), RevisionLabel: revisionLabel, FullRevisions: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (p *Pod) Serves() bool { return p.Ready && p.Facts.State.Available() }
 
 // Want is what the Pods of an owner are compared with.
 type Want struct {
-	// Update is the name of the update revision.
+	// Update is the name of the update revision. Without one every Pod counts as updated, so that none is updated to nothing.
 	Update string
 	// MinReady is how long a Pod must have been ready to count as available.
 	MinReady time.Duration
@@ -174,7 +174,7 @@ func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 
 // Reader reads the Pods of owners, each Pod once for as long as a cache holds the same object: it knows Pods by their pointer,
 // which is safe because a cache replaces an object that changes and never modifies it. It is safe for concurrent use. Make it
-// with NewReader, and have it let go of what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
+// with NewReader, and have it forget what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
 type Reader struct {
 	control *Control
 
@@ -234,7 +234,7 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 
 // read adds what depends on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
-	p := Pod{Pod: pod, Facts: facts, Updated: revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
+	p := Pod{Pod: pod, Facts: facts, Updated: want.Update == "" || revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
 	p.Specified = !p.Leaving && (facts.Marked || p.Named)
 	if p.Serves() {

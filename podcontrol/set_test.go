@@ -221,6 +221,14 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
+// TestNoUpdateRevision: where none is named, no Pod is one that has to be updated.
+func TestNoUpdateRevision(t *testing.T) {
+	set := podcontrol.NewReader(control(t)).Read("owner", []*corev1.Pod{newPod("a", running)}, podcontrol.Want{}, begin)
+	if !set.Active[0].Updated {
+		t.Error("a Pod counts as outdated although no revision is wanted")
+	}
+}
+
 func TestCountsAndTotals(t *testing.T) {
 	leaving, preparing := inState("PreparingDelete"), inState("PreparingUpdate")
 	pods := []*corev1.Pod{

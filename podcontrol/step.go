@@ -2,6 +2,7 @@ package podcontrol
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -45,11 +46,16 @@ type Step struct {
 
 // Update takes a Pod to the target that the plan is for: in place where the plan allows it, by its deletion otherwise, or not at
 // all where the rules forbid that. A Pod that its hook holds waits first. The error is that of a Pod whose annotations or gate
-// cannot be read; such a Pod is to be left alone.
+// cannot be read, which is to be left alone, or InvalidPolicy.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
-	case rules.Policy != InPlaceIfPossible && rules.Policy != InPlaceOnly:
+	case rules.Policy.Recreates():
 		return c.Recreate(pod, rules, nil, now)
+	case rules.Policy != InPlaceIfPossible && rules.Policy != InPlaceOnly:
+		return Step{}, reason.Reason{
+			Code: InvalidPolicy, New: string(rules.Policy), Detail: "no update policy",
+			Remedy: fmt.Sprintf("use %s, %s or %s", Recreate, InPlaceIfPossible, InPlaceOnly),
+		}
 	case plan.Possible():
 		return c.start(pod, rules, plan, revisionName, now)
 	case rules.Policy == InPlaceOnly:

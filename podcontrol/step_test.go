@@ -88,6 +88,14 @@ const (
 	heldForDeletion = `[{"userAgent":"hooks","key":"preDelete"}]`
 )
 
+// TestUnknownPolicy: a word that nobody knows recreates no Pods.
+func TestUnknownPolicy(t *testing.T) {
+	step, err := control(t).Update(newPod("a", running), podcontrol.Rules{Policy: "InPlaceIfPosible"}, &inplaceupdate.Plan{}, "web-2", begin)
+	if !errors.Is(err, podcontrol.InvalidPolicy) || step.Act != podcontrol.Nothing {
+		t.Errorf("Update = %+v, %v, want InvalidPolicy and nothing done", step, err)
+	}
+}
+
 func TestUpdate(t *testing.T) {
 	image, host := template("app:v2"), template("app:v1")
 	host.Spec.HostNetwork = true

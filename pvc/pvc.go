@@ -92,7 +92,7 @@ type Known struct {
 	Users func(*corev1.PersistentVolumeClaim) []*corev1.Pod
 }
 
-// Release returns which of the claims follow a Pod that their owner has let go of: those that were made for it and that it uses.
+// Release returns which of the claims follow a Pod that their owner has released: those that were made for it and that it uses.
 // Whoever has relabelled the Pod, to look into what is wrong with it, needs them.
 func (k Known) Release(claims []*corev1.PersistentVolumeClaim) (out []Transfer) {
 	for _, claim := range claims {

@@ -90,9 +90,9 @@ type NumberedPod struct {
 	// Starting Pods are not available yet and are expected to be soon, because they were created or restarted a short while
 	// ago. They are not updated before their turn, as other Pods are that are not available.
 	Starting bool
-	// Hopeless Pods are those that what was tried last was refused for, or that nothing can be done about because they cannot be
-	// read. With Parallel their turn comes after that of all others, which the budget would not be left for otherwise. One that
-	// has its turn is named like any other: it is for the caller to let refused attempts rest.
+	// Hopeless Pods are those whose last change was refused, or whose annotations cannot be read. With Parallel they are updated
+	// last, or they would use up the budget of all others. When their turn comes they are named like any other Pod: the caller
+	// decides how soon to try again what was refused.
 	Hopeless bool
 	// Specified Pods are to be deleted and created again because somebody asked for it, by a label for example.
 	Specified bool
@@ -131,7 +131,7 @@ type NumberedStep struct {
 	// Cancel what has begun for the Pods of these ordinals, in ascending order: they are PreDeleting or PreUpdating, and are
 	// wanted as they are after all. Doing nothing about them is safe but leaves them out of service.
 	Cancel []int
-	// Limits says what keeps the step from being larger.
+	// Limits says what limits the step.
 	Limits reason.List
 }
 

@@ -154,7 +154,7 @@ type Step struct {
 	UpdateAtTarget int
 	// Surge is how many of MaxSurge are in use, SurgeOld of them at the old revision.
 	Surge, SurgeOld int
-	// Limits says what keeps the step from being larger.
+	// Limits says what limits the step.
 	Limits reason.List
 }
 

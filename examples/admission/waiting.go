@@ -22,7 +22,7 @@ type source struct {
 	small, large *semaphore.Weighted // what it can take of the lanes
 	bytes        int64
 	guests       []*guest // that wait, the oldest first
-	reviews      int      // that wait or are worked on; without any it is let go
+	reviews      int      // that wait or are worked on; without any it is dropped
 }
 
 // guest is a review that arrives or waits.

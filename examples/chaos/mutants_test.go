@@ -49,8 +49,7 @@ func mutants() []mutant {
 		{"surge is counted twice", "rollout/rollout.go", "want := s.Replicas + step.Surge\n", "want := s.Replicas + 2*step.Surge\n", cloneSet()},
 		{
 			"Pods are deleted by name alone", "podcontrol/executor/pods.go",
-			"if err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {",
-			"if err := p.view.Client.Delete(ctx, pod); client.IgnoreNotFound(err) != nil {", cloneSet(),
+			"err = p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})\n", "err = p.view.Client.Delete(ctx, pod)\n", cloneSet(),
 		},
 		{
 			"both loops write to a Pod at a time", "podcontrol/executor/executor.go",

@@ -2,6 +2,7 @@ package realnode_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,110 +12,57 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kuberuntime "k8s.io/apimachinery/pkg/runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/examples/embed/fleet"
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// fleet is a workload of the operator in examples/embed, whose Go type is not to be imported.
-type fleet struct {
+// ships is a workload of the operator in examples/embed.
+type ships struct {
 	*fixture
 	key client.ObjectKey
 }
 
-func (f *fleet) name() string { return f.key.Name }
+func (s *ships) name() string { return s.key.Name }
 
-func (f *fleet) create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error {
-	object := newFleet(f.key)
-	object.Object["spec"] = map[string]any{"replicas": int64(replicas)}
-	if err := setTemplate(object, template); err != nil {
-		return err
-	}
-	return f.Create(ctx, object)
+func (s *ships) create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error {
+	return s.Create(ctx, &fleet.Fleet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name},
+		Spec:       fleet.Spec{Replicas: replicas, Template: *template},
+	})
 }
 
-func (f *fleet) edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) error {
-	object := newFleet(f.key)
-	if err := f.Get(ctx, f.key, object); err != nil {
-		return err
-	}
-	template, err := templateOf(object)
-	if err != nil {
-		return err
-	}
-	change(template)
-	if err := setTemplate(object, template); err != nil {
-		return err
-	}
-	return f.Update(ctx, object)
+func (s *ships) edit(ctx context.Context, change func(*corev1.PodTemplateSpec)) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // the operator writes the status
+		var object fleet.Fleet
+		if err := s.Get(ctx, s.key, &object); err != nil {
+			return err
+		}
+		change(&object.Spec.Template)
+		return s.Update(ctx, &object)
+	})
 }
 
-// isSettled looks at the Pods, as a Fleet has no status. A Pod of the new spec whose gate is open has been updated: the gate
-// closes before the spec changes.
-func (f *fleet) isSettled(ctx context.Context) error {
-	object := newFleet(f.key)
-	if err := f.Get(ctx, f.key, object); err != nil {
+func (s *ships) isSettled(ctx context.Context) error {
+	var object fleet.Fleet
+	if err := s.Get(ctx, s.key, &object); err != nil {
 		return err
 	}
-	template, err := templateOf(object)
-	if err != nil {
-		return err
-	}
-	pods := f.pods(f)
-	if replicas, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas"); int64(len(pods)) != replicas {
-		return fmt.Errorf("Fleet %s has %d Pods, want %d", f.name(), len(pods), replicas)
-	}
-	for i := range pods {
-		if !gatesOpen(&pods[i]) || !podstate.IsReady(&pods[i]) {
-			return fmt.Errorf("Pod %s is not in service", pods[i].Name)
-		}
-		for _, container := range template.Spec.Containers {
-			if image := podstate.Container(&pods[i], container.Name).Image; image != container.Image {
-				return fmt.Errorf("container %s of Pod %s is to run %s, not %s", container.Name, pods[i].Name, image, container.Image)
-			}
-		}
+	want, status := int32(object.Spec.Replicas), object.Status
+	if status.ObservedGeneration != object.Generation || status.Pods != want || status.Updated != want || status.Available != want {
+		return fmt.Errorf("Fleet %s of generation %d has the status %+v, want %d Pods, all updated and available", s.name(), object.Generation, status, want)
 	}
 	return nil
-}
-
-func newFleet(key client.ObjectKey) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion("fleet.example.com/v1")
-	object.SetKind("Fleet")
-	object.SetNamespace(key.Namespace)
-	object.SetName(key.Name)
-	return object
-}
-
-func templateOf(object *unstructured.Unstructured) (*corev1.PodTemplateSpec, error) {
-	raw, _, err := unstructured.NestedMap(object.Object, "spec", "template")
-	if err != nil {
-		return nil, err
-	}
-	template := &corev1.PodTemplateSpec{}
-	return template, kuberuntime.DefaultUnstructuredConverter.FromUnstructured(raw, template)
-}
-
-func setTemplate(object *unstructured.Unstructured, template *corev1.PodTemplateSpec) error {
-	raw, err := kuberuntime.DefaultUnstructuredConverter.ToUnstructured(template)
-	if err != nil {
-		return err
-	}
-	return unstructured.SetNestedMap(object.Object, raw, "spec", "template")
 }
 
 // operator runs the operator until the test ends.
 func (f *fixture) operator() {
 	f.t.Helper()
 	embed := filepath.Join("..", "embed")
-	crd, err := os.ReadFile(filepath.Join(embed, "crd.yaml"))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if err := install.CRD(f.t.Context(), f, crd); err != nil {
+	if err := errors.Join(fleet.AddToScheme(f.Scheme()), install.CRD(f.t.Context(), f, fleet.CRD)); err != nil {
 		f.t.Fatal(err)
 	}
 	program := filepath.Join(f.t.TempDir(), "embed")
@@ -144,13 +92,13 @@ func (f *fixture) operator() {
 func TestFleetImage(t *testing.T) {
 	f := start(t)
 	f.operator()
-	f.imageInPlace(&fleet{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: "ships"}})
+	f.imageInPlace(&ships{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: "ships"}})
 }
 
 func TestFleetImageNames(t *testing.T) {
 	f := start(t)
 	f.operator()
 	f.imageNames(t, func(f *fixture, name string) workload {
-		return &fleet{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: name}}
+		return &ships{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: name}}
 	})
 }

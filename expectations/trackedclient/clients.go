@@ -93,7 +93,8 @@ func (c *Clients) Check(ctx context.Context, owner metav1.Object) (*expectations
 	return pending, nil
 }
 
-// Forget drops everything about an owner that is gone.
+// Forget drops everything about an owner that is gone. Call it from an informer's delete handler: a reconcile that does not find its
+// owner has no UID to forget by.
 func (c *Clients) Forget(owner metav1.Object) {
 	c.tracker.Forget(owner.GetUID())
 	c.doubts.take(owner.GetUID())

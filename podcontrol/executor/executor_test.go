@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	machine, err := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: "example.com/since"})
 	w.must(err)
-	w.control, err = podcontrol.New(podcontrol.Config{InPlace: w.inPlace, RevisionLabel: revisionLabel, Lifecycle: machine})
+	w.control, err = podcontrol.New(podcontrol.Config{InPlace: w.inPlace, RevisionLabel: revisionLabel, FullRevisions: true, Lifecycle: machine})
 	w.must(err)
 	w.x, err = executor.New(w.control, w.cache, w.fanout, executor.Options[owner]{
 		Rules: func(owner) podcontrol.Rules { return w.rules }, Clock: w.clock,
@@ -426,6 +426,11 @@ func TestAfterDelete(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b", "gone"}, deleted); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	for _, e := range w.events {
+		if strings.HasSuffix(e, " gone") {
+			t.Errorf("told %q of a Pod that somebody else has deleted", e)
+		}
 	}
 	w.events = nil
 	w.deliver()

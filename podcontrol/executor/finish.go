@@ -75,9 +75,9 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	case apierrors.IsConflict(err), errors.Is(err, podwrite.Replaced):
 		logr.FromContextOrDiscard(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
 		// Its event brings it back here, unless it was an admission plugin that had the conflict.
-		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), now, err)}, nil
+		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), err, now)}, nil
 	case errors.Is(err, podwrite.Refused):
-		wait := x.fanout.Backoff.Refused(attempt, now, err)
+		wait := x.fanout.Backoff.Refused(attempt, err, now)
 		x.options.Observe(view.Owner, Event{Type: FinishFailed, Pod: pod, Err: err})
 		x.cache.Wake(view.Owner)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise

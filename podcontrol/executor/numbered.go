@@ -3,6 +3,8 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +42,7 @@ type NumberedTemplates struct {
 //
 // A Pod that somebody else controls is never touched: its ordinal is left out, the error says so (NameTaken), the others are
 // created, and another pass is asked for. Old Pods that are refused, or whose template cannot be read, do not keep new ones from
-// being created. All errors are final, as those of fanout.Pass.Create.
+// being created, and a Pod whose name was refused is tried after the others. All errors are final, as those of fanout.Pass.Create.
 func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
 	if from.Selector == nil {
 		from.Selector = labels.Everything()
@@ -86,6 +88,17 @@ func (p *Pods[O]) createAt(
 	if err != nil {
 		return 0, reason.Final(err)
 	}
+	owner, backoff := p.view.Owner.GetUID(), p.executor.fanout.Backoff
+	one := func(ordinal int) fanout.Task { return fanout.Task{Name: "create Pod " + strconv.Itoa(ordinal)} }
+	var first, last []int
+	for _, ordinal := range list {
+		if backoff.WasRefused(owner, one(ordinal)) {
+			last = append(last, ordinal)
+		} else {
+			first = append(first, ordinal)
+		}
+	}
+	list = slices.Concat(first, last)
 	return p.pass.Create(ctx, fanout.Task{Name: task}, len(list), func(ctx context.Context, i int) error {
 		pod := p.NewPod(template, rev.Name)
 		pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
@@ -93,8 +106,10 @@ func (p *Pods[O]) createAt(
 			from.Prepare(pod, list[i])
 		}
 		if err := p.Create(ctx, pod, from.Selector); err != nil {
+			backoff.Refused(fanout.Attempt{Object: owner, Task: one(list[i])}, err, p.view.Now)
 			return failed("creating", pod, err)
 		}
+		backoff.Succeeded(owner, one(list[i]))
 		return nil
 	})
 }

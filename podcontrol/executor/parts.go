@@ -36,7 +36,7 @@ type Config[O client.Object] struct {
 	Blocks func(from, to *appsv1.ControllerRevision) reason.List
 }
 
-// Parts are what a controller of Pods and revisions is made of, put together: what is known about Pods is let go of when the cache
+// Parts are what a controller of Pods and revisions is made of, put together: what is known about Pods is forgotten when the cache
 // says that they were replaced or are gone. Make them with NewParts.
 type Parts[O client.Object] struct {
 	Cache     *ownercache.Cache[O]

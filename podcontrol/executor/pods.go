@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,7 +97,7 @@ func (p *Pods[O]) UpdateTo(
 	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	return func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-		if p.rules.Policy != podcontrol.InPlaceIfPossible && p.rules.Policy != podcontrol.InPlaceOnly {
+		if p.rules.Policy.Recreates() {
 			return p.recreate(ctx, pod, target.Name, nil)
 		}
 		return p.update(ctx, pod, plan(pod), target.Name)
@@ -127,8 +128,8 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 		if !errors.Is(err, podwrite.Refused) {
 			return changed, err
 		}
-		// The API server, a quota or a webhook says no to this Pod. Trying the same again would close its gate for nothing.
-		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, p.view.Now, err), err
+		// The API server, a quota or a webhook says no to this Pod. Trying the same again would take it out of service in vain.
+		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, err, p.view.Now), err
 	}
 	p.pass.Wake(wait)
 	if p.rules.Policy == podcontrol.InPlaceOnly {
@@ -205,14 +206,17 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 		p.pass.Wake(wait)
 		return false, err
 	}
-	if err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}); client.IgnoreNotFound(err) != nil {
+	err = p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	switch {
+	case err == nil:
+		p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod})
+	case !apierrors.IsNotFound(err): // gone, perhaps by an answer of ours that was lost
 		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Err: err})
 		if podwrite.IsLasting(err) {
-			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, p.view.Now, failed("deleting", pod, err)))
+			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, failed("deleting", pod, err), p.view.Now))
 		}
 		return false, failed("deleting", pod, err)
 	}
-	p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod})
 	if p.executor.options.AfterDelete == nil {
 		return true, nil
 	}

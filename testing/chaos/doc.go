@@ -26,6 +26,25 @@
 // 10 seconds while users do nothing, are violations without anybody asking. Back-off must begin as in the real program, as that
 // of controller-runtime's default queue does, and [Plan.Quiet] be longer than where it ends.
 //
+// # How to write a rule about a budget
+//
+// "At least 9 of 10 Pods are available" is no rule that a controller can keep: Pods crash, Nodes drain, and a cache shows what was
+// true a moment ago. What it can keep is that by its own writes it never takes more than the budget allows of what it had seen. Such
+// a rule has three parts:
+//
+//  1. What it saw. [Subject.Looks] is called before each of a reconcile's calls. Until the first write, copy from Task.Process.Cache what
+//     the decision depends on into Task.View: the owner's spec, and which Pods serve. After the first write copy no more, because the
+//     decision is made. A Pod that is ready, but in the middle of an update, does not serve.
+//  2. What it took. [Subject.Wrote] sees each write with the Pod before and after it. A write takes a Pod if the Pod served in that view
+//     and was deleted, marked for deletion, or had its readiness gate closed. Keep these by UID, so that a Pod that is patched
+//     twice counts once. Failures, evictions and restarts are no writes of the controller, and never count.
+//  3. The comparison. Fail when serving Pods in the view, less those taken, fall below replicas less maxUnavailable. Take replicas and
+//     maxUnavailable from the view as well: the user may have changed them since.
+//
+// For limits on how many Pods there may be, such as surge, do without the view: count what the server has (faultapi.All) when a
+// Pod is created, because creating twice from an old cache is the very mistake to find. TestFaults in examples/embed/fleet has a rule
+// of each sort. Plant a mistake (count one Pod more, read the budget before the barrier) and see the rule fail before you trust it.
+//
 // # Failures
 //
 // A schedule depends on its seed alone, as long as the controllers do: [Replay] tests that. What stands against it is the order

@@ -180,7 +180,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 	if len(t.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
-			pass.Wake(time.Minute) // nobody tells when somebody has mended it
+			pass.Wake(time.Minute) // no event tells when it has been mended
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
 		oldErr = r.createPods(ctx, v, pass, o, template, o.current.Name, t.createOld)

@@ -69,7 +69,7 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (podcontrol.Config, error) {
 	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
 	return podcontrol.Config{
-		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, ShortRevisions: gates[apps.GateCloneSetShortHash],
+		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, FullRevisions: !gates[apps.GateCloneSetShortHash],
 		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: machine,
 		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
 	}, err

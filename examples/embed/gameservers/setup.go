@@ -110,7 +110,7 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 	}
 	parts, err := executor.NewParts(ctx, mgr, &GameServers{}, executor.Config[*GameServers]{
 		// A label holds 63 characters, and the name of a revision may be longer.
-		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel, ShortRevisions: true, DeleteLabel: deleteLabel, Lifecycle: machine},
+		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel, DeleteLabel: deleteLabel, Lifecycle: machine},
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
 		Options:   executor.Options[*GameServers]{Rules: rules, Observe: executor.Record[*GameServers](recorder)},

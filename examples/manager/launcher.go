@@ -1,0 +1,101 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+)
+
+// launcher sets the controllers up once the webhooks serve.
+type launcher struct {
+	mgr     ctrl.Manager
+	config  *rest.Config
+	options Options
+	version string
+	serving func(context.Context) error
+}
+
+// NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
+func (*launcher) NeedLeaderElection() bool { return false }
+
+// Start returns when the controllers are set up.
+func (l *launcher) Start(ctx context.Context) error {
+	log := l.mgr.GetLogger()
+	if err := l.awaitWebhooks(ctx); err != nil {
+		return nil //nolint:nilerr // The manager is ending.
+	}
+	for _, k := range l.options.Kinds {
+		installed, err := isInstalled(l.mgr.GetRESTMapper(), k.Kind)
+		if err != nil {
+			return err
+		}
+		if !installed {
+			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
+			continue
+		}
+		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
+		if err != nil {
+			return err
+		}
+		shared, err := l.options.controller(k, l.version)
+		if err != nil {
+			return err
+		}
+		if err := k.Setup(logr.NewContext(ctx, log), l.mgr, named, shared); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitWebhooks returns when the webhooks are proven to serve, or the context's error.
+func (l *launcher) awaitWebhooks(ctx context.Context) error {
+	if l.options.Webhooks == nil {
+		return nil
+	}
+	timeout := orDefault(l.options.Webhooks.InitializeTimeout, time.Minute)
+	late := clock.RealClock{}.Now().Add(timeout)
+	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := l.serving(ctx)
+		if err != nil && !late.IsZero() && (clock.RealClock{}).Now().After(late) {
+			l.mgr.GetLogger().Error(err, "webhooks do not serve yet; controllers wait for them", "since", timeout)
+			late = time.Time{}
+		}
+		return err == nil, nil
+	})
+}
+
+// controller returns the options of a kind's controller.
+func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
+	m, err := kruise.NewMetrics(o.Registry, k.Name())
+	if err != nil {
+		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
+	}
+	return kruise.Options{
+		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, RateLimiter: o.RateLimit.limiter, Workers: *k.Workers,
+		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
+		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
+	}, nil
+}
+
+func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking whether %s is installed: %w", kind, err)
+	}
+	return true, nil
+}
