@@ -144,7 +144,7 @@ func mutants() []mutant {
 			"claims that somebody uses go to a Pod on its way out", "pvc/pvc.go",
 			"case k.isUsed(claim, pod):\n", "case pod == nil && k.isUsed(claim, pod):\n", cloneSet("claims", "mount"),
 		},
-		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates {\n\t\t\ts.rollout.MaxSurge", "if !s.paused {\n\t\t\ts.rollout.MaxSurge", cloneSet("onDelete")},
+		{"OnDelete makes surge Pods", controllers + "resolve.go", "if s.updates && ru.MaxSurge != nil {", "if !s.paused && ru.MaxSurge != nil {", cloneSet("onDelete")},
 		{
 			"a gate that nobody holds is not opened", "podcontrol/step.go",
 			"podreadiness.Edit{Initialize: initialize}", "podreadiness.Edit{}", cloneSet(),
@@ -276,7 +276,7 @@ func TestMutantsAreCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mutants() {
-		m.mutated(t, root)
+		t.Run(m.name, func(t *testing.T) { m.mutated(t, root) })
 	}
 }
 
