@@ -144,8 +144,8 @@ func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err
 }
 
 // Create calls do for 0 to n-1, at most PerPass of them, in batches of 1, 2, 4, ... calls side by side; a batch in which one
-// fails is the last. It returns how many succeeded. The error joins those of all calls. Whatever it is, it is final: the events
-// of what was made, of claims for example, would lead to the next attempt at once.
+// fails is the last. It returns how many succeeded. The error joins those of all calls. Whatever it is, it is final, unless ctx has
+// ended: the events of what was made, of claims for example, would lead to the next attempt at once.
 func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context.Context, i int) error) (made int, err error) {
 	if n <= 0 {
 		return 0, nil
@@ -155,7 +155,8 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	}
 	made, err = slowStart(ctx, min(n, PerPass), p.bounded(do))
 	p.note(made > 0, n > PerPass && err == nil)
-	return made, p.settle(ctx, task, err == nil, err != nil, err)
+	// Where ctx has ended, nobody has refused anything.
+	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
 }
 
 // Each calls do for the objects, at most PerPass of them, side by side. do reports whether it has changed anything.

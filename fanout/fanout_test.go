@@ -469,8 +469,8 @@ func TestContextEnds(t *testing.T) {
 			t.Errorf("%d were asked", asked.Load())
 		}
 		made, err := p.Create(ctx, fanout.Task{Name: "create"}, 10, func(context.Context, int) error { t.Error("called"); return nil })
-		if made != 0 || !errors.Is(err, stop) {
-			t.Errorf("Create = %d, %v", made, err)
+		if made != 0 || !errors.Is(err, stop) || reason.IsFinal(err) || f.Backoff.Len() > 0 {
+			t.Errorf("Create = %d, %v, and %d refusals are remembered", made, err, f.Backoff.Len())
 		}
 		cancel(nil)
 	}

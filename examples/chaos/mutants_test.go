@@ -175,7 +175,7 @@ func mutants() []mutant {
 		},
 		{
 			"creations that are refused are repeated at once", "fanout/fanout.go",
-			"return made, p.settle(ctx, task, err == nil, err != nil, err)", "return made, err", fleet(),
+			"return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)", "return made, err", fleet(),
 		},
 		{
 			"what is unavailable is counted in Pods and not in ordinals", "rollout/roster.go",

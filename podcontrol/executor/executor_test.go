@@ -387,6 +387,19 @@ func TestRefusedDeletion(t *testing.T) {
 	}
 }
 
+// TestReplacedBeforeDeletion: a Pod that has given its name to another is not told of as a deletion that failed.
+func TestReplacedBeforeDeletion(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("a")
+	w.Answer = func(clustertest.Request) error {
+		return apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("Precondition failed: UID in precondition"))
+	}
+	if changed, err := w.begin().Delete(t.Context(), a); changed || !apierrors.IsConflict(err) || reason.IsFinal(err) {
+		t.Errorf("Delete = %t, %v", changed, err)
+	}
+	w.check("another Pod has the name", []string{"delete Pod a"}, nil)
+}
+
 // lose deletes a Pod as somebody else would.
 func (w *world) lose(name string) error {
 	if err := w.WithWatch.Delete(w.t.Context(), w.pod(name).DeepCopy()); err != nil {

@@ -210,6 +210,8 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	switch {
 	case err == nil:
 		p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod})
+	case apierrors.IsConflict(err): // another Pod has its name by now, which the cache will show
+		return false, failed("deleting", pod, err)
 	case !apierrors.IsNotFound(err): // gone, perhaps by an answer of ours that was lost
 		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Err: err})
 		if podwrite.IsLasting(err) {
