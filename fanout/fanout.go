@@ -27,6 +27,9 @@ const PerPass = 500
 // again is when to go on with what a pass had no room for, or could not know.
 const again = 100 * time.Millisecond
 
+// endedAgain is when to look again at an owner in a namespace that is terminating.
+const endedAgain = time.Minute
+
 // DefaultCalls is how many requests of one namespace are under way at most, unless New is told otherwise. More do not start more
 // Pods a second as long as the API server is what they wait for, but keep each Pod out of service for longer.
 const DefaultCalls = 5
@@ -114,7 +117,9 @@ func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	after := p.after
 	p.mu.Unlock()
 	if p.ended.Load() {
-		return ctrl.Result{}, nil // everything here is about to go: trying again would only make noise
+		// Everything here is about to go, and trying again would only make noise, unless an API server's cache was late: the namespace
+		// may have been created anew.
+		return ctrl.Result{RequeueAfter: endedAgain}, nil
 	}
 	err := reason.Retryable(errs...)
 	if err == nil {

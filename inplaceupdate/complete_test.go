@@ -2,6 +2,7 @@ package inplaceupdate_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -249,7 +251,13 @@ func TestCompletionOfResources(t *testing.T) {
 		{"U-23 old requests", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources.Requests = nil }, "container app does not have"},
 		{"U-23 no status", func(pod *corev1.Pod) { pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:1] }, "container log does not have"},
 		{"U-23 no resources reported", func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Resources = nil }, "container app does not have"},
+		{"more than the spec says: the limit of the Pod", func(pod *corev1.Pod) {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("memory", "1Gi")}
+			delete(pod.Spec.Containers[0].Resources.Limits, "memory")
+			pod.Status.ContainerStatuses[0].Resources.Limits["memory"] = resource.MustParse("1Gi")
+		}, ""},
 		{"a native sidecar's resources", func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[1].Resources.Limits = quantities("cpu", "1")
 			pod.Status.InitContainerStatuses[1].Resources = &corev1.ResourceRequirements{Limits: quantities("cpu", "0.5")}
 		}, "container proxy does not have"},
 		{"a node that does not report a sidecar's resources", func(pod *corev1.Pod) {
@@ -287,6 +295,50 @@ func TestCompletionOfResources(t *testing.T) {
 			if len(step.Waiting) != 1 || step.Waiting[0].Code != inplaceupdate.ResizeNotDone || !strings.HasSuffix(step.Waiting[0].Detail, tc.want) &&
 				!strings.HasPrefix(step.Waiting[0].Detail, tc.want) {
 				t.Errorf("waiting %v, want ResizeNotDone with %q", step.Waiting, tc.want)
+			}
+		})
+	}
+}
+
+// TestEndedContainers: a container that its node does not start again gets no new image, and the Pod does not leave service for it.
+func TestEndedContainers(t *testing.T) {
+	always, never, onFailure := corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
+	own := corev1.ContainerRestartPolicyAlways
+	for _, tc := range []struct {
+		name    string
+		policy  corev1.RestartPolicy
+		exit    int32
+		edit    func(c *corev1.Container)
+		running bool
+		blocked bool
+	}{
+		{name: "Never, ended", policy: never, blocked: true},
+		{name: "Never, failed", policy: never, exit: 1, blocked: true},
+		{name: "OnFailure, ended well", policy: onFailure, blocked: true},
+		{name: "OnFailure, failed", policy: onFailure, exit: 1},
+		{name: "Always, ended", policy: always},
+		{name: "Never, running", policy: never, running: true},
+		{name: "Never, but the container's own policy is Always", policy: never, edit: func(c *corev1.Container) { c.RestartPolicy = &own }},
+		{name: "Never, but the container has rules", policy: never, edit: func(c *corev1.Container) {
+			c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart}}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			base := func(t *template) {
+				t.Spec.RestartPolicy = tc.policy
+				if tc.edit != nil {
+					tc.edit(&t.Spec.Containers[1])
+				}
+			}
+			from, to := newTemplate(base), newTemplate(base, image("log", "log:v2"))
+			pod := newPod(from)
+			if !tc.running {
+				pod.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: tc.exit}}
+			}
+			u := newUpdater()
+			_, err := u.Start(pod, u.Plan(from, to), toward("v2", 0), now)
+			if blocked := errors.Is(err, inplaceupdate.ContainerEnded) && errors.Is(err, inplaceupdate.UpdateBlocked); blocked != tc.blocked || (err != nil) != tc.blocked {
+				t.Errorf("Start = %v, want ContainerEnded: %t", err, tc.blocked)
 			}
 		})
 	}

@@ -50,8 +50,11 @@ const (
 	// UnreadableState means that a state or grace annotation is not what this package writes. The Pod must be left alone until
 	// the annotation is corrected or removed.
 	UnreadableState reason.Code = "UnreadableState"
-	// UpdateBlocked means that Start was called with a plan that is not possible. The error wraps the plan's reasons.
+	// UpdateBlocked means that Start was called with a plan that is not possible, or not for this Pod. The error wraps the reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"
+	// ContainerEnded means that a container has ended for good: its restart policy is Never, or OnFailure and it ended well. Its image
+	// can be changed, but never runs.
+	ContainerEnded reason.Code = "ContainerEnded"
 	// InvalidConfig means that an Updater has a required key missing, a key that is no valid name or a key with two uses, or
 	// that it was not made by New.
 	InvalidConfig reason.Code = "InvalidConfig"

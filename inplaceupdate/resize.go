@@ -54,7 +54,7 @@ func (v *view) unresized() reason.List {
 }
 
 // isResized reports whether the node has given the container what its spec says. A node that reports no resources has given
-// none.
+// none. It may report more than the spec says: a container without a limit of its own has that of its Pod (KEP-2837).
 func (c *container) isResized() bool {
 	if c.status == nil {
 		return false
@@ -63,7 +63,7 @@ func (c *container) isResized() bool {
 	if c.status.Resources != nil {
 		has = *c.status.Resources
 	}
-	return sameQuantities(c.spec.Resources.Limits, has.Limits) && sameQuantities(c.spec.Resources.Requests, has.Requests)
+	return hasResources(&has, &c.spec.Resources)
 }
 
 // resizeTrouble returns what the node says about a resize that it cannot or will not do now (KEP-1287).

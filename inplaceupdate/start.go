@@ -25,7 +25,8 @@ const startReason = "StartInPlaceUpdate"
 // the plan starts from the revision of the Pod's label, which is that of the earlier update. Its images no longer count as
 // success.
 //
-// The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of plan.Blocking.
+// The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of plan.Blocking or
+// ContainerEnded.
 func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Time) (podpatch.Change, error) {
 	if err := u.startable(pod, plan, &target, now); err != nil {
 		return podpatch.Change{}, err
@@ -37,6 +38,9 @@ func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Tim
 	t, err := v.todo(plan)
 	if err != nil {
 		return podpatch.Change{}, err
+	}
+	if why := v.endedIn(t.images); len(why) > 0 {
+		return podpatch.Change{}, blocked(pod, why)
 	}
 	report := v.needsReport(&t)
 	state := v.begin(&t, target.Revision, report)
@@ -73,10 +77,42 @@ func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now tim
 		return problems
 	}
 	if !plan.Possible() {
-		blocked := reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: plan.Blocking.String(), Remedy: "recreate the Pod"}
-		return blocked.With(plan.Blocking)
+		return blocked(pod, plan.Blocking)
 	}
 	return nil
+}
+
+func blocked(pod *corev1.Pod, why reason.List) error {
+	return reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod"}.With(why)
+}
+
+// endedIn names the containers that have ended and that their node does not start again, whatever their image
+// (k8s.io/kubernetes, pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted).
+func (v *view) endedIn(images map[string]string) reason.List {
+	var list reason.List
+	for i := range v.containers {
+		c := &v.containers[i]
+		if _, updated := images[c.name]; updated && c.hasEnded() {
+			list = append(list, reason.Reason{
+				Code: ContainerEnded, Object: v.object(), Path: "status.containerStatuses[" + c.name + "].state.terminated",
+				Detail: "no new image starts it again", Remedy: "recreate the Pod",
+			})
+		}
+	}
+	return list
+}
+
+// hasEnded reports whether the container has ended for good. One with rules of its own may be started again.
+func (c *container) hasEnded() bool {
+	if c.spec == nil || c.status == nil || c.status.State.Terminated == nil || len(c.spec.RestartPolicyRules) > 0 {
+		return false
+	}
+	policy := string(c.view.pod.Spec.RestartPolicy)
+	if c.spec.RestartPolicy != nil {
+		policy = string(*c.spec.RestartPolicy)
+	}
+	return policy == string(corev1.RestartPolicyNever) ||
+		policy == string(corev1.RestartPolicyOnFailure) && c.status.State.Terminated.ExitCode == 0
 }
 
 // callable returns an error if no decision can be made with the Updater at this time.

@@ -51,6 +51,9 @@ func (m Machine) With(hooks Hooks) Machine {
 	return m
 }
 
+// Keys returns the keys that the Machine was made with.
+func (m Machine) Keys() Keys { return m.keys }
+
 // Hooks returns the hooks that the Machine was given.
 func (m Machine) Hooks() Hooks { return m.hooks }
 

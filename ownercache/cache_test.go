@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -395,6 +396,13 @@ func invalid(causes ...metav1.StatusCause) error {
 	return err
 }
 
+// denied is the answer where a webhook has chosen the code 422 (k8s.io/apiserver, pkg/admission/plugin/webhook/errors/statuserror.go).
+func denied() error {
+	err := apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	err.ErrStatus.Details, err.ErrStatus.Message = nil, `admission webhook "w.example.com" denied the request: no`
+	return err
+}
+
 func TestWriteStatus(t *testing.T) {
 	oops := errors.New("oops")
 	one := appsv1.ReplicaSetStatus{Replicas: 1}
@@ -413,6 +421,9 @@ func TestWriteStatus(t *testing.T) {
 		{"the owner was replaced", one, func(w *world, _ *appsv1.ReplicaSet) {
 			w.Answer = func(clustertest.Request) error { return invalid() }
 		}, 1, false, nil},
+		{"a webhook denies it", one, func(w *world, _ *appsv1.ReplicaSet) {
+			w.Answer = func(clustertest.Request) error { return denied() }
+		}, 1, false, denied()},
 		{"a value is wrong", one, func(w *world, _ *appsv1.ReplicaSet) {
 			w.Answer = func(clustertest.Request) error { return invalid(metav1.StatusCause{Field: "status.replicas"}) }
 		}, 1, false, invalid(metav1.StatusCause{Field: "status.replicas"})},

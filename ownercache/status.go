@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,8 +65,9 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 }
 
 // isReplaced recognises the answer to a JSON patch whose test of the UID failed. The API server names no field then, as it
-// does where a value is wrong.
+// does where a value is wrong; a webhook that denies the write may name none either.
 func isReplaced(err error) bool {
 	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
+	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) &&
+		!strings.HasPrefix(status.Status().Message, "admission webhook ")
 }

@@ -29,7 +29,8 @@ type Orders struct {
 
 // Choice is which Pods a step concerns. Each list is in the order in which it is to be worked on.
 type Choice struct {
-	// Leaving Pods wait for their hook before they are deleted: Delete goes on with them, before anything else is deleted.
+	// Leaving Pods wait for their hook before they are deleted. Call executor.Pods.Delete for them too, before the others: it deletes
+	// those whose hook has ended. There are none where owners have no hooks.
 	Leaving []*corev1.Pod
 	// Delete Pods that somebody has asked for or, where there are none and none is Leaving, that are too many. Their number is
 	// within the budget.
@@ -42,8 +43,9 @@ type Choice struct {
 	Back bool
 }
 
-// ChooseDeletions returns which Pods to delete in a step, as Leaving and Delete of the choice: unready and young ones first, see
-// podorder.Deletion.
+// ChooseDeletions returns which Pods to delete in a step, as Leaving and Delete of the choice. Of those that are too many, old ones come
+// first, as many as Step.DeleteOld says, whether they serve or not: a scale-in in the middle of a rollout takes what the rollout would
+// have replaced. Within a revision unready and young ones come first, see podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 // Config says under which names a controller keeps what it knows on its Pods. Only InPlace and RevisionLabel are required. The
 // labels must be among inplaceupdate.Keys.Reserved, so that no template changes them.
 type Config struct {
-	// InPlace updates Pods in place. New Pods get its readiness gate.
+	// InPlace updates Pods in place. New Pods get its readiness gate, if it has one.
 	InPlace *inplaceupdate.Updater
 	// RevisionLabel holds the name of a Pod's revision without that of its owner, so that it fits a label.
 	RevisionLabel string
@@ -30,11 +31,13 @@ type Config struct {
 	FullRevisions bool
 	// HashLabel holds the name without that of its owner, too; empty for none.
 	HashLabel string
-	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Its value does not matter.
+	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Its value does not matter. A
+	// Pod that waits for its hook is taken back when the label is removed, unless a hook has MarkNotReady.
 	DeleteLabel string
 	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no state then.
 	Lifecycle lifecycle.Machine
-	// HookGate is the readiness gate that hooks close which take a Pod out of service, and Holder says who holds it then. Both or
+	// HookGate is the readiness gate that hooks with MarkNotReady close, to take a Pod out of service. New Pods get it; older ones
+	// that do not list it stay in service while they wait. Holder says who holds it, another holder for each kind of hook. Both or
 	// none are needed.
 	HookGate corev1.PodConditionType
 	Holder   func(lifecycle.Kind) podreadiness.Holder
@@ -45,7 +48,7 @@ type Config struct {
 // Control decides about single Pods. It is safe for concurrent use. Make it with New.
 type Control struct{ config Config }
 
-// New returns a Control. The error says what of the config is missing.
+// New returns a Control. The error says what of the config is missing, or does not fit together.
 func New(config Config) (*Control, error) {
 	switch {
 	case config.InPlace == nil:
@@ -56,15 +59,38 @@ func New(config Config) (*Control, error) {
 		return nil, errors.New("podcontrol: Config.HookGate and Config.Holder need each other")
 	case config.HookGate != "" && config.HookGate == config.InPlace.Gate():
 		return nil, fmt.Errorf("podcontrol: Config.HookGate must be another gate than %q, which has one writer", config.HookGate)
-	case config.HashLabel == config.RevisionLabel:
-		return nil, fmt.Errorf("podcontrol: Config.HashLabel must be another label than Config.RevisionLabel, %q", config.RevisionLabel)
 	}
-	for _, label := range []string{config.RevisionLabel, config.HashLabel, config.DeleteLabel} {
-		if label != "" && !isReserved(config.InPlace, label) {
-			return nil, fmt.Errorf("podcontrol: label %q must be among the Reserved keys of Config.InPlace, or templates could set it", label)
+	if config.Holder != nil {
+		deletion, update := config.Holder(lifecycle.PreDelete), config.Holder(lifecycle.InPlaceUpdate)
+		if deletion.UserAgent == "" || update.UserAgent == "" || deletion == update {
+			return nil, fmt.Errorf("podcontrol: Config.Holder must name a UserAgent, and tell kinds of hooks apart: it returns %+v for deletions, %+v for updates", deletion, update)
 		}
 	}
+	if err := checkLabels(&config); err != nil {
+		return nil, err
+	}
 	return &Control{config: config}, nil
+}
+
+// checkLabels refuses labels that templates may set, and one label with two uses.
+func checkLabels(config *Config) error {
+	users := map[string]string{}
+	for _, label := range []struct{ field, key string }{
+		{"RevisionLabel", config.RevisionLabel}, {"HashLabel", config.HashLabel}, {"DeleteLabel", config.DeleteLabel},
+		{"Lifecycle's state", config.Lifecycle.Keys().State},
+	} {
+		if label.key == "" {
+			continue
+		}
+		if other, taken := users[label.key]; taken {
+			return fmt.Errorf("podcontrol: Config.%s and Config.%s are both %q", other, label.field, label.key)
+		}
+		users[label.key] = label.field
+		if !isReserved(config.InPlace, label.key) {
+			return fmt.Errorf("podcontrol: label %q must be among the Reserved keys of Config.InPlace, or templates could set it", label.key)
+		}
+	}
+	return nil
 }
 
 func isReserved(updater *inplaceupdate.Updater, label string) bool {
@@ -72,8 +98,9 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 	return len(updater.ValidateTemplate(template)) > 0
 }
 
-// InvalidPolicy means that rules have a policy that is none of the three. Pods are not updated then.
-const InvalidPolicy reason.Code = "InvalidPolicy"
+// InvalidRules means that nothing is done to a Pod, because rules have a policy that is none of the three, or hooks that the Config has no
+// names for. It is an error of the program.
+const InvalidRules reason.Code = "InvalidRules"
 
 // Policy says how Pods are taken to another revision.
 type Policy string
@@ -111,16 +138,14 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 	return labels
 }
 
-// NewPod returns a Pod of a revision for its owner, from the template that the revision is of: with the readiness gate, the
+// NewPod returns a Pod of a revision for its owner, from the template that the revision is of: with the readiness gates, the
 // labels of the revision, the first state and what a hook that is BeforeOnly holds Pods by, and without what only the controller
 // may write. Name or GenerateName are left to the caller. The template is not modified.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
-	var gates []corev1.PodConditionType
-	if gate := c.config.InPlace.Gate(); gate != "" {
-		gates = append(gates, gate)
-	}
+	gates := slices.DeleteFunc([]corev1.PodConditionType{c.config.InPlace.Gate(), c.config.HookGate},
+		func(gate corev1.PodConditionType) bool { return gate == "" })
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))

@@ -200,6 +200,15 @@ func TestNew(t *testing.T) {
 		{"a hash label that a template may change", func(c *podcontrol.Config) { c.HashLabel = "free" }, `"free"`},
 		{"a deletion label that a template may change", func(c *podcontrol.Config) { c.DeleteLabel = "free" }, `"free"`},
 		{"one label for revision and hash", func(c *podcontrol.Config) { c.HashLabel = revisionLabel }, "Config.HashLabel"},
+		{"every Pod would be marked", func(c *podcontrol.Config) { c.DeleteLabel = revisionLabel }, "Config.DeleteLabel"},
+		{"one label for hash and deletion", func(c *podcontrol.Config) { c.DeleteLabel = hashLabel }, "Config.DeleteLabel"},
+		{"the state would take the revision's place", func(c *podcontrol.Config) { c.RevisionLabel = stateLabel }, "Config.RevisionLabel"},
+		{"a holder without a name", func(c *podcontrol.Config) {
+			c.Holder = func(lifecycle.Kind) podreadiness.Holder { return podreadiness.Holder{} }
+		}, "Config.Holder"},
+		{"one holder for both", func(c *podcontrol.Config) {
+			c.Holder = func(lifecycle.Kind) podreadiness.Holder { return podreadiness.Holder{UserAgent: "hooks"} }
+		}, "Config.Holder"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := config(t)
@@ -245,7 +254,7 @@ func TestNewPod(t *testing.T) {
 		},
 		Spec: corev1.PodSpec{
 			Containers:     []corev1.Container{{Name: "app", Image: "app:v1"}},
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: gate}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: gate}, {ConditionType: hookGate}},
 		},
 	}
 	if diff := cmp.Diff(want, control(t).NewPod(from, "default", owner, podcontrol.Rules{}, "web-1", begin)); diff != "" {

@@ -31,7 +31,8 @@ type Facts struct {
 	Revision string
 	// Began is when the Pod was created or, if that is later, its last update in place began.
 	Began time.Time
-	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod is left alone.
+	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod
+	// is not updated in place; it can be deleted.
 	Unreadable error
 }
 

@@ -45,27 +45,55 @@ type Step struct {
 }
 
 // Update takes a Pod to the target that the plan is for: in place where the plan allows it, by its deletion otherwise, or not at
-// all where the rules forbid that. A Pod that its hook holds waits first. The error is that of a Pod whose annotations or gate
-// cannot be read, which is to be left alone, or InvalidPolicy.
+// all where the rules forbid that. A Pod that its hook holds waits first. The plan may be nil where the rules recreate Pods. The error
+// is that of a Pod whose annotations or gate cannot be read, which cannot be updated in place until somebody mends it, or InvalidRules.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
+	case revisionName == "":
+		return Step{}, invalidRules("", "no revision is named to update to", "")
 	case rules.Policy.Recreates():
 		return c.Recreate(pod, rules, nil, now)
 	case rules.Policy != InPlaceIfPossible && rules.Policy != InPlaceOnly:
-		return Step{}, reason.Reason{
-			Code: InvalidPolicy, New: string(rules.Policy), Detail: "no update policy",
-			Remedy: fmt.Sprintf("use %s, %s or %s", Recreate, InPlaceIfPossible, InPlaceOnly),
-		}
-	case plan.Possible():
-		return c.start(pod, rules, plan, revisionName, now)
-	case rules.Policy == InPlaceOnly:
-		return Step{Act: Blocked, Why: plan.Blocking}, nil
+		return Step{}, invalidRules(string(rules.Policy), "no update policy", fmt.Sprintf("use %s, %s or %s", Recreate, InPlaceIfPossible, InPlaceOnly))
+	case plan == nil:
+		return Step{}, invalidRules("", "there is no plan for an update in place", "")
 	}
-	return c.Recreate(pod, rules, plan.Blocking, now)
+	why := plan.Blocking
+	if plan.Possible() {
+		step, err := c.start(pod, rules, plan, revisionName, now)
+		if !errors.Is(err, inplaceupdate.UpdateBlocked) {
+			return step, err
+		}
+		why, _ = errors.AsType[reason.List](err) // what this very Pod cannot take
+	}
+	if rules.Policy == InPlaceOnly {
+		return Step{Act: Blocked, Why: why}, nil
+	}
+	return c.Recreate(pod, rules, why, now)
+}
+
+func invalidRules(value, detail, remedy string) error {
+	return reason.Reason{Code: InvalidRules, New: value, Detail: detail, Remedy: remedy}
+}
+
+// check says what of the rules this Control has no names for.
+func (c *Control) check(rules Rules) error {
+	hooks := rules.Hooks
+	switch {
+	case c.config.InPlace == nil:
+		return invalidRules("", "podcontrol.New has not made this Control", "")
+	case hooks == lifecycle.Hooks{}:
+		return nil
+	case c.config.Lifecycle.Keys() == lifecycle.Keys{}:
+		return invalidRules("", "Pods have hooks, but no key for their state", "set Config.Lifecycle")
+	case c.config.HookGate == "" && (hooks.PreDelete != nil && hooks.PreDelete.MarkNotReady || hooks.InPlaceUpdate != nil && hooks.InPlaceUpdate.MarkNotReady):
+		return invalidRules("", "a hook takes Pods out of service, but no gate is named for that", "set Config.HookGate")
+	}
+	return nil
 }
 
 func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
-	if err := c.unreadable(pod); err != nil { // or it would leave service for a hook, and stay there
+	if err := errors.Join(c.check(rules), c.unreadable(pod)); err != nil { // or it would leave service for a hook, and stay there
 		return Step{}, err
 	}
 	machine := c.machine(rules)
@@ -96,8 +124,11 @@ func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now ti
 	return step, err
 }
 
-// Delete deletes a Pod, or has it wait for its hook.
+// Delete deletes a Pod, or has it wait for its hook. The error is InvalidRules, or that of a gate that cannot be read.
 func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
+	if err := c.check(rules); err != nil {
+		return Step{}, err
+	}
 	t := c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Delete})
 	if t.Act == lifecycle.DeletePod {
 		return Step{Act: Delete}, nil
@@ -174,6 +205,9 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 
 // move writes a transition of the lifecycle, with the holders of the gate that it demands.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
+	if err := c.check(rules); err != nil {
+		return Step{}, err
+	}
 	step := Step{Act: Patch, Changes: []podpatch.Change{c.machine(rules).Change(pod, t, now)}, Why: t.Why}
 	if c.config.HookGate == "" {
 		return step, nil

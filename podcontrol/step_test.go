@@ -88,12 +88,49 @@ const (
 	heldForDeletion = `[{"userAgent":"hooks","key":"preDelete"}]`
 )
 
-// TestUnknownPolicy: a word that nobody knows recreates no Pods.
-func TestUnknownPolicy(t *testing.T) {
-	step, err := control(t).Update(newPod("a", running), podcontrol.Rules{Policy: "InPlaceIfPosible"}, &inplaceupdate.Plan{}, "web-2", begin)
-	if !errors.Is(err, podcontrol.InvalidPolicy) || step.Act != podcontrol.Nothing {
-		t.Errorf("Update = %+v, %v, want InvalidPolicy and nothing done", step, err)
+// TestInvalidRules: what a program got wrong deletes no Pod and writes nothing.
+func TestInvalidRules(t *testing.T) {
+	noGate := func(c *podcontrol.Config) { c.HookGate, c.Holder = "", nil }
+	noStates := func(c *podcontrol.Config) { c.Lifecycle = lifecycle.Machine{} }
+	drain := podcontrol.Rules{Hooks: lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"drain"}, MarkNotReady: true}}}
+	pause := podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{Finalizers: []string{"drain"}, MarkNotReady: true}}}
+	plan := &inplaceupdate.Plan{}
+	for _, tc := range []struct {
+		name     string
+		control  *podcontrol.Control
+		rules    podcontrol.Rules
+		plan     *inplaceupdate.Plan
+		revision string
+	}{
+		{"a policy that nobody knows", control(t), podcontrol.Rules{Policy: "InPlaceIfPosible"}, plan, "web-2"},
+		{"no revision", control(t), podcontrol.Rules{}, nil, ""},
+		{"no plan", control(t), podcontrol.Rules{Policy: podcontrol.InPlaceOnly}, nil, "web-2"},
+		{"a Control that nobody made", &podcontrol.Control{}, podcontrol.Rules{}, plan, "web-2"},
+		{"hooks without states", control(t, noStates), drain, plan, "web-2"},
+		{"a deletion hook without its gate", control(t, noGate), drain, plan, "web-2"},
+		{"an update hook without its gate", control(t, noGate), pause, plan, "web-2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := newPod("a", running)
+			step, err := tc.control.Update(pod, tc.rules, tc.plan, tc.revision, begin)
+			if !errors.Is(err, podcontrol.InvalidRules) || step.Act != podcontrol.Nothing {
+				t.Errorf("Update = %+v, %v, want InvalidRules and nothing done", step, err)
+			}
+			if tc.plan == nil || tc.rules.Policy != "" {
+				return
+			}
+			step, err = tc.control.Delete(pod, tc.rules, begin)
+			if !errors.Is(err, podcontrol.InvalidRules) || step.Act != podcontrol.Nothing {
+				t.Errorf("Delete = %+v, %v, want InvalidRules and nothing done", step, err)
+			}
+		})
 	}
+}
+
+// endedForGood has a Pod's container end for good.
+func endedForGood(pod *corev1.Pod) {
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
 }
 
 func TestUpdate(t *testing.T) {
@@ -128,6 +165,18 @@ func TestUpdate(t *testing.T) {
 			podcontrol.Rules{Policy: only},
 			host,
 			said{Act: podcontrol.Blocked, Why: []reason.Code{inplaceupdate.ImmutableField}},
+		},
+		{
+			"possible, but not for a Pod that has ended", newPod("a", running, endedForGood),
+			podcontrol.Rules{Policy: ifPossible},
+			image,
+			said{Act: podcontrol.Delete, Recreate: true, Why: []reason.Code{inplaceupdate.ContainerEnded}},
+		},
+		{
+			"possible, but not for a Pod that has ended, and nothing else is allowed", newPod("a", running, endedForGood),
+			podcontrol.Rules{Policy: only},
+			image,
+			said{Act: podcontrol.Blocked, Why: []reason.Code{inplaceupdate.ContainerEnded}},
 		},
 		{
 			"L-2 recreated, and its hook holds it: nobody is to cancel that", newPod("a", running, withHook),

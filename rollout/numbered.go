@@ -6,9 +6,6 @@ import (
 )
 
 const (
-	// InvalidRollout means that Numbered cannot decide, because a number is negative, the wanted ordinals were never computed,
-	// or Pods are described wrongly.
-	InvalidRollout reason.Code = "InvalidRollout"
 	// OrdinalTerminating means that the Pod of a wanted ordinal is terminating. The next one of that name cannot be created
 	// before it is gone.
 	OrdinalTerminating reason.Code = "OrdinalTerminating"

@@ -44,6 +44,9 @@ const (
 	DeleteLimited reason.Code = "DeleteLimited"
 	// UpdateLimited means that Pods are to be updated and as many as the budget allows are unavailable already.
 	UpdateLimited reason.Code = "UpdateLimited"
+	// DeletionPending means that Pods which wait for a hook before they are deleted are counted until they are gone: nothing is
+	// created in their place, although fewer Pods than are wanted will stay. See Spec.ExcludePreDeleting.
+	DeletionPending reason.Code = "DeletionPending"
 	// PartitionReached means that the Pods still at the old revision are those that the partition keeps there.
 	PartitionReached reason.Code = "PartitionReached"
 )
@@ -68,7 +71,8 @@ type Spec struct {
 	Rollback bool
 	// InPlace is set when every Pod that is to be updated can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone.
+	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone. Otherwise a hook that nobody ends keeps
+	// their places taken.
 	ExcludePreDeleting bool
 
 	// Paths are where the workload's API has these numbers.
@@ -128,6 +132,14 @@ func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
 }
 
+// leaving says how many of the unavailable Pods wait for their hook, for a reason.
+func (c Counts) leaving() string {
+	if n := c.Old.PreDeleting + c.New.PreDeleting; n > 0 {
+		return fmt.Sprintf(" (%d wait for a hook before they are deleted)", n)
+	}
+	return ""
+}
+
 func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
@@ -136,8 +148,8 @@ func (c Counts) specifiedUnavailable() int {
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision. It is for the caller to wait while any
-	// Pod is Specified or PreDeleting.
+	// Delete Pods that nobody named, DeleteOld of them from the old revision: what is beyond the partition goes first, even where it
+	// serves and new Pods do not. It is for the caller to wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
 	// DeleteReady is how many of the Pods whose deletion is decided, by Delete or because somebody named them, may go while
 	// they are ready; others may go at once. See ToDelete.
@@ -158,8 +170,12 @@ type Step struct {
 	Limits reason.List
 }
 
-// Plan returns the next step. It allocates only to explain a limit.
+// Plan returns the next step. It allocates only to explain a limit. With a number that is negative, or counts that cannot be, the step
+// does nothing, and its limits have the code InvalidRollout.
 func Plan(s Spec, c Counts) Step {
+	if s.isInvalid() || c.Old.isInvalid() || c.New.isInvalid() {
+		return Step{Limits: s.problems(c)}
+	}
 	step := Step{}
 	oldDiff, newDiff := diffs(s, c.Old.staying(), c.New.staying())
 	step.Surge, step.SurgeOld = surge(s, c, oldDiff, newDiff)
@@ -172,6 +188,13 @@ func Plan(s Spec, c Counts) Step {
 	wantOld := s.Partition + step.SurgeOld
 	specified := c.Old.Specified + c.New.Specified
 	missing := max(want-count, 0)
+	if leaving := c.Old.PreDeleting + c.New.PreDeleting; leaving > 0 && !s.ExcludePreDeleting && count-leaving < s.Replicas {
+		step.Limits = append(step.Limits, reason.Reason{
+			Code:   DeletionPending,
+			Detail: fmt.Sprintf("%d Pods wait for a hook before they are deleted, and keep their places until then", leaving),
+			Remedy: "end the hook, or have such Pods replaced at once",
+		})
+	}
 	if missing > 0 {
 		step.Create = scaleUp(s, c, missing, &step)
 		if !s.OneRevision {
@@ -293,7 +316,7 @@ func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	case step.Update > 0 && c.Unavailable() >= step.UpdateUnavailable:
 		step.Limits = append(step.Limits, reason.Reason{
 			Code: UpdateLimited, Path: s.Paths.maxUnavailable(),
-			Detail: fmt.Sprintf("%d Pods are unavailable, %d may be", c.Unavailable(), step.UpdateUnavailable),
+			Detail: fmt.Sprintf("%d Pods are unavailable%s, %d may be", c.Unavailable(), c.leaving(), step.UpdateUnavailable),
 			Remedy: "wait for Pods to become available, or raise the limit",
 		})
 	}

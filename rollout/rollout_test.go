@@ -342,6 +342,23 @@ func TestLimits(t *testing.T) {
 			map[reason.Code]string{rollout.PartitionReached: "partition"},
 			"3 Pods are at the old revision, 3 are kept there",
 		},
+		{
+			"C-30 Pods that wait for a hook keep their places", spec(4, 0, 2), counts(all(0), rollout.Group{Total: 4, PreDeleting: 4}),
+			map[reason.Code]string{rollout.DeletionPending: ""},
+			"4 Pods wait for a hook before they are deleted",
+		},
+		{
+			"C-30 they are to go, and enough stay", spec(3, 0, 1), counts(all(0), rollout.Group{Total: 5, PreDeleting: 2}), nil, "",
+		},
+		{
+			"C-30 others are created in their place", rollout.Spec{Replicas: 4, ExcludePreDeleting: true},
+			counts(all(0), rollout.Group{Total: 4, PreDeleting: 4}), nil, "",
+		},
+		{
+			"C-19 what waits for a hook uses the budget", spec(4, 0, 2), counts(all(2), rollout.Group{Total: 2, PreDeleting: 2}),
+			map[reason.Code]string{rollout.DeletionPending: "", rollout.UpdateLimited: "maxUnavailable"},
+			"2 Pods are unavailable (2 wait for a hook before they are deleted), 2 may be",
+		},
 		{"C-11 one revision knows no partition", with(oneRevision).of(spec(5, 3, 1)), counts(all(0), all(5)), nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -358,6 +375,43 @@ func TestLimits(t *testing.T) {
 			}
 			if !strings.Contains(limits.String(), tc.says) {
 				t.Errorf("limits say %q, want %q in it", limits, tc.says)
+			}
+		})
+	}
+}
+
+// TestInvalid: with a number that makes no sense nothing is done, and the step says why.
+func TestInvalid(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		spec rollout.Spec
+		have rollout.Counts
+		want []string // paths
+	}{
+		{"replicas", rollout.Spec{Replicas: -1}, counts(all(0), all(3)), []string{"replicas"}},
+		{
+			"every number", rollout.Spec{Replicas: -1, Partition: -1, MaxUnavailable: -1, MaxSurge: -1, ScaleMaxUnavailable: new(-1)},
+			counts(all(0), all(3)),
+			[]string{"replicas", "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable"},
+		},
+		{"a count below zero", spec(3, 0, 1), counts(all(0), rollout.Group{Total: 3, Unavailable: -1}), []string{"counts.new"}},
+		{"a Pod counted twice", spec(3, 0, 1), counts(rollout.Group{Total: 1, PreDeleting: 1, Unavailable: 1}, all(2)), []string{"counts.old"}},
+		{"more that do not serve than there are", spec(3, 0, 1), counts(all(0), rollout.Group{Total: 3, SpecifiedUnavailable: 1}), []string{"counts.new"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			step := rollout.Plan(tc.spec, tc.have)
+			var got []string
+			for _, limit := range step.Limits {
+				if limit.Code != rollout.InvalidRollout {
+					t.Errorf("limit %v", limit)
+				}
+				got = append(got, limit.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("paths (-want +got):\n%s", diff)
+			}
+			if step.Limits = nil; !cmp.Equal(step, rollout.Step{}) {
+				t.Errorf("step %+v", step)
 			}
 		})
 	}

@@ -59,15 +59,10 @@ func (s *NumberedSpec) check() error {
 			Code: InvalidRollout, Path: "wanted", Detail: "nobody has computed the wanted ordinals", Remedy: "use what ordinals.Of returns without an error",
 		})
 	}
-	negative := func(path string, n int) {
-		if n < 0 {
-			problems = append(problems, reason.Reason{Code: InvalidRollout, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
-		}
-	}
-	negative(s.Paths.partition(), s.Partition)
-	negative(s.Paths.maxUnavailable(), s.MaxUnavailable)
+	negative(&problems, s.Paths.partition(), s.Partition)
+	negative(&problems, s.Paths.maxUnavailable(), s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
-		negative(s.Paths.scaleMaxUnavailable(), *s.ScaleMaxUnavailable)
+		negative(&problems, s.Paths.scaleMaxUnavailable(), *s.ScaleMaxUnavailable)
 	}
 	if s.Unordered && !s.Parallel {
 		problems = append(problems, reason.Reason{

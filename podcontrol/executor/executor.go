@@ -10,10 +10,11 @@
 //
 //   - Only one of the two loops works on a Pod at a time, and only on the Pod as it was decided on: finishing an update must not
 //     open the gate that starting one has just closed.
-//   - An update that the API server, a quota or a webhook refuses is not tried again for a while, because each attempt takes the Pod
-//     out of service. Where the rules allow it the Pod is recreated instead. The owner hears of what its Pods' own loop was
-//     refused: see [Pods.Unfinished].
-//   - Deletions that are refused rest as well, each Pod's on its own.
+//   - An update that the API server, a quota or a webhook refuses is tried again after five minutes, or as soon as it is one to another
+//     revision, because each attempt takes the Pod out of service. Where the rules allow it the Pod is recreated instead. The owner
+//     hears of what its Pods' own loop was refused: see [Pods.Unfinished].
+//   - A deletion that is refused, or the end of an update, is tried again after 10 seconds, then 20, and so on up to five minutes, for
+//     each Pod on its own.
 //   - Each thing that happens to a Pod is told once, as an [Event], for the controller to turn into events and metrics of its own.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
@@ -37,6 +38,9 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
 )
+
+// DeletionRefused means that the API server, a policy or a webhook does not accept the deletion of a Pod.
+const DeletionRefused reason.Code = "DeletionRefused"
 
 // What is tried for a single Pod, and for how long it rests after it was refused. An update that is refused has taken the Pod out
 // of service, so there is more time between two of them.
@@ -63,7 +67,8 @@ type EventType string
 const (
 	// Created Pods are new.
 	Created EventType = "Created"
-	// Deleted Pods are gone or terminating because of the owner; DeleteFailed says why one could not be deleted.
+	// Deleted Pods are gone or terminating because of the owner; DeleteFailed says why one could not be deleted. Where they have a
+	// Revision, Recreated or RecreateFailed follows and says more.
 	Deleted      EventType = "Deleted"
 	DeleteFailed EventType = "DeleteFailed"
 	// Started Pods are being updated in place; StartFailed says why one could not be.
@@ -77,7 +82,8 @@ const (
 	Blocked EventType = "Blocked"
 	// FinishFailed says why an update that was begun does not go on.
 	FinishFailed EventType = "FinishFailed"
-	// Unreadable Pods carry annotations or a gate that make no sense. They are left alone until that is mended.
+	// Unreadable Pods carry annotations or a gate that make no sense. They are not updated in place, nor is their update finished,
+	// until that is mended. They can be recreated.
 	Unreadable EventType = "Unreadable"
 )
 

@@ -268,7 +268,7 @@ func TestRefusedUpdate(t *testing.T) {
 			policy: podcontrol.InPlaceOnly, first: startRequests("a"), told: []string{"StartFailed a web-2"}, refusedLater: true, reset: true,
 		},
 		{
-			policy: podcontrol.InPlaceIfPossible, first: append(startRequests("a"), "delete Pod a"), told: []string{"StartFailed a web-2", "Deleted a", "Recreated a web-2"},
+			policy: podcontrol.InPlaceIfPossible, first: append(startRequests("a"), "delete Pod a"), told: []string{"StartFailed a web-2", "Deleted a web-2", "Recreated a web-2"},
 		},
 	} {
 		t.Run(string(tc.policy), func(t *testing.T) {
@@ -325,14 +325,14 @@ func TestBlockedUpdate(t *testing.T) {
 	if changed, err = w.update(w.begin(), w.pod("a"), true); !changed || err != nil {
 		t.Errorf("update = %t, %v", changed, err)
 	}
-	w.check("InPlaceIfPossible", []string{"delete Pod a"}, []string{"Deleted a", "Recreated a web-2"})
+	w.check("InPlaceIfPossible", []string{"delete Pod a"}, []string{"Deleted a web-2", "Recreated a web-2"})
 	w.rules.Policy = podcontrol.Recreate
 	b := w.add("b")
 	target := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}}
 	if changed, err = w.begin().UpdateTo(target, nil)(t.Context(), b); !changed || err != nil { // no plan is asked for
 		t.Errorf("update = %t, %v", changed, err)
 	}
-	w.check("Recreate", []string{"delete Pod b"}, []string{"Deleted b", "Recreated b web-2"})
+	w.check("Recreate", []string{"delete Pod b"}, []string{"Deleted b web-2", "Recreated b web-2"})
 }
 
 // TestRefusedDeletion: each Pod's deletion rests on its own, for longer each time, and that is told once for each attempt.
@@ -341,7 +341,7 @@ func TestRefusedDeletion(t *testing.T) {
 	a, b := w.add("a"), w.add("b")
 	w.Answer = refuses("delete Pod a")
 	p := w.begin()
-	if changed, err := p.Delete(t.Context(), a); changed || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "Pod default/a") {
+	if changed, err := p.Delete(t.Context(), a); changed || !apierrors.IsForbidden(err) || !errors.Is(err, executor.DeletionRefused) || !strings.Contains(err.Error(), "Pod default/a") {
 		t.Errorf("Delete = %t, %v", changed, err)
 	}
 	if changed, err := p.Delete(t.Context(), b); !changed || err != nil {
@@ -599,7 +599,7 @@ func TestOneLoopAtATime(t *testing.T) {
 	w.Answer = func(r clustertest.Request) error {
 		if w.Answer = nil; r.Verb == "patch" {
 			inside++
-			if result, err := w.x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); result.RequeueAfter != 2*time.Second || err != nil {
+			if result, err := w.x.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); result.RequeueAfter != 100*time.Millisecond || err != nil {
 				t.Errorf("the Pod's loop during a start = %v, %v", result, err)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -19,10 +18,6 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
 )
-
-// finishRetry is when to look again at a Pod that its owner's pass is writing to. Its own events come sooner unless the start
-// failed in the middle.
-const finishRetry = 2 * time.Second
 
 // AddTo adds the Pods' own loop to the manager.
 func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
@@ -42,7 +37,7 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	done, ok := x.take(pod.UID)
 	if !ok {
-		return ctrl.Result{RequeueAfter: finishRetry}, nil
+		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	defer done()
 	view, result, err := x.cache.ObservePod(ctx, req)

@@ -52,6 +52,9 @@ type Parts[O client.Object] struct {
 // NewParts makes the parts for the kind of owner. Call it before the manager starts. The error says what of the config is missing,
 // or is one of ownercache.New.
 func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Parts[O], error) {
+	if mgr == nil {
+		return nil, errors.New("executor: a manager is required")
+	}
 	p := &Parts[O]{Fanout: fanout.New(config.Calls), InPlace: config.Control.InPlace}
 	decoder := revision.NewDecoder(decodedRevisions, nil)
 	var err error
@@ -76,6 +79,9 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 
 // AddTo adds both loops to the manager: that of the owners, and that of their Pods under the name with "-pods" behind it.
 func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
+	if p == nil || p.Cache == nil || p.Pods == nil {
+		return errors.New("executor: make Parts with NewParts")
+	}
 	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Pods.AddTo(mgr, name+"-pods", pods))
 }
 

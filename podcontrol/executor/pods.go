@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is when to look again at a Pod that its own loop is writing to.
+// busyRetry is when to look again at a Pod that the other loop is writing to. Where a start failed in the middle nothing else brings
+// the Pod's own loop back, and the Pod is out of service.
 const busyRetry = 100 * time.Millisecond
 
 // Pods carries out an owner's decisions about its Pods. Make it with Executor.For, for each pass. It is safe for concurrent use.
@@ -68,7 +69,7 @@ func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step)
+	return p.do(ctx, pod, step, "")
 }
 
 // Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is. It reports whether it
@@ -78,7 +79,7 @@ func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step)
+	return p.do(ctx, pod, step, "")
 }
 
 // Settle takes a Pod back that waits for its hook before an update which is not wanted any more, and no other. It reports whether
@@ -88,7 +89,7 @@ func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step)
+	return p.do(ctx, pod, step, "")
 }
 
 // UpdateTo returns what takes a Pod to a revision: in place, or by its deletion, as the rules say. plan returns the plan for a Pod;
@@ -113,12 +114,12 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 		case err != nil:
 			return false, reason.Final(err)
 		case step.Recreate:
-			return p.recreate(ctx, pod, target, plan.Blocking)
+			return p.recreate(ctx, pod, target, step.Why)
 		case step.Act == podcontrol.Blocked:
-			p.executor.options.Observe(p.view.Owner, Event{Type: Blocked, Pod: pod, Revision: target, Why: plan.Blocking})
+			p.executor.options.Observe(p.view.Owner, Event{Type: Blocked, Pod: pod, Revision: target, Why: step.Why})
 			return false, reason.Final(failed("updating", pod, step.Why))
 		case step.Act != podcontrol.Start:
-			changed, err = p.do(ctx, pod, step)
+			changed, err = p.do(ctx, pod, step, target)
 		default:
 			changed, err = p.start(ctx, pod, step, target)
 		}
@@ -146,7 +147,7 @@ func (p *Pods[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 		return false, nil
 	}
 	defer done()
-	if changed, err = p.do(ctx, pod, step); err != nil {
+	if changed, err = p.do(ctx, pod, step, target); err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
 		return changed, err
 	}
@@ -164,7 +165,7 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	if changed, err = p.do(ctx, pod, step); err != nil {
+	if changed, err = p.do(ctx, pod, step, target); err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: RecreateFailed, Pod: pod, Revision: target, Why: why, Err: err})
 		return changed, err
 	}
@@ -177,13 +178,13 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	return changed, nil
 }
 
-// do sends a step.
-func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
+// do sends a step. target is the revision of an update that the step is for, empty for none.
+func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	switch step.Act {
 	case podcontrol.Patch, podcontrol.Start:
 		return p.patch(ctx, pod, step)
 	case podcontrol.Delete:
-		return p.remove(ctx, pod)
+		return p.remove(ctx, pod, target)
 	}
 	return false, nil
 }
@@ -200,7 +201,7 @@ func (p *Pods[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 }
 
 // remove deletes the Pod that was decided on, unless that was refused a moment ago.
-func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := p.executor.fanout.Backoff.Resting(attempt, p.view.Now); err != nil {
 		p.pass.Wake(wait)
@@ -209,13 +210,15 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	err = p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	switch {
 	case err == nil:
-		p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod})
+		p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
 	case apierrors.IsConflict(err): // another Pod has its name by now, which the cache will show
 		return false, failed("deleting", pod, err)
 	case !apierrors.IsNotFound(err): // gone, perhaps by an answer of ours that was lost
-		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Err: err})
+		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
 		if podwrite.IsLasting(err) {
-			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, failed("deleting", pod, err), p.view.Now))
+			err = reason.Reason{Code: DeletionRefused, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}.With(err)
+			p.pass.Wake(p.executor.fanout.Backoff.Refused(attempt, err, p.view.Now))
+			return false, err
 		}
 		return false, failed("deleting", pod, err)
 	}

@@ -17,9 +17,13 @@ const (
 )
 
 // Record returns an Options.Observe that records what happens to Pods as events of their owner: what failed or is blocked as
-// warnings. The reason of an event is the EventType, the Pod is its related object.
+// warnings. The reason of an event is the EventType, the Pod is its related object. A Pod that is recreated has one event, which says so,
+// and none of its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
+		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {
+			return
+		}
 		kind, note := corev1.EventTypeNormal, fmt.Sprintf("Pod %s", e.Pod.Name)
 		if e.Revision != "" {
 			note += ", revision " + e.Revision

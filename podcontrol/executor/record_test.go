@@ -32,10 +32,13 @@ func TestRecord(t *testing.T) {
 			executor.Event{Type: executor.DeleteFailed, Pod: pod, Err: errors.New(strings.Repeat("x", 2000))},
 			"Warning DeleteFailed " + reason.Shorten("Pod web-3: "+strings.Repeat("x", 2000), 1000),
 		},
+		{"deleted to be made anew", executor.Event{Type: executor.Deleted, Pod: pod, Revision: "web-7d9"}, ""},
+		{"not deleted to be made anew", executor.Event{Type: executor.DeleteFailed, Pod: pod, Revision: "web-7d9", Err: errors.New("no")}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
 			executor.Record[*corev1.ReplicationController](recorder)(&corev1.ReplicationController{}, tc.event)
+			close(recorder.Events)
 			if diff := cmp.Diff(tc.want, <-recorder.Events); diff != "" {
 				t.Errorf("event (-want +got):\n%s", diff)
 			}

@@ -26,7 +26,7 @@ const (
 	// and every other code that an admission webhook or policy denies with, except 409 and 429), or that this API server has no
 	// such subresource (404 for its path, as for pods/resize before 1.32). A right that the client lacks says nothing about the
 	// Pod and is not Refused. Repeating the request at once will not help; the caller's policy decides whether to wait, recreate
-	// or stop. See Refusals.
+	// or stop. See fanout.Backoff.
 	//
 	// Usually Result.Sent is 0 and the Pod is unchanged. Result.Sent is not 0 if an earlier patch of the same sequence had
 	// succeeded: a quota or node filled up between the dry run and the resize, or a webhook accepted one patch and not the next.
