@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"time"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -56,7 +57,10 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
 		Options: executor.Options[*Fleet]{
-			Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
+			Rules: func(f *Fleet) podcontrol.Rules {
+				grace := time.Duration(max(f.Spec.GracePeriodSeconds, 0)) * time.Second
+				return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible, GracePeriod: grace}
+			},
 			Observe: executor.Record[*Fleet](recorder),
 		},
 	})
