@@ -36,7 +36,10 @@ func TestFaults(t *testing.T) {
 		New: func(w *chaos.World) chaos.Subject {
 			s := &sailing{World: w}
 			return chaos.Subject{
-				Setup: func(ctx context.Context, mgr manager.Manager) error { return Setup(ctx, mgr) },
+				Setup: func(ctx context.Context, mgr manager.Manager) (err error) {
+					s.operator, err = setup(ctx, mgr)
+					return err
+				},
 				Begin: s.create, Users: s.edit, Denies: s.denies, Settle: s.settle,
 				Looks: s.look, Wrote: s.judge, Converged: s.converged,
 			}
@@ -50,6 +53,7 @@ const quiet = 6 * time.Minute
 // sailing is one schedule.
 type sailing struct {
 	*chaos.World
+	operator *reconciler // of the last process
 
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
 	policy int
@@ -237,7 +241,8 @@ func (s *sailing) judge(w *chaos.Write) {
 	}
 }
 
-// converged: the Pods are as many as are wanted, ready, and what the template says, the status says so, and old revisions are gone.
+// converged: the Pods are as many as are wanted, ready, and what the template says, the status says so, and what is over
+// is forgotten.
 func (s *sailing) converged() {
 	pods := s.possible()
 	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
@@ -256,6 +261,10 @@ func (s *sailing) converged() {
 	if got.Conditions = nil; !reflect.DeepEqual(got, want) {
 		s.Failf("status", "%+v, want %+v", got, want)
 	}
+	o := s.operator
+	if awaited, refused, read := o.Cache.Clients().Tracker().Len(), o.Fanout.Backoff.Len(), o.Reader.Len(); max(awaited, refused) > 1+len(faultapi.All[*corev1.Pod](s.Server)) || read > 1 {
+		s.Failf("memory", "%d are awaited, %d refusals are remembered, %d owners, where there are one and %d Pods", awaited, refused, read, len(pods))
+	}
 	if len(revisions) > len(used)+historyLimit {
 		s.Failf("history", "%d revisions, of which %d are used", len(revisions), len(used))
 	}
@@ -268,7 +277,7 @@ func (s *sailing) possible() []*corev1.Pod {
 	want := fleet.Spec.Template.Spec.Containers[0]
 	pods := slices.DeleteFunc(faultapi.All[*corev1.Pod](s.Server), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
 	more := len(pods) - fleet.Spec.Replicas
-	if more < 0 && s.policy != 3 || more > 0 && s.policy != 2 || more > 1 {
+	if more < 0 && s.policy != 3 {
 		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
 	}
 	unavailable, trouble := max(-more, 0), more != 0
@@ -290,6 +299,9 @@ func (s *sailing) possible() []*corev1.Pod {
 	}
 	if unavailable >= fleet.Spec.MaxUnavailable {
 		return pods
+	}
+	if more > 1 || more > 0 && s.policy != 2 {
+		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
 	}
 	if bad != nil {
 		s.Failf("converged", "%s, want %s and %v", bad, want.Image, want.Command)

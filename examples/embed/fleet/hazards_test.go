@@ -403,7 +403,7 @@ func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 	h.policy.refuses = func(c faultapi.Call) bool {
 		return c.Verb == "create" && c.Resource.Resource == "pods" && len(h.all()) > 0
 	}
-	h.rounds(2) // with writes outstanding
+	h.rounds(3) // with writes outstanding
 	fleet := h.fleet()
 	if err := h.user.Delete(t.Context(), fleet); err != nil {
 		t.Fatal(err)

@@ -39,11 +39,16 @@ func Run(ctx context.Context, config *rest.Config) error {
 
 // Setup adds both loops to the manager: that of the Fleets, and that of their Pods, which finishes what was begun.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
+	_, err := setup(ctx, mgr)
+	return err
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("fleet"), clock.RealClock{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
+	return r, r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
 }
 
 // newReconciler puts the parts together.
