@@ -117,7 +117,7 @@ func (s *sailing) edit() {
 		s.Logf("user: another Fleet of that name")
 		s.must(s.User.Delete(context.Background(), fleet))
 		s.create()
-	case n < 12:
+	case n < 12: // a day of many releases, more than are kept
 		for i := range historyLimit + 3 {
 			s.release(fmt.Sprintf("app:v%d", i), nil)
 			s.CatchUp()
