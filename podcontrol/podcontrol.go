@@ -161,6 +161,14 @@ func (c *Control) StateOf(pod *corev1.Pod) lifecycle.State {
 	return c.config.Lifecycle.State(pod)
 }
 
+// IsUpdating reports whether an update of the Pod has begun and not ended. Without a state of its lifecycle, the gate tells.
+func (c *Control) IsUpdating(pod *corev1.Pod) bool {
+	if state := c.StateOf(pod); state != "" {
+		return state == lifecycle.Updating
+	}
+	return !podstate.GateOpen(pod, c.config.InPlace.Gate())
+}
+
 // IsMarked reports whether somebody has asked for the Pod's deletion by its label.
 func (c *Control) IsMarked(pod *corev1.Pod) bool {
 	_, ok := pod.Labels[c.config.DeleteLabel]

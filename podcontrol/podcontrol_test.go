@@ -331,3 +331,30 @@ func apply(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	}
 	return out
 }
+
+// TestIsUpdating: the state of the lifecycle says so or, where Pods have none, the gate.
+func TestIsUpdating(t *testing.T) {
+	with, without := control(t), control(t, func(c *podcontrol.Config) { c.Lifecycle, c.HookGate, c.Holder = lifecycle.Machine{}, "", nil })
+	pod := func(state lifecycle.State, conditions ...corev1.PodCondition) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{stateLabel: string(state)}}, Status: corev1.PodStatus{Conditions: conditions},
+		}
+	}
+	open, closed := corev1.PodCondition{Type: gate, Status: corev1.ConditionTrue}, corev1.PodCondition{Type: gate, Status: corev1.ConditionFalse}
+	for name, test := range map[string]struct {
+		control *podcontrol.Control
+		pod     *corev1.Pod
+		want    bool
+	}{
+		"its state says so":           {with, pod(lifecycle.Updating, open), true},
+		"its state says otherwise":    {with, pod(lifecycle.Normal, closed), false},
+		"no state yet, gate open":     {with, pod("", open), false},
+		"no lifecycle, gate open":     {without, pod(lifecycle.Updating, open), false},
+		"no lifecycle, gate closed":   {without, pod("", closed), true},
+		"no lifecycle, gate not used": {without, pod(""), false},
+	} {
+		if got := test.control.IsUpdating(test.pod); got != test.want {
+			t.Errorf("%s: IsUpdating = %t", name, got)
+		}
+	}
+}

@@ -311,3 +311,10 @@ func (r *Reader) Forget(owner types.UID) {
 	defer r.mu.Unlock()
 	delete(r.owners, owner)
 }
+
+// Len returns of how many owners something is remembered.
+func (r *Reader) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.owners)
+}

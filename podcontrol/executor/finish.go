@@ -23,7 +23,7 @@ import (
 func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache.ControllerOptions) error {
 	inTheMiddle := func(pod *corev1.Pod) bool {
 		state := x.control.StateOf(pod)
-		return state != "" && state != lifecycle.Normal
+		return state != "" && state != lifecycle.Normal || x.control.IsUpdating(pod)
 	}
 	return x.cache.AddPodController(mgr, name, x, inTheMiddle, options)
 }

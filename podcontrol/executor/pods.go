@@ -16,7 +16,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
-	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
@@ -229,13 +228,13 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (c
 }
 
 // Unfinished says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
-// grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read. The
-// error is final.
+// grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read: they are
+// named too unless they serve. The error is final.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
 	for i := range set.Active {
 		pod := &set.Active[i]
-		if pod.State != lifecycle.Updating {
+		if !p.executor.control.IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready) {
 			continue
 		}
 		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)

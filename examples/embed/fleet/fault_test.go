@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +22,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -32,8 +36,11 @@ func TestFaults(t *testing.T) {
 		New: func(w *chaos.World) chaos.Subject {
 			s := &sailing{World: w}
 			return chaos.Subject{
-				Setup: func(ctx context.Context, mgr manager.Manager) error { return Setup(ctx, mgr) },
-				Begin: s.create, Users: s.edit, Denies: s.denies, Settle: func() { s.policy = 0 },
+				Setup: func(ctx context.Context, mgr manager.Manager) (err error) {
+					s.operator, err = setup(ctx, mgr)
+					return err
+				},
+				Begin: s.create, Users: s.edit, Denies: s.denies, Settle: s.settle,
 				Looks: s.look, Wrote: s.judge, Converged: s.converged,
 			}
 		},
@@ -46,6 +53,7 @@ const quiet = 6 * time.Minute
 // sailing is one schedule.
 type sailing struct {
 	*chaos.World
+	operator *reconciler // of the last process
 
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
 	policy int
@@ -77,45 +85,93 @@ func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
 
 func (s *sailing) create() {
 	fleet := &Fleet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ships"}}
-	fleet.Spec.Replicas = s.Rand().IntN(5)
+	s.draw(&fleet.Spec)
 	fleet.Spec.Template.Labels = map[string]string{"fleet": "ships"}
 	fleet.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	if err := s.User.Create(context.Background(), fleet); err != nil {
-		s.Failf("story", "%v", err)
-	}
+	s.must(s.User.Create(context.Background(), fleet))
+}
+
+func (s *sailing) draw(spec *Spec) {
+	spec.Replicas, spec.MaxUnavailable, spec.GracePeriodSeconds = s.Rand().IntN(5), 1+s.Rand().IntN(2), 3*s.Rand().IntN(2)
 }
 
 func (s *sailing) fleet() *Fleet {
 	fleet := &Fleet{}
-	if err := s.User.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "ships"}, fleet); err != nil {
-		s.Failf("story", "%v", err)
-	}
+	s.must(s.User.Get(context.Background(), types.NamespacedName{Namespace: "default", Name: "ships"}, fleet))
 	return fleet
 }
 
 // edit is what a user does now and then.
 func (s *sailing) edit() {
 	fleet := s.fleet()
-	app := fleet.Spec.Template.Spec.Containers[0]
-	if s.Rand().IntN(5) == 0 {
+	switch n := s.Rand().IntN(40); {
+	case n < 8:
 		s.policy, s.denied = s.Rand().IntN(4), ""
-		if pods := faultapi.All[*corev1.Pod](s.Server); len(pods) > 0 {
-			s.denied = pods[s.Rand().IntN(len(pods))].Name
+		if pod := s.AnyPod(); pod != nil {
+			s.denied = pod.Name
 		}
 		s.Logf("admission: policy %d, Pod %s", s.policy, s.denied)
+	case n < 10:
+		s.spoil(s.AnyPod())
+	case n < 11:
+		s.Logf("user: another Fleet of that name")
+		s.must(s.User.Delete(context.Background(), fleet))
+		s.create()
+	case n < 12: // a day of many releases, more than are kept
+		for i := range historyLimit + 3 {
+			s.release(fmt.Sprintf("app:v%d", i), nil)
+			s.CatchUp()
+			s.Sleep(time.Second)
+		}
+	case n < 26:
+		s.release(fmt.Sprintf("app:v%d", s.Rand().IntN(4)), nil)
+	case n < 29:
+		s.release("", []string{fmt.Sprintf("serve-%d", s.Rand().IntN(2))})
+	default:
+		s.draw(&fleet.Spec)
+		s.Logf("user: %d replicas, at most %d unavailable, %d s of grace", fleet.Spec.Replicas, fleet.Spec.MaxUnavailable, fleet.Spec.GracePeriodSeconds)
+		s.must(s.User.Update(context.Background(), fleet))
+	}
+}
+
+// release changes what the Pods run. Another image can be had in place, another command cannot.
+func (s *sailing) release(image string, command []string) {
+	fleet := s.fleet()
+	app := &fleet.Spec.Template.Spec.Containers[0]
+	if app.Image = cmp.Or(image, app.Image); command != nil {
+		app.Command = command
+	}
+	s.Logf("user: image %s, command %v", app.Image, app.Command)
+	s.must(s.User.Update(context.Background(), fleet))
+}
+
+// spoil has somebody overwrite what the operator keeps on a Pod. Nobody knows then where its update stands.
+func (s *sailing) spoil(pod *corev1.Pod) {
+	if pod == nil || !podstate.IsActive(pod) {
 		return
 	}
-	switch n := s.Rand().IntN(10); {
-	case n < 5:
-		app.Image = fmt.Sprintf("app:v%d", s.Rand().IntN(4))
-	case n < 6:
-		app.Command = []string{fmt.Sprintf("serve-%d", s.Rand().IntN(2))}
-	default:
-		fleet.Spec.Replicas = s.Rand().IntN(5)
+	s.Logf("user: spoils %s", pod.Name)
+	pod = pod.DeepCopy()
+	pod.Annotations = map[string]string{group + "/state": "garbage"}
+	s.must(s.User.Update(context.Background(), pod))
+}
+
+// settle lifts the policy. Before that everybody has time, and does what can be done under it.
+func (s *sailing) settle() {
+	if s.policy != 0 {
+		for range 60 {
+			s.Sleep(10 * time.Second)
+			s.Nodes.Settle()
+			s.Server.CollectGarbage()
+			s.CatchUp()
+		}
+		s.possible()
 	}
-	fleet.Spec.Template.Spec.Containers = []corev1.Container{app}
-	s.Logf("user: %d replicas, image %s, command %v", fleet.Spec.Replicas, app.Image, app.Command)
-	if err := s.User.Update(context.Background(), fleet); err != nil {
+	s.policy = 0
+}
+
+func (s *sailing) must(err error) {
+	if err != nil {
 		s.Failf("story", "%v", err)
 	}
 }
@@ -143,27 +199,23 @@ func (s *sailing) look(t *chaos.Task, call *faultapi.Call) {
 		v.fleet = nil
 		return
 	}
-	inPlace, err := updater()
-	if err != nil {
-		s.Failf("story", "%v", err)
-		return
-	}
+	inPlace := s.inPlace()
 	v.ready, v.taken = map[types.UID]bool{}, map[types.UID]bool{}
 	var pods corev1.PodList
-	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
-		s.Failf("story", "%v", err)
-	}
+	s.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		// A Pod in the middle of an update is about to restart, whatever it shows.
 		next, err := inPlace.Next(pod, time.Now())
-		if podstate.IsActive(pod) && podstate.IsReady(pod) && err == nil && next.Complete {
+		// One that somebody has spoilt is left as it is.
+		whole := err != nil && podstate.IsTrue(pod, gate) || err == nil && next.Complete
+		if metav1.IsControlledBy(pod, v.fleet) && podstate.IsActive(pod) && podstate.IsReady(pod) && whole {
 			v.ready[pod.UID] = true
 		}
 	}
 }
 
-// judge: on what it saw, a reconcile never takes so many ready Pods away that more than one is missing, and never creates
+// judge: on what it saw, a reconcile never takes so many ready Pods away that more are missing than may be, and never creates
 // more Pods than are wanted.
 func (s *sailing) judge(w *chaos.Write) {
 	v, _ := w.Task.View.(*sight)
@@ -174,7 +226,7 @@ func (s *sailing) judge(w *chaos.Write) {
 	case w.Call.Verb == "create":
 		active := 0
 		for _, other := range faultapi.All[*corev1.Pod](s.Server) {
-			if podstate.IsActive(other) {
+			if podstate.IsActive(other) && metav1.IsControlledBy(other, v.fleet) {
 				active++
 			}
 		}
@@ -183,28 +235,85 @@ func (s *sailing) judge(w *chaos.Write) {
 		}
 	case v.ready[old.UID] && (w.Call.Verb == "delete" || !podstate.IsTrue(pod, gate)):
 		v.taken[old.UID] = true
-		if left := len(v.ready) - len(v.taken); left < v.fleet.Spec.Replicas-1 {
+		if left := len(v.ready) - len(v.taken); left < v.fleet.Spec.Replicas-v.fleet.Spec.MaxUnavailable {
 			s.Failf("budget", "%s of Pod %s leaves %d ready Pods of %d", w.Call.Verb, old.Name, left, v.fleet.Spec.Replicas)
 		}
 	}
 }
 
-// converged: the Pods are as many as are wanted, ready, and what the template says.
+// converged: the Pods are as many as are wanted, ready, and what the template says, the status says so, and what is over
+// is forgotten.
 func (s *sailing) converged() {
-	fleet := s.fleet()
-	want := fleet.Spec.Template.Spec.Containers[0]
-	pods := slices.DeleteFunc(faultapi.All[*corev1.Pod](s.Server), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
-	if len(pods) != fleet.Spec.Replicas {
-		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
-	}
+	pods := s.possible()
+	fleet, revisions := s.fleet(), faultapi.All[*appsv1.ControllerRevision](s.Server)
+	newest := slices.MaxFunc(revisions, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })
+	want, used := Status{ObservedGeneration: fleet.Generation, Revision: newest.Name, Pods: int32(len(pods))}, map[string]bool{newest.Labels[revisionLabel]: true}
 	for _, pod := range pods {
-		app := pod.Spec.Containers[0]
-		if !podstate.IsReady(pod) || app.Image != want.Image || fmt.Sprint(app.Command) != fmt.Sprint(want.Command) {
-			s.Failf("converged", "Pod %s is ready %t with image %s and command %v, want %s and %v",
-				pod.Name, podstate.IsReady(pod), app.Image, app.Command, want.Image, want.Command)
+		used[pod.Labels[revisionLabel]] = true
+		if pod.Labels[revisionLabel] == newest.Labels[revisionLabel] {
+			want.Updated++
+		}
+		if podstate.IsReady(pod) {
+			want.Available++
 		}
 	}
-	if n := len(faultapi.All[*appsv1.ControllerRevision](s.Server)); n == 0 {
-		s.Failf("converged", "there is no revision")
+	got := fleet.Status
+	if got.Conditions = nil; !reflect.DeepEqual(got, want) {
+		s.Failf("status", "%+v, want %+v", got, want)
 	}
+	o := s.operator
+	if awaited, refused, read := o.Cache.Clients().Tracker().Len(), o.Fanout.Backoff.Len(), o.Reader.Len(); max(awaited, refused) > 1+len(faultapi.All[*corev1.Pod](s.Server)) || read > 1 {
+		s.Failf("memory", "%d are awaited, %d refusals are remembered, %d owners, where there are one and %d Pods", awaited, refused, read, len(pods))
+	}
+	if len(revisions) > len(used)+historyLimit {
+		s.Failf("history", "%d revisions, of which %d are used", len(revisions), len(used))
+	}
+}
+
+// possible judges what does not wait for anybody outside: there are as many Pods as are wanted and, as long as there is room in the
+// budget, they are ready and what the template says. Exempt are Pods that are spoilt or that a policy holds up, and the Fleet says so.
+func (s *sailing) possible() []*corev1.Pod {
+	fleet, inPlace := s.fleet(), s.inPlace()
+	want := fleet.Spec.Template.Spec.Containers[0]
+	pods := slices.DeleteFunc(faultapi.All[*corev1.Pod](s.Server), func(pod *corev1.Pod) bool { return !podstate.IsActive(pod) })
+	more := len(pods) - fleet.Spec.Replicas
+	if more < 0 && s.policy != 3 {
+		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
+	}
+	unavailable, trouble := max(-more, 0), more != 0
+	var bad []string
+	for _, pod := range pods {
+		next, err := inPlace.Next(pod, time.Now())
+		ready, app := podstate.IsReady(pod), pod.Spec.Containers[0]
+		exempt := err != nil || s.policy != 0 && (pod.Name == s.denied || !next.Complete)
+		switch right := app.Image == want.Image && slices.Equal(app.Command, want.Command); {
+		case ready && right:
+		case exempt:
+			trouble = true
+			if !ready {
+				unavailable++
+			}
+		default:
+			bad = append(bad, fmt.Sprintf("Pod %s is ready %t with image %s and command %v", pod.Name, ready, app.Image, app.Command))
+		}
+	}
+	if unavailable >= fleet.Spec.MaxUnavailable {
+		return pods
+	}
+	if more > 1 || more > 0 && s.policy != 2 {
+		s.Failf("converged", "%d Pods, want %d", len(pods), fleet.Spec.Replicas)
+	}
+	if bad != nil {
+		s.Failf("converged", "%s, want %s and %v", bad, want.Image, want.Command)
+	}
+	if trouble != meta.IsStatusConditionTrue(fleet.Status.Conditions, "Failed") && (trouble || s.policy == 0) {
+		s.Failf("condition", "%+v, trouble %t", fleet.Status.Conditions, trouble)
+	}
+	return pods
+}
+
+func (s *sailing) inPlace() *inplaceupdate.Updater {
+	inPlace, err := updater()
+	s.must(err)
+	return inPlace
 }

@@ -236,6 +236,56 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
+// TestRefusedFinish: a policy that comes in the middle of an update keeps the Pod out of service; the Fleet says so, and goes on as soon as
+// its spec changes.
+func TestRefusedFinish(t *testing.T) {
+	h := newHarbour(t, 1)
+	h.rounds(10)
+	h.edit(func(f *Fleet) { f.Spec.GracePeriodSeconds = 5; image("app:v2")(f) })
+	h.rounds(3)
+	h.policy.refuses = isSpecPatch
+	h.rounds(20)
+	if c := meta.FindStatusCondition(h.fleet().Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionTrue || h.failed > 0 {
+		t.Errorf("condition %+v, %d errors", c, h.failed)
+	}
+	h.policy.refuses = nil
+	h.edit(func(f *Fleet) { f.Spec.MaxUnavailable = 2 })
+	h.rounds(10)
+	h.settled(1, "app:v2")
+	if c := meta.FindStatusCondition(h.fleet().Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionFalse {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// TestFinishingDoesNotWaitForTheOwner: a Pod comes back into service while the cache lacks what its owner has written.
+func TestFinishingDoesNotWaitForTheOwner(t *testing.T) {
+	h := newHarbour(t, 1)
+	h.rounds(10)
+	h.edit(image("app:v2"))
+	for podstate.GateOpen(h.all()[0], gate) {
+		h.rounds(1)
+	}
+	h.edit(image("app:v3"))
+	h.store.Deliver("fleets", 1)
+	if _, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: h.key}); err != nil {
+		t.Fatal(err)
+	}
+	if h.store.Behind("controllerrevisions") != 1 || podstate.IsReady(h.all()[0]) {
+		t.Fatalf("the cache lacks %d revisions, the Pod is ready %t", h.store.Behind("controllerrevisions"), podstate.IsReady(h.all()[0]))
+	}
+	for range 5 {
+		h.nodes.Settle()
+		h.store.Deliver("pods", 100)
+		if _, err := h.Pods.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(h.all()[0])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.nodes.Settle()
+	if !podstate.IsReady(h.all()[0]) {
+		t.Error("the Pod is out of service")
+	}
+}
+
 // TestBrokenPodIsUpdatedFirst: an old broken Pod does not stop the update that mends it, wherever its name comes.
 func TestBrokenPodIsUpdatedFirst(t *testing.T) {
 	for at := range 3 {
@@ -290,6 +340,23 @@ func TestUnreadablePodBlocksNobody(t *testing.T) {
 	}
 }
 
+// TestUnreadableNewPod: a Pod that was spoilt before it ever served never will, and the Fleet says so.
+func TestUnreadableNewPod(t *testing.T) {
+	h := newHarbour(t, 1)
+	for len(h.all()) == 0 {
+		h.rounds(1)
+	}
+	spoilt := h.all()[0].DeepCopy()
+	spoilt.Annotations = map[string]string{group + "/state": "garbage"}
+	if err := h.user.Update(t.Context(), spoilt); err != nil {
+		t.Fatal(err)
+	}
+	h.rounds(10)
+	if c := meta.FindStatusCondition(h.fleet().Status.Conditions, "Failed"); c == nil || c.Status != metav1.ConditionTrue {
+		t.Errorf("condition %+v", c)
+	}
+}
+
 // TestQuotaStopsNoUpdates: Pods that cannot be created do not keep those that there are from being updated.
 func TestQuotaStopsNoUpdates(t *testing.T) {
 	h := newHarbour(t, 2)
@@ -336,7 +403,7 @@ func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 	h.policy.refuses = func(c faultapi.Call) bool {
 		return c.Verb == "create" && c.Resource.Resource == "pods" && len(h.all()) > 0
 	}
-	h.rounds(2) // with writes outstanding
+	h.rounds(3) // with writes outstanding
 	fleet := h.fleet()
 	if err := h.user.Delete(t.Context(), fleet); err != nil {
 		t.Fatal(err)
@@ -348,7 +415,7 @@ func TestNothingIsLeftOfDeletedFleets(t *testing.T) {
 		h.nodes.Terminate(pod.UID)
 	}
 	h.rounds(5)
-	if n := h.Cache.Clients().Tracker().Len(); n > 0 || h.Fanout.Backoff.Len() > 0 {
-		t.Errorf("%d owners are awaited, %d refusals are remembered", n, h.Fanout.Backoff.Len())
+	if awaited, refused, read := h.Cache.Clients().Tracker().Len(), h.Fanout.Backoff.Len(), h.Reader.Len(); awaited+refused+read > 0 {
+		t.Errorf("%d owners are awaited, %d refusals are remembered, the Pods of %d owners are", awaited, refused, read)
 	}
 }

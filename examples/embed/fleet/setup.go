@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"time"
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -38,11 +39,16 @@ func Run(ctx context.Context, config *rest.Config) error {
 
 // Setup adds both loops to the manager: that of the Fleets, and that of their Pods, which finishes what was begun.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
+	_, err := setup(ctx, mgr)
+	return err
+}
+
+func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
 	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("fleet"), clock.RealClock{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
+	return r, r.AddTo(mgr, "fleet", r, ownercache.ControllerOptions{}, ownercache.ControllerOptions{Workers: 8})
 }
 
 // newReconciler puts the parts together.
@@ -56,7 +62,10 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 		Revisions: revision.Keys{HashLabel: revisionLabel},
 		Cache:     ownercache.Options{Clock: now},
 		Options: executor.Options[*Fleet]{
-			Rules:   func(*Fleet) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
+			Rules: func(f *Fleet) podcontrol.Rules {
+				grace := time.Duration(max(f.Spec.GracePeriodSeconds, 0)) * time.Second
+				return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible, GracePeriod: grace}
+			},
 			Observe: executor.Record[*Fleet](recorder),
 		},
 	})

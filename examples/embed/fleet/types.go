@@ -32,8 +32,10 @@ type Fleet struct {
 type Spec struct {
 	Replicas int `json:"replicas"`
 	// MaxUnavailable is how many Pods may be out of service for an update. Less than 1 means 1.
-	MaxUnavailable int                    `json:"maxUnavailable,omitempty"`
-	Template       corev1.PodTemplateSpec `json:"template"`
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
+	// GracePeriodSeconds is how long a Pod is out of service before it is updated in place, for its clients to leave.
+	GracePeriodSeconds int                    `json:"gracePeriodSeconds,omitempty"`
+	Template           corev1.PodTemplateSpec `json:"template"`
 
 	undecodable []decode.Problem
 }
