@@ -10,7 +10,7 @@ const (
 	ReasonStartInPlaceUpdate = "StartInPlaceUpdate"
 	// ReasonReadinessGatesNotReady is the reason of the Pod's Ready condition when a readiness gate holds it False.
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
-	// ConditionKruisePodReady is a readiness gate with several writers, added by the Pod webhook. The message
+	// ConditionKruisePodReady is a readiness gate with several writers, which controllers give their Pods. The message
 	// is a JSON list of who holds it False, [{"userAgent":"Lifecycle","key":"preDeleteHook"}], sorted by userAgent
 	// then key, and "[]" when released.
 	ConditionKruisePodReady = "KruisePodReady"

@@ -76,7 +76,8 @@ func newPods(c *cluster) {
 		if diff := cmp.Diff(owner, pod.OwnerReferences); diff != "" {
 			c.t.Errorf("owner (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}, pod.Spec.ReadinessGates); diff != "" {
+		gates := []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}, {ConditionType: apps.ConditionKruisePodReady}}
+		if diff := cmp.Diff(gates, pod.Spec.ReadinessGates); diff != "" {
 			c.t.Errorf("readiness gates (-want +got):\n%s", diff)
 		}
 		if !gate(&pod, corev1.ConditionTrue) {
