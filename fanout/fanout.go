@@ -252,6 +252,12 @@ func (p *Pass) note(changed, more bool) {
 
 // resting returns why a task is not tried now.
 func (p *Pass) resting(task Task) error {
+	switch {
+	case p.fanout.limit == nil:
+		return reason.Final(errors.New("fanout: make a Fanout with New"))
+	case task.Name == "":
+		return reason.Final(errors.New("fanout: Task.Name is required"))
+	}
 	wait, err := p.fanout.Backoff.Resting(p.attempt(task), p.view.Time())
 	p.Wake(wait)
 	return err

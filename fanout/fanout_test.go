@@ -323,6 +323,28 @@ func TestTerminatingNamespace(t *testing.T) {
 	}
 }
 
+// TestWrongUse: a Fanout that nobody made, and a task without a name, do nothing and say so.
+func TestWrongUse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fanout *fanout.Fanout
+		task   fanout.Task
+	}{
+		"fanout: make a Fanout with New": {&fanout.Fanout{}, update},
+		"fanout: Task.Name is required":  {fanout.New(1), fanout.Task{}},
+	} {
+		p := tc.fanout.Begin(newView("a"))
+		called := func() { t.Errorf("%s: called", name) }
+		_, create := p.Create(t.Context(), tc.task, 1, func(context.Context, int) error { called(); return nil })
+		each := fanout.Each(t.Context(), p, tc.task, pods(1), func(context.Context, *corev1.Pod) (bool, error) { called(); return true, nil })
+		once := p.Once(t.Context(), tc.task, func() (bool, error) { called(); return true, nil })
+		for _, err := range []error{create, each, once} {
+			if err == nil || err.Error() != name || !reason.IsFinal(err) {
+				t.Errorf("%v, want %s", err, name)
+			}
+		}
+	}
+}
+
 // TestOnce: what is refused rests, and other failures are tried again.
 func TestOnce(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
