@@ -153,27 +153,36 @@ type Decision struct {
 	Annotations map[string]string
 }
 
+// maxNumber is the highest number that a revision gets. Nobody counts that far: who has a higher one was numbered by somebody else.
+const maxNumber = math.MaxInt64/2 - 1
+
 // Decide finds the revision for a template. Numbers start at 1. Two revisions of equal content are tolerated: the newer one is
-// taken. Revisions whose number leaves no room for a next one are passed over: nobody counts that far, so somebody else has
-// written it. The only error is a template that cannot be encoded.
+// taken. Revisions whose number leaves no room for a next one are passed over where numbers are chosen; one of them that is of this
+// template is kept as it is. The only error is a template that cannot be encoded.
 func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	data, err := Encode(template)
 	if err != nil {
 		return Decision{}, fmt.Errorf("history of %s/%s: %w", h.owner.Namespace, h.owner.Name, err)
 	}
-	sorted := slices.DeleteFunc(slices.Clone(h.Revisions), func(rev *appsv1.ControllerRevision) bool { return rev.Revision >= math.MaxInt64/2 })
 	next := int64(1)
-	if n := len(sorted); n > 0 {
-		newest := sorted[n-1]
-		if h.decoder.holds(newest, template, data) {
-			return Decision{Action: Keep, Revision: newest, Number: newest.Revision}, nil
+	var newest, numbered *appsv1.ControllerRevision // the newest that counts; of this template, but with a number that does not
+	for _, rev := range slices.Backward(h.Revisions) {
+		counts := rev.Revision <= maxNumber
+		if counts && newest == nil {
+			newest, next = rev, min(rev.Revision+1, maxNumber)
 		}
-		next = newest.Revision + 1
-		for i := n - 2; i >= 0; i-- {
-			if h.decoder.holds(sorted[i], template, data) {
-				return Decision{Action: Bump, Revision: sorted[i], Number: next}, nil
-			}
+		switch {
+		case !h.decoder.holds(rev, template, data):
+		case !counts:
+			numbered = cmp.Or(numbered, rev)
+		case rev == newest, rev.Revision >= next: // nothing is above it
+			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}, nil
+		default:
+			return Decision{Action: Bump, Revision: rev, Number: next}, nil
 		}
+	}
+	if numbered != nil {
+		return Decision{Action: Keep, Revision: numbered, Number: numbered.Revision}, nil
 	}
 	return Decision{Action: Create, Revision: h.build(template.Labels, data, next), Number: next}, nil
 }

@@ -152,12 +152,35 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-func TestDecideWithoutRoom(t *testing.T) {
-	forged := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-forged"}, Revision: math.MaxInt64}
-	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	if got := decide(t, keys, template, nil, newDecoder(), forged); got.Action != revision.Create || got.Number != 1 {
-		t.Errorf("Decide = %+v; want a new revision of number 1", got)
+// TestForgedNumbers: whatever numbers somebody gives to revisions, those of others or the owner's own, one write is enough, and the
+// next pass writes nothing.
+func TestForgedNumbers(t *testing.T) {
+	for _, number := range []int64{0, 1, math.MaxInt64/2 - 2, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64} {
+		for name, have := range map[string][]*appsv1.ControllerRevision{
+			"another revision":                {numbered(stored(t, "app:v1", 1), number)},
+			"one that nobody can read":        {{ObjectMeta: metav1.ObjectMeta{Name: "web-forged"}, Revision: number}},
+			"today's":                         {numbered(stored(t, "app:v2", 1), number)},
+			"another's, and today's is older": {stored(t, "app:v2", 1), numbered(stored(t, "app:v1", 2), number)},
+			"today's, and another is newer":   {numbered(stored(t, "app:v2", 1), number), stored(t, "app:v1", 7)},
+			"both":                            {numbered(stored(t, "app:v1", 1), number), numbered(stored(t, "app:v2", 1), number)},
+		} {
+			first := decide(t, keys, template("app:v2"), nil, newDecoder(), have...)
+			written := numbered(first.Revision, first.Number)
+			after := slices.DeleteFunc(slices.Clone(have), func(rev *appsv1.ControllerRevision) bool { return rev.Name == written.Name })
+			if first.Action == revision.Create && len(after) < len(have) {
+				t.Errorf("%s has the number %d: creates %s, which exists", name, number, written.Name)
+			}
+			if again := decide(t, keys, template("app:v2"), nil, newDecoder(), append(after, written)...); again.Action != revision.Keep || again.Revision.Name != written.Name {
+				t.Errorf("%s has the number %d: after %s to %d the next pass wants to %s %s", name, number, first.Action, first.Number, again.Action, again.Revision.Name)
+			}
+		}
 	}
+}
+
+func numbered(rev *appsv1.ControllerRevision, number int64) *appsv1.ControllerRevision {
+	rev = rev.DeepCopy()
+	rev.Revision = number
+	return rev
 }
 
 // TestTakeOver is the reason for this package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
