@@ -11,8 +11,8 @@ import (
 
 // One namespace has a hundred objects to look at when another's comes.
 func Example() {
-	// With controller.Options{MaxConcurrentReconciles: 4, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
-	newQueue := fairqueue.New(3)
+	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
+	newQueue := fairqueue.New(3, 12)
 	limiter := fairqueue.PerNamespace(nil)
 	queue := newQueue("fleet", limiter)
 	defer queue.ShutDown()

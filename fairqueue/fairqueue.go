@@ -4,8 +4,8 @@
 // thousand of them that fail, or that make every pass long, and wakes them by annotating a Pod, has the objects of everybody else wait.
 //
 //	controller.Options{
-//		MaxConcurrentReconciles: 4,
-//		NewQueue:                fairqueue.New(3),
+//		MaxConcurrentReconciles: 12,
+//		NewQueue:                fairqueue.New(4, 12),
 //		RateLimiter:             fairqueue.PerNamespace(nil),
 //	}
 //
@@ -28,15 +28,17 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Limiter is controller-runtime's limiter of retries.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
-// New returns a constructor for controller.Options.NewQueue. The queues hand out one request of each namespace in turn, and requests
-// of one namespace in the order in which they came. No more than atOnce requests of one namespace are worked on at a time; with
-// MaxConcurrentReconciles above it there is a worker for others at any time. 0 and less stand for no such bound.
+// New returns a constructor for controller.Options.NewQueue. The queues hand out one request of each namespace in turn, those of which
+// nothing is worked on first, and requests of one namespace in the order in which they came. No more than atOnce requests of one namespace
+// are worked on at a time; 0 and less stand for no bound. workers is the controller's MaxConcurrentReconciles. The last free one is kept for
+// a namespace of which nothing is worked on: where webhooks are slow in several, another namespace's requests find a worker one after the
+// other.
 //
 // What a queue promises otherwise is what client-go's does: a request is in it once, and nobody works on it twice at a time. Whoever
 // calls Done has to call Get next, as a controller's workers do: that is when a namespace that had to wait gets its turn.
-func New(atOnce int) func(name string, limiter Limiter) Queue {
+func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	return func(name string, limiter Limiter) Queue {
-		t := &turns{atOnce: atOnce, waiting: map[string][]reconcile.Request{}, running: map[string]int{}}
+		t := &turns{atOnce: atOnce, workers: workers, waiting: map[string][]reconcile.Request{}, running: map[string]int{}}
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: t})
 		return &queue{turns: t, Queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
@@ -61,17 +63,18 @@ func (q *queue) Done(item reconcile.Request) {
 }
 
 // Len returns how many requests wait.
-func (q *queue) Len() int { return q.turns.all() }
+func (q *queue) Len() int { return q.turns.count() }
 
 // turns is the storage of a queue: a first-in, first-out queue for each namespace. client-go calls it under a lock of its own, done
-// and all are called beside it.
+// and count are called beside it.
 type turns struct {
-	atOnce int
+	atOnce, workers int
 
 	mu      sync.Mutex
 	waiting map[string][]reconcile.Request
 	order   []string       // the namespaces with requests, the next one first
 	running map[string]int // requests that are worked on
+	all     int            // of all namespaces
 }
 
 // Touch does nothing: who comes again keeps its place.
@@ -98,9 +101,18 @@ func (t *turns) Len() int {
 }
 
 // next returns the place in order of the namespace whose turn it is, or -1.
+//
+// A worker that has ended its work and takes another request leaves nothing that one who waits could take: either as many workers are free
+// as before, or it was the last of its namespace, and that comes first.
 func (t *turns) next() int {
 	if t.atOnce <= 0 {
 		return min(len(t.order), 1) - 1
+	}
+	if i := slices.IndexFunc(t.order, func(namespace string) bool { return t.running[namespace] == 0 }); i >= 0 {
+		return i
+	}
+	if t.workers-t.all < 2 {
+		return -1
 	}
 	return slices.IndexFunc(t.order, func(namespace string) bool { return t.running[namespace] < t.atOnce })
 }
@@ -126,18 +138,20 @@ func (t *turns) Pop() reconcile.Request {
 		delete(t.waiting, namespace)
 	}
 	t.running[namespace]++
+	t.all++
 	return item
 }
 
 func (t *turns) done(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.all--
 	if t.running[namespace]--; t.running[namespace] <= 0 {
 		delete(t.running, namespace)
 	}
 }
 
-func (t *turns) all() int {
+func (t *turns) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0

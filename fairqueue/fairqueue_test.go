@@ -29,10 +29,10 @@ func none() fairqueue.Limiter {
 
 // play carries out words in order: "+a/1" adds, "-a/1" ends the work, "?" gets, "shut" shuts the queue down. It returns what was gotten,
 // "." where nobody is given anything now, and "end" at the end.
-func play(t *testing.T, atOnce int, script string) (snapshot []string) {
+func play(t *testing.T, atOnce, workers int, script string) (snapshot []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		q := fairqueue.New(atOnce)("", none())
+		q := fairqueue.New(atOnce, workers)("", none())
 		defer q.ShutDown()
 		var mu sync.Mutex
 		var got []string
@@ -71,24 +71,36 @@ func TestNew(t *testing.T) {
 		atOnce int
 		script string
 		want   string
+
+		workers int // 100 unless given
 	}{
-		{"one namespace is a queue", 0, "+a/1 +a/2 +a/3 ? ? ?", "a/1 a/2 a/3"},
-		{"namespaces take turns", 0, "+a/1 +a/2 +a/3 +a/4 +b/1 +c/1 +b/2 ? ? ? ? ? ? ?", "a/1 b/1 c/1 a/2 b/2 a/3 a/4"},
-		{"who comes late is next but one", 0, "+a/1 +a/2 +a/3 ? +b/1 ? ? ?", "a/1 a/2 b/1 a/3"},
-		{"a request is there once", 0, "+a/1 +a/1 +b/1 +a/1 ? ? ?", "a/1 b/1 ."},
-		{"nobody works twice on a request", 0, "+a/1 ? +a/1 ? -a/1", "a/1 a/1"},
-		{"and it waits until the work on it ends", 0, "+a/1 ? +a/1 ?", "a/1 ."},
-		{"objects without a namespace are one", 0, "+/1 +/2 +a/1 ? ? ?", "/1 a/1 /2"},
-		{"no more at once", 2, "+a/1 +a/2 +a/3 ? ? ?", "a/1 a/2 ."},
-		{"others are", 2, "+a/1 +a/2 +a/3 +b/1 ? ? ? ?", "a/1 b/1 a/2 ."},
-		{"others are, also later", 2, "+a/1 +a/2 +a/3 ? ? ? +b/1", "a/1 a/2 b/1"},
-		{"until one is done", 2, "+a/1 +a/2 +a/3 ? ? -a/1 ?", "a/1 a/2 a/3"},
-		{"who waits keeps the turn", 1, "+a/1 +a/2 ? +b/1 +b/2 ? -a/1 ? -b/1 ?", "a/1 b/1 a/2 b/2"},
-		{"one that failed is in line again", 1, "+a/1 +a/2 ? +a/1 -a/1 ? -a/2 ?", "a/1 a/2 a/1"},
-		{"the end", 1, "+a/1 ? shut ?", "a/1 end"},
+		{name: "one namespace is a queue", atOnce: 0, script: "+a/1 +a/2 +a/3 ? ? ?", want: "a/1 a/2 a/3"},
+		{name: "namespaces take turns", atOnce: 0, script: "+a/1 +a/2 +a/3 +a/4 +b/1 +c/1 +b/2 ? ? ? ? ? ? ?", want: "a/1 b/1 c/1 a/2 b/2 a/3 a/4"},
+		{name: "who comes late is next but one", atOnce: 0, script: "+a/1 +a/2 +a/3 ? +b/1 ? ? ?", want: "a/1 a/2 b/1 a/3"},
+		{name: "a request is there once", atOnce: 0, script: "+a/1 +a/1 +b/1 +a/1 ? ? ?", want: "a/1 b/1 ."},
+		{name: "nobody works twice on a request", atOnce: 0, script: "+a/1 ? +a/1 ? -a/1", want: "a/1 a/1"},
+		{name: "and it waits until the work on it ends", atOnce: 0, script: "+a/1 ? +a/1 ?", want: "a/1 ."},
+		{name: "objects without a namespace are one", atOnce: 0, script: "+/1 +/2 +a/1 ? ? ?", want: "/1 a/1 /2"},
+		{name: "no more at once", atOnce: 2, script: "+a/1 +a/2 +a/3 ? ? ?", want: "a/1 a/2 ."},
+		{name: "others are", atOnce: 2, script: "+a/1 +a/2 +a/3 +b/1 ? ? ? ?", want: "a/1 b/1 a/2 ."},
+		{name: "others are, also later", atOnce: 2, script: "+a/1 +a/2 +a/3 ? ? ? +b/1", want: "a/1 a/2 b/1"},
+		{name: "until one is done", atOnce: 2, script: "+a/1 +a/2 +a/3 ? ? -a/1 ?", want: "a/1 a/2 a/3"},
+		{name: "who waits keeps the turn", atOnce: 1, script: "+a/1 +a/2 ? +b/1 +b/2 ? -a/1 ? -b/1 ?", want: "a/1 b/1 a/2 b/2"},
+		{name: "one that failed is in line again", atOnce: 1, script: "+a/1 +a/2 ? +a/1 -a/1 ? -a/2 ?", want: "a/1 a/2 a/1"},
+		{name: "the end", atOnce: 1, script: "+a/1 ? shut ?", want: "a/1 end"},
+		{name: "whose are not worked on come first", atOnce: 3, script: "+a/1 +a/2 ? +a/3 +b/1 ? ?", want: "a/1 b/1 a/2"},
+		{name: "the last worker is for others", atOnce: 3, workers: 3, script: "+a/1 +a/2 +a/3 ? ? ?", want: "a/1 a/2 ."},
+		{name: "who come", atOnce: 3, workers: 3, script: "+a/1 +a/2 +a/3 ? ? ? +b/1 +c/1", want: "a/1 a/2 b/1"},
+		{name: "two slow namespaces, and a third", atOnce: 2, workers: 4, script: "+a/1 +a/2 +a/3 +b/1 +b/2 ? ? ? ? +c/1 +c/2 -c/1 ?", want: "a/1 b/1 a/2 c/1 c/2"},
+		{name: "what waits for the last worker gets one that is done", atOnce: 2, workers: 3, script: "+a/1 +b/1 ? ? ? +a/2 +b/2 -a/1 ?", want: "a/1 b/1 . a/2"},
+		{name: "one worker works", atOnce: 1, workers: 1, script: "+a/1 +b/1 ? -a/1 ?", want: "a/1 b/1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(strings.Fields(tc.want), play(t, tc.atOnce, tc.script)); diff != "" {
+			workers := tc.workers
+			if workers == 0 {
+				workers = 100
+			}
+			if diff := cmp.Diff(strings.Fields(tc.want), play(t, tc.atOnce, workers, tc.script)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -96,7 +108,7 @@ func TestNew(t *testing.T) {
 }
 
 func TestLen(t *testing.T) {
-	q := fairqueue.New(1)("", none())
+	q := fairqueue.New(1, 2)("", none())
 	defer q.ShutDown()
 	for _, key := range []string{"a/1", "a/2", "b/1"} {
 		q.Add(request(key))
@@ -111,7 +123,7 @@ func TestLen(t *testing.T) {
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, workers, namespaces, names, rounds = 2, 5, 4, 6, 50
-		q := fairqueue.New(atOnce)("", none())
+		q := fairqueue.New(atOnce, workers)("", none())
 		var mu sync.Mutex
 		busy, of, passes := map[reconcile.Request]int{}, map[string]int{}, map[reconcile.Request]int{}
 		var group sync.WaitGroup
@@ -201,7 +213,7 @@ func BenchmarkQueue(b *testing.B) {
 			for i := range requests {
 				requests[i] = request(fmt.Sprintf("%d/%d", i%namespaces, i))
 			}
-			q := fairqueue.New(3)("", none())
+			q := fairqueue.New(3, 4)("", none())
 			defer q.ShutDown()
 			for b.Loop() {
 				for _, item := range requests {

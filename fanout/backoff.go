@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -132,6 +133,22 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	defer b.mu.Unlock()
 	for _, task := range tasks {
 		if _, ok := b.known[object][task.Name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// failing ends the names of the tasks that Each notes where a request has failed without being refused.
+const failing = ", which failed"
+
+// IsFailing reports whether the last request that Each made for an object was not answered, or with an error of the server. What fails
+// now should not use up the budget of what may succeed.
+func (b *Backoff) IsFailing(object types.UID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.known[object] {
+		if strings.HasSuffix(name, failing) {
 			return true
 		}
 	}

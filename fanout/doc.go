@@ -24,7 +24,7 @@
 // # Bounds
 //
 // All passes of a Fanout share one bound on the requests that are under way, and no namespace may have all of them: a webhook
-// that takes ten seconds for each Pod of one namespace leaves room for the others. A pass works on at most [PerPass] objects for
+// that takes ten seconds for each Pod of some namespaces leaves room for the others. A pass works on at most [PerPass] objects for
 // each task and asks to be called again, so that a status does not stay behind, and a mistyped number of replicas costs a quota
 // and not the controller's memory.
 //

@@ -43,8 +43,9 @@ type Fanout struct {
 	limit *limit
 }
 
-// New returns a Fanout with a bound on the requests of one namespace that are under way; there is one more for other
-// namespaces. Zero or less stands for DefaultCalls.
+// New returns a Fanout with a bound on the requests of one namespace that are under way. There are two more for other namespaces, of
+// which the last is for one that has none under way; and a request that takes longer than a second, because a webhook does, no longer
+// counts among those that others wait for. Zero or less stands for DefaultCalls.
 func New(calls int) *Fanout {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -110,9 +111,7 @@ func (p *Pass) UntilChanged(phases ...func() error) error {
 // Result is what a reconcile returns. Of the errors it returns those that are worth trying again. Where there are any, it has the
 // owner woken as well when Wake has asked for that: controller-runtime drops RequeueAfter beside an error.
 func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
-	if p.view.InDoubt() {
-		p.Wake(again) // no event need tell
-	}
+	p.wakeInDoubt()
 	p.mu.Lock()
 	after := p.after
 	p.mu.Unlock()
@@ -129,6 +128,17 @@ func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 		p.view.WakeAfter(after)
 	}
 	return ctrl.Result{}, err
+}
+
+// wakeInDoubt asks for the next pass where a write was not answered: no event need tell what has become of it. Where pass after pass ends in
+// doubt there is more and more time between them.
+func (p *Pass) wakeInDoubt() {
+	task := Task{Name: "pass in doubt", First: again, Last: time.Minute}
+	if !p.view.InDoubt() {
+		p.fanout.Backoff.Succeeded(p.Owner().GetUID(), task)
+		return
+	}
+	p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors.New("a write was not answered"), p.view.Time()))
 }
 
 // attempt is one at a task of the owner as a whole. A change of its spec is a reason to try again at once.
@@ -168,7 +178,9 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 //
 // One object's failure does not keep the others from being worked on, unless it is a refusal before anything has succeeded:
 // where a policy refuses all of them, a few requests find out, and one at a time afterwards. What is gone by now
-// (podwrite.Replaced) is no failure. The error joins those of all objects; refusals among them are final.
+// (podwrite.Replaced) is no failure. An object whose request is not answered, or with an error of the server (5xx), rests for a second, then
+// two, and so on up to half a minute: a webhook that is down must not have a Pod leave service again and again. The error joins those of
+// all objects; refusals among them, and those of objects that rest, are final.
 func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T, do func(context.Context, T) (changed bool, err error)) error {
 	if len(objects) == 0 {
 		return nil
@@ -193,10 +205,16 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
 			return nil
 		}
+		attempt := p.failing(task, objects[i])
+		if wait, err := p.fanout.Backoff.Resting(attempt, p.view.Time()); err != nil {
+			p.Wake(wait)
+			return err
+		}
 		did, err := do(ctx, objects[i])
 		if did {
 			changed.Store(true)
 		}
+		p.remember(ctx, attempt, err)
 		return p.judge(err)
 	})
 	err := errors.Join(errs...)
@@ -205,6 +223,25 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	}
 	p.note(changed.Load(), all > PerPass)
 	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
+}
+
+// failing is an attempt at an object's request that has failed, and was not refused.
+func (p *Pass) failing(task Task, object metav1.Object) Attempt {
+	a := p.attempt(Task{Name: task.Name + failing, First: time.Second, Last: 30 * time.Second})
+	a.Object = object.GetUID()
+	return a
+}
+
+// remember has an object rest whose request failed without being refused. A conflict has an event, and 429 says when to come again.
+func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
+	switch {
+	case err == nil:
+		p.fanout.Backoff.Succeeded(a.Object, a.Task)
+	case ctx.Err() != nil, reason.IsFinal(err), errors.Is(err, podwrite.Replaced), podwrite.IsLasting(err), isRemembered(err),
+		apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsTooManyRequests(err):
+	default:
+		p.Wake(p.fanout.Backoff.Refused(a, err, p.view.Time()))
+	}
 }
 
 // judge turns the error of one object into what is worth telling.

@@ -2,68 +2,108 @@ package fanout
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 )
 
-// limit bounds the requests that are under way: so many for each group, and one more than that in all, so that no group has all
-// of them. Whoever waits longest comes first.
+// slow is how long a request is under way before it is no longer one that others have to wait for: the API server itself is faster, so
+// it waits for a webhook.
+const slow = time.Second
+
+// limit bounds the requests that are under way: so many for each group, and two more than that in all, of those that are not slow. The
+// last place is for a group that has none under way. So neither one group nor several with slow requests keep another waiting for long.
+// Among those that may go, who waits longest comes first.
 type limit struct {
 	perGroup int
-	total    chan struct{}
 
-	mu     sync.Mutex
-	groups map[string]*group
+	mu      sync.Mutex
+	held    int            // places of requests that are not slow
+	groups  map[string]int // requests that are under way, slow or not
+	waiting []*waiter
 }
 
-// group is the share of one group, for as long as somebody uses it or waits.
-type group struct {
-	places chan struct{}
-	users  int
+type waiter struct {
+	group string
+	call  *call         // set before ready is closed
+	ready chan struct{} // closed when it may go
+}
+
+// call is a request that is under way.
+type call struct {
+	limit *limit
+	group string
+	timer *time.Timer
+	slow  bool // its place is somebody else's
 }
 
 func newLimit(perGroup int) *limit {
-	return &limit{perGroup: perGroup, total: make(chan struct{}, perGroup+1), groups: map[string]*group{}}
+	return &limit{perGroup: perGroup, groups: map[string]int{}}
 }
 
 // take waits for a place and returns how to give it back, or the cause of ctx when that ends first.
-func (l *limit) take(ctx context.Context, name string) (done func(), err error) {
-	g := l.join(name)
+func (l *limit) take(ctx context.Context, group string) (done func(), err error) {
+	w := &waiter{group: group, ready: make(chan struct{})}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, w)
+	l.admit()
+	l.mu.Unlock()
 	select {
-	case g.places <- struct{}{}:
+	case <-w.ready:
+		return w.call.end, nil
 	case <-ctx.Done():
-		l.leave(name, g)
-		return nil, context.Cause(ctx)
 	}
-	select {
-	case l.total <- struct{}{}:
-	case <-ctx.Done():
-		<-g.places
-		l.leave(name, g)
-		return nil, context.Cause(ctx)
+	l.mu.Lock()
+	i := slices.Index(l.waiting, w)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
 	}
-	return func() {
-		<-l.total
-		<-g.places
-		l.leave(name, g)
-	}, nil
+	l.mu.Unlock()
+	if i < 0 { // admitted meanwhile
+		w.call.end()
+	}
+	return nil, context.Cause(ctx)
 }
 
-func (l *limit) join(name string) *group {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := l.groups[name]
-	if g == nil {
-		g = &group{places: make(chan struct{}, l.perGroup)}
-		l.groups[name] = g
-	}
-	g.users++
-	return g
+// admit lets those go that may, in their order. The caller holds mu.
+func (l *limit) admit() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
+		under := l.groups[w.group]
+		if left := l.perGroup + 2 - l.held; under >= l.perGroup || left == 0 || left == 1 && under > 0 {
+			return false
+		}
+		l.held++
+		l.groups[w.group] = under + 1
+		w.call = &call{limit: l, group: w.group}
+		w.call.timer = time.AfterFunc(slow, w.call.lend)
+		close(w.ready)
+		return true
+	})
 }
 
-func (l *limit) leave(name string, g *group) {
+// lend gives the place of a slow request to others.
+func (c *call) lend() {
+	l := c.limit
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if g.users--; g.users == 0 {
-		delete(l.groups, name)
+	if c.timer != nil {
+		c.slow = true
+		l.held--
+		l.admit()
 	}
+}
+
+func (c *call) end() {
+	l := c.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.timer.Stop()
+	c.timer = nil
+	if !c.slow {
+		l.held--
+	}
+	if l.groups[c.group]--; l.groups[c.group] == 0 {
+		delete(l.groups, c.group)
+	}
+	l.admit()
 }

@@ -22,7 +22,8 @@ import (
 // ControllerOptions are how a controller works through its queue. Namespaces take turns in it, so that one with thousands of
 // owners does not keep the others waiting (package fairqueue).
 type ControllerOptions struct {
-	// Workers is how many objects of one namespace are reconciled side by side; 0 means 1. One more worker is there for others.
+	// Workers is how many objects of one namespace are reconciled side by side; 0 means 1. There are as many again for others, and at
+	// least eight: where webhooks are slow in some namespaces, the rest is not to wait for them.
 	Workers int
 	// RateLimiter says when what failed is tried again; nil stands for controller-runtime's, for each namespace on its own.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
@@ -33,7 +34,8 @@ type ControllerOptions struct {
 func (o ControllerOptions) queue() controller.Options {
 	out := controller.Options{RateLimiter: o.RateLimiter}
 	workers := max(o.Workers, 1)
-	out.MaxConcurrentReconciles, out.NewQueue = workers+1, fairqueue.New(workers)
+	out.MaxConcurrentReconciles = workers + max(workers, 8)
+	out.NewQueue = fairqueue.New(workers, out.MaxConcurrentReconciles)
 	if out.RateLimiter == nil {
 		out.RateLimiter = fairqueue.PerNamespace(nil)
 	}

@@ -140,10 +140,11 @@ func New[O client.Object](
 	return &Executor[O]{control: control, cache: cache, fanout: f, options: options}, nil
 }
 
-// IsHopeless reports whether the Pod's last update or deletion was refused, or its state cannot be read. What cannot be done now
+// IsHopeless reports whether the Pod's last update or deletion was refused or failed, or its state cannot be read. What cannot be done now
 // should not use up the budget of what can.
 func (x *Executor[O]) IsHopeless(pod *podcontrol.Pod) bool {
-	return pod != nil && (pod.Unreadable != nil || x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)))
+	return pod != nil && (pod.Unreadable != nil || x.fanout.Backoff.IsFailing(pod.UID) ||
+		x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)))
 }
 
 // IsHeldUp reports whether what ends the Pod's update was refused: it may be given another target.

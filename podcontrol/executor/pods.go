@@ -229,12 +229,12 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (c
 
 // Unfinished says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
 // grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read: they are
-// named too unless they serve. The error is final.
+// named too unless they serve at the update revision. The error is final.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
 	for i := range set.Active {
 		pod := &set.Active[i]
-		if !p.executor.control.IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready) {
+		if !p.executor.control.IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready && pod.Updated) {
 			continue
 		}
 		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)

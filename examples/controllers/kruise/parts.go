@@ -36,7 +36,7 @@ type Options struct {
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
 	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
 	ExpectationTimeout time.Duration
-	// Workers is how many owners of one namespace are reconciled side by side; 0 means 3. One more worker is there for others.
+	// Workers is how many owners of one namespace are reconciled side by side; 0 means 3. More are there for others.
 	Workers int
 	// PodWorkers is the same for the Pods whose updates are finished; 0 means 16.
 	PodWorkers int
