@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -142,17 +143,18 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 // failing ends the names of the tasks that Each notes where a request has failed without being refused.
 const failing = ", which failed"
 
-// IsFailing reports whether the last request that Each made for an object was not answered, or with an error of the server. What fails
-// now should not use up the budget of what may succeed.
-func (b *Backoff) IsFailing(object types.UID) bool {
+// Rest returns for how much longer the longest of an object's tasks rests, whatever its target; those of Each whose request has failed
+// count too.
+func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name := range b.known[object] {
-		if strings.HasSuffix(name, failing) {
-			return true
+	rest := time.Duration(0)
+	for name, r := range b.known[object] {
+		if strings.HasSuffix(name, failing) || slices.ContainsFunc(tasks, func(task Task) bool { return task.Name == name }) {
+			rest = max(rest, r.until.Sub(now))
 		}
 	}
-	return false
+	return rest
 }
 
 // anyRefused is WasRefused for all tasks.

@@ -351,23 +351,24 @@ func TestFailing(t *testing.T) {
 		asked  int
 		retry  bool // by the queue
 		after  time.Duration
+		rest   time.Duration
 	}{
-		{0, broken, 2, true, 0}, // woken in time as well
-		{500 * time.Millisecond, nil, 1, false, 500 * time.Millisecond},
-		{time.Second, broken, 2, true, 0},
-		{2 * time.Second, nil, 1, false, time.Second},
-		{3 * time.Second, broken, 2, true, 0},
-		{7 * time.Second, nil, 2, false, 0},
-		{7 * time.Second, apierrors.NewConflict(corev1.Resource("pods"), "pod-0", nil), 2, true, 0},
-		{7 * time.Second, apierrors.NewTooManyRequests("later", 1), 2, true, 0},
-		{7 * time.Second, nil, 2, false, 0},
+		{0, broken, 2, true, 0, time.Second}, // woken in time as well
+		{500 * time.Millisecond, nil, 1, false, 500 * time.Millisecond, 500 * time.Millisecond},
+		{time.Second, broken, 2, true, 0, 2 * time.Second},
+		{2 * time.Second, nil, 1, false, time.Second, time.Second},
+		{3 * time.Second, broken, 2, true, 0, 4 * time.Second},
+		{7 * time.Second, nil, 2, false, 0, 0},
+		{7 * time.Second, apierrors.NewConflict(corev1.Resource("pods"), "pod-0", nil), 2, true, 0, 0},
+		{7 * time.Second, apierrors.NewTooManyRequests("later", 1), 2, true, 0, 0},
+		{7 * time.Second, nil, 2, false, 0, 0},
 	} {
 		asked, result, err := pass(tc.at, tc.answer)
 		if asked != tc.asked || (err != nil) != tc.retry || result.RequeueAfter != tc.after {
 			t.Errorf("at %v: %d asked for, %v, %v, want %+v", tc.at, asked, result, err, tc)
 		}
-		if failing := tc.answer == broken || tc.asked == 1; f.Backoff.IsFailing(pods(2)[0].UID) != failing || f.Backoff.IsFailing(pods(2)[1].UID) { //nolint:errorlint // The very same.
-			t.Errorf("at %v: failing %t", tc.at, !failing)
+		if rest, other := f.Backoff.Rest(pods(2)[0].UID, v.now), f.Backoff.Rest(pods(2)[1].UID, v.now); rest != tc.rest || other != 0 {
+			t.Errorf("at %v: they rest for %v and %v, want %v and nothing", tc.at, rest, other, tc.rest)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package podcontrol
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,9 +23,9 @@ type Orders struct {
 	NodeLabels  func(node string) (labels map[string]string, ok bool)
 	// Busy reports Pods that are not to be updated now, because an update of theirs is about to start; nil for none.
 	Busy func(*corev1.Pod) bool
-	// Hopeless reports Pods of which the last attempt was refused, or whose state cannot be read: they are updated last, so that
-	// they do not use up the budget of others; nil for none.
-	Hopeless func(*Pod) bool
+	// Rest is for how much longer a Pod is to be left alone, because an attempt was refused or its state cannot be read: such Pods are
+	// updated last, so that they do not use up the budget of others; nil for none. See executor.Executor.Rest.
+	Rest func(*Pod) time.Duration
 }
 
 // Choice is which Pods a step concerns. Each list is in the order in which it is to be worked on.
@@ -97,8 +98,8 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	order := podorder.Update{
 		Priority: o.Priority, Scatter: o.Scatter, First: func(pod *corev1.Pod) bool { return s.Of(pod).State == lifecycle.PreparingUpdate },
 	}
-	if o.Hopeless != nil {
-		order.Last = func(pod *corev1.Pod) bool { return o.Hopeless(s.Of(pod)) }
+	if o.Rest != nil {
+		order.Rest = func(pod *corev1.Pod) time.Duration { return o.Rest(s.Of(pod)) }
 	}
 	order.Sort(waiting, s.Select(func(*Pod) bool { return true }))
 	return waiting

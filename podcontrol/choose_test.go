@@ -167,7 +167,12 @@ func TestChooseUpdates(t *testing.T) {
 		{"what is about to start is not chosen", three, step(3, 0, 2), podcontrol.Orders{Busy: named("a")}, chosen{Update: []string{"b", "c"}}},
 		{
 			"what is hopeless does not use the budget up", three, step(3, 0, 2),
-			podcontrol.Orders{Hopeless: func(p *podcontrol.Pod) bool { return p.Name == "a" }},
+			podcontrol.Orders{Rest: func(p *podcontrol.Pod) time.Duration {
+				if p.Name == "a" {
+					return time.Minute
+				}
+				return 0
+			}},
 			chosen{Update: []string{"b", "c"}},
 		},
 		{

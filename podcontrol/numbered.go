@@ -27,8 +27,8 @@ type NumberedOptions struct {
 	// StartTime is how long a Pod may take to become ready, after it was created or its update in place began, before it is taken
 	// for broken. One that is ready for less than Want.MinReady is starting, too.
 	StartTime time.Duration
-	// Hopeless is as in Orders; nil for none.
-	Hopeless func(*Pod) bool
+	// Rest is as in Orders; nil for none. A Pod that rests is Hopeless to rollout.Numbered.
+	Rest func(*Pod) time.Duration
 }
 
 // Numbered describes the Pods by their ordinals. owner is the name of the owner, now the time that the Set was read at. A Pod
@@ -64,7 +64,7 @@ func (n *Numbered) add(owner string, pod *corev1.Pod, described rollout.Numbered
 func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.NumberedPod {
 	described := rollout.NumberedPod{
 		Health: rollout.Unavailable, Updated: p.Updated, Specified: p.Marked || p.Named, PreDeleting: p.Leaving,
-		PreUpdating: p.State == lifecycle.PreparingUpdate, Hopeless: o.Hopeless != nil && o.Hopeless(p),
+		PreUpdating: p.State == lifecycle.PreparingUpdate, Hopeless: o.Rest != nil && o.Rest(p) > 0,
 	}
 	left := p.Began.Add(o.StartTime).Sub(now)
 	switch {

@@ -71,7 +71,12 @@ func updatedInPlace(ago time.Duration) func(*corev1.Pod) {
 
 func TestNumbered(t *testing.T) {
 	type pod = rollout.NumberedPod
-	hopeless := func(p *podcontrol.Pod) bool { return p.Unreadable != nil }
+	rest := func(p *podcontrol.Pod) time.Duration {
+		if p.Unreadable != nil {
+			return time.Hour
+		}
+		return 0
+	}
 	for _, tc := range []struct {
 		name     string
 		pod      *corev1.Pod
@@ -136,7 +141,7 @@ func TestNumbered(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			want := podcontrol.Want{Update: "web-2", MinReady: tc.minReady, Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 			set := podcontrol.NewReader(numberedControl(t)).Read("u", []*corev1.Pod{tc.pod}, want, noon)
-			got := set.Numbered("web", podcontrol.NumberedOptions{StartTime: 30 * time.Second, Hopeless: hopeless}, noon)
+			got := set.Numbered("web", podcontrol.NumberedOptions{StartTime: 30 * time.Second, Rest: rest}, noon)
 			if diff := cmp.Diff(tc.want, got.Pods); diff != "" {
 				t.Errorf("Pods (-want +got):\n%s", diff)
 			}

@@ -76,7 +76,9 @@ func New(config Config) (*Control, error) {
 func checkLabels(config *Config) error {
 	users := map[string]string{}
 	for _, label := range []struct{ field, key string }{
-		{"RevisionLabel", config.RevisionLabel}, {"HashLabel", config.HashLabel}, {"DeleteLabel", config.DeleteLabel},
+		{"RevisionLabel", config.RevisionLabel},
+		{"HashLabel", config.HashLabel},
+		{"DeleteLabel", config.DeleteLabel},
 		{"Lifecycle's state", config.Lifecycle.Keys().State},
 	} {
 		if label.key == "" {

@@ -177,6 +177,9 @@ func TestUpdateSteps(t *testing.T) {
 	has := func(key string) func(*corev1.Pod) bool {
 		return func(p *corev1.Pod) bool { return p.Labels[key] != "" }
 	}
+	rest := func(c, e time.Duration) func(*corev1.Pod) time.Duration {
+		return func(p *corev1.Pod) time.Duration { return map[string]time.Duration{"c": c, "e": e}[p.Name] }
+	}
 	for _, tc := range []struct {
 		name  string
 		order podorder.Update
@@ -188,12 +191,14 @@ func TestUpdateSteps(t *testing.T) {
 		{"O-3 priority over what serves", podorder.Update{Priority: priority}, "e f g d a b c"},
 		{"O-5 scatter after priority", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter}, "e a b f c d g"},
 		{"C-42 first over both", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter, First: has("begun")}, "f c e a b d g"},
-		{"last over first", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter, First: has("begun"), Last: has("refused")}, "f a b d g c e"},
+		{"rest over first", podorder.Update{AsGiven: true, Priority: priority, Scatter: scatter, First: has("begun"), Rest: rest(1, 1)}, "f a b d g c e"},
+		{"the shortest rest first", podorder.Update{AsGiven: true, Rest: rest(2, 1)}, "a b d f g e c"},
+		{"a rest that is over", podorder.Update{AsGiven: true, Rest: rest(-2, -1)}, "a b c d e f g"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pods := []*corev1.Pod{
-				newPod("a"), newPod("b"), newPod("c", label("begun", "1"), label("refused", "1")), newPod("d", unready()),
-				newPod("e", label("tier", "canary"), label("refused", "1")), newPod("f", label("tier", "canary"), label("begun", "1")), newPod("g", label("tier", "canary")),
+				newPod("a"), newPod("b"), newPod("c", label("begun", "1")), newPod("d", unready()),
+				newPod("e", label("tier", "canary")), newPod("f", label("tier", "canary"), label("begun", "1")), newPod("g", label("tier", "canary")),
 			}
 			tc.order.Sort(pods, slices.Clone(pods))
 			if diff := cmp.Diff(tc.want, names(pods)); diff != "" {

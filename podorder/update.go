@@ -1,6 +1,9 @@
 package podorder
 
 import (
+	"cmp"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -18,9 +21,9 @@ type Update struct {
 	Scatter Scatter
 	// First are Pods that go before all others, such as those whose update has begun. Nil is none.
 	First func(*corev1.Pod) bool
-	// Last are Pods that go behind all others, also if they are First, such as those whose update was refused: they must not
-	// use up the budget of the others. Nil is none.
-	Last func(*corev1.Pod) bool
+	// Rest is for how much longer a Pod is to be left alone, because its update was refused for example. Such Pods go behind all
+	// others, also if they are First, and those with the shortest rest first: they must not use up the budget of the others. Nil is none.
+	Rest func(*corev1.Pod) time.Duration
 }
 
 // Sort puts the Pods that should be updated first to the front. waiting are the Pods that are still to be updated. all are
@@ -35,8 +38,20 @@ func (u Update) Sort(waiting, all []*corev1.Pod) {
 	if u.First != nil {
 		front(waiting, u.First)
 	}
-	if u.Last != nil {
-		front(waiting, func(pod *corev1.Pod) bool { return !u.Last(pod) })
+	if u.Rest != nil {
+		u.restLast(waiting)
+	}
+}
+
+func (u Update) restLast(pods []*corev1.Pod) {
+	rests := make([]time.Duration, len(pods))
+	some := false
+	for i, pod := range pods {
+		rests[i] = max(u.Rest(pod), 0)
+		some = some || rests[i] > 0
+	}
+	if some {
+		arrange(pods, sorted(len(pods), func(a, b int32) int { return cmp.Compare(rests[a], rests[b]) }))
 	}
 }
 

@@ -351,7 +351,8 @@ func TestLimits(t *testing.T) {
 			"C-30 they are to go, and enough stay", spec(3, 0, 1), counts(all(0), rollout.Group{Total: 5, PreDeleting: 2}), nil, "",
 		},
 		{
-			"C-30 others are created in their place", rollout.Spec{Replicas: 4, ExcludePreDeleting: true},
+			"C-30 others are created in their place",
+			rollout.Spec{Replicas: 4, ExcludePreDeleting: true},
 			counts(all(0), rollout.Group{Total: 4, PreDeleting: 4}), nil, "",
 		},
 		{
@@ -390,7 +391,8 @@ func TestInvalid(t *testing.T) {
 	}{
 		{"replicas", rollout.Spec{Replicas: -1}, counts(all(0), all(3)), []string{"replicas"}},
 		{
-			"every number", rollout.Spec{Replicas: -1, Partition: -1, MaxUnavailable: -1, MaxSurge: -1, ScaleMaxUnavailable: new(-1)},
+			"every number",
+			rollout.Spec{Replicas: -1, Partition: -1, MaxUnavailable: -1, MaxSurge: -1, ScaleMaxUnavailable: new(-1)},
 			counts(all(0), all(3)),
 			[]string{"replicas", "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable"},
 		},

@@ -123,7 +123,7 @@ func mutants() []mutant {
 		},
 		{
 			"a pass that a taken name holds up waits for somebody else", "fanout/fanout.go",
-			"if p.view.InDoubt() {\n\t\tp.Wake(again)", "if p.view.InDoubt() && p.changed.Load() {\n\t\tp.Wake(again)", cloneSet("names"),
+			"p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors", "p.Wake(0 * p.fanout.Backoff.Refused(p.attempt(task), errors", cloneSet("names"),
 		},
 		{
 			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
@@ -139,7 +139,7 @@ func mutants() []mutant {
 		},
 		{
 			"one Pod that cannot be updated holds up the others", "podcontrol/choose.go",
-			"if o.Hopeless != nil {", "if o.Hopeless == nil {", cloneSet("mangled"),
+			"if o.Rest != nil {", "if o.Rest == nil {", cloneSet("mangled"),
 		},
 		{
 			"claims go to a Pod of another instance", "pvc/pvc.go",
@@ -179,6 +179,14 @@ func mutants() []mutant {
 			"err = errors.Join(err, c.tracker.Wrote(owner, t.source.Store, version))", "_ = owner", fleet(),
 		},
 		{
+			"a webhook that is down is asked again and again", "fanout/fanout.go",
+			"	default:\n		p.Wake(p.fanout.Backoff.Refused(a, err, p.view.Time()))\n", "", fleet(),
+		},
+		{
+			"revisions that somebody numbered are not looked at", "revision/history.go",
+			"numbered = cmp.Or(numbered, rev)", "numbered = nil", cloneSet("names"),
+		},
+		{
 			"creations that are refused are repeated at once", "fanout/fanout.go",
 			"return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)", "return made, err", fleet(),
 		},
@@ -189,7 +197,7 @@ func mutants() []mutant {
 		},
 		{
 			"one Pod that cannot be updated holds up the rest of a Fleet", "examples/embed/fleet/fleet.go",
-			"podcontrol.Orders{Hopeless: r.Pods.IsHopeless}", "podcontrol.Orders{}", fleet(),
+			"podcontrol.Orders{Rest: r.Pods.Rest}", "podcontrol.Orders{}", fleet(),
 		},
 		{
 			"one Pod that nobody can read stops its Fleet", "examples/embed/fleet/fleet.go",
@@ -253,7 +261,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/pods.go",
-			"IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready) {", "IsUpdating(pod.Pod) {", fleet(),
+			"IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready && pod.Updated) {", "IsUpdating(pod.Pod) {", fleet(),
 		},
 		{
 			"Pods are updated in the order of their names", "podcontrol/choose.go",

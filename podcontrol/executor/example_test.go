@@ -63,7 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	set := r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
 	step := rollout.Plan(rollout.Spec{Replicas: int(*v.Owner.Spec.Replicas), MaxUnavailable: 1}, set.Counts(false))
-	orders, pods := podcontrol.Orders{Hopeless: r.Pods.IsHopeless}, r.Pods.For(v, pass)
+	orders, pods := podcontrol.Orders{Rest: r.Pods.Rest}, r.Pods.For(v, pass)
 	create := func(ctx context.Context, i int) error {
 		pod := pods.NewPod(&v.Owner.Spec.Template, h.Update.Name)
 		pod.Name = fmt.Sprintf("%s-%d", v.Owner.Name, i) // GenerateName in a program

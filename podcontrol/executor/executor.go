@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -140,11 +141,16 @@ func New[O client.Object](
 	return &Executor[O]{control: control, cache: cache, fanout: f, options: options}, nil
 }
 
-// IsHopeless reports whether the Pod's last update or deletion was refused or failed, or its state cannot be read. What cannot be done now
-// should not use up the budget of what can.
-func (x *Executor[O]) IsHopeless(pod *podcontrol.Pod) bool {
-	return pod != nil && (pod.Unreadable != nil || x.fanout.Backoff.IsFailing(pod.UID) ||
-		x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)))
+// Rest is for how much longer a Pod is to be left alone: its last update or deletion was refused or has failed. It has no end where the
+// state of the Pod cannot be read. What cannot be done now should not use up the budget of what can.
+func (x *Executor[O]) Rest(pod *podcontrol.Pod) time.Duration {
+	switch {
+	case pod == nil:
+		return 0
+	case pod.Unreadable != nil:
+		return math.MaxInt64
+	}
+	return x.fanout.Backoff.Rest(pod.UID, x.options.Clock.Now(), updateTask(), restingTask(deleteName))
 }
 
 // IsHeldUp reports whether what ends the Pod's update was refused: it may be given another target.

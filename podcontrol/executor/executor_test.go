@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -294,8 +295,8 @@ func TestRefusedUpdate(t *testing.T) {
 				t.Errorf("the owner looks again after %v", result.RequeueAfter)
 			}
 			set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{Update: "web-2"}, w.clock.Now())
-			if !w.x.IsHopeless(set.Of(w.pod("a"))) {
-				t.Error("a Pod whose update was refused is not hopeless")
+			if w.x.Rest(set.Of(w.pod("a"))) <= 0 {
+				t.Error("a Pod whose update was refused does not rest")
 			}
 			w.clock.SetTime(begin.Add(5 * time.Minute))
 			w.Answer = nil
@@ -305,8 +306,8 @@ func TestRefusedUpdate(t *testing.T) {
 			w.check("after its rest", startRequests("a"), []string{"Started a web-2"})
 			w.deliver()
 			set = podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{Update: "web-2"}, w.clock.Now())
-			if w.x.IsHopeless(set.Of(w.pod("a"))) {
-				t.Error("a Pod whose update has started is hopeless")
+			if rest := w.x.Rest(set.Of(w.pod("a"))); rest != 0 {
+				t.Errorf("a Pod whose update has started rests for %v", rest)
 			}
 		})
 	}
@@ -585,7 +586,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	w.check("its update", nil, nil)
 	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{pod}, podcontrol.Want{}, begin)
-	if err := p.Unfinished(set); !errors.Is(err, inplaceupdate.UnreadableState) || !w.x.IsHopeless(set.Of(pod)) {
+	if err := p.Unfinished(set); !errors.Is(err, inplaceupdate.UnreadableState) || w.x.Rest(set.Of(pod)) != math.MaxInt64 {
 		t.Errorf("Unfinished = %v", err)
 	}
 }

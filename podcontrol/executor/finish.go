@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -40,9 +42,15 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{RequeueAfter: busyRetry}, nil
 	}
 	defer done()
+	if wait, _ := x.fanout.Backoff.Resting(failureOf(pod), x.options.Clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	view, result, err := x.cache.ObservePod(ctx, req)
-	if view == nil || !podstate.IsActive(view.Pod) || view.Pod.UID != pod.UID {
-		return result, err
+	switch {
+	case err != nil:
+		return x.later(ctx, pod, err), nil
+	case view == nil || !podstate.IsActive(view.Pod) || view.Pod.UID != pod.UID:
+		return result, nil
 	}
 	step, err := x.control.Next(view.Pod, x.options.Rules(view.Owner), view.Now)
 	if err != nil {
@@ -77,9 +85,24 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		x.cache.Wake(view.Owner)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
 	case err == nil:
-		x.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
-		x.fanout.Backoff.Succeeded(pod.UID, conflictOf(pod).Task)
+		for _, task := range []fanout.Task{attempt.Task, conflictOf(pod).Task, failureOf(pod).Task} {
+			x.fanout.Backoff.Succeeded(pod.UID, task)
+		}
 		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
 	}
-	return ctrl.Result{}, err
+	x.cache.Wake(view.Owner) // which tells of it
+	return x.later(ctx, pod, err), nil
+}
+
+// later tries again after a while what failed without being refused. The Pod may be out of service: the queue's own back-off, which grows to
+// a quarter of an hour, would keep it so for long after a webhook is back.
+func (x *Executor[O]) later(ctx context.Context, pod *corev1.Pod, err error) ctrl.Result {
+	wait := x.fanout.Backoff.Refused(failureOf(pod), err, x.options.Clock.Now())
+	logr.FromContextOrDiscard(ctx).Error(err, "Finishing the update of a Pod failed and will be tried again", "pod", client.ObjectKeyFromObject(pod), "after", wait)
+	return ctrl.Result{RequeueAfter: wait}
+}
+
+// failureOf is the next attempt to finish what failed without being refused.
+func failureOf(pod *corev1.Pod) fanout.Attempt {
+	return fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "go on with the Pod", First: time.Second, Last: 30 * time.Second}}
 }

@@ -227,7 +227,7 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (c
 	return true, p.executor.options.AfterDelete(ctx, p.view, pod)
 }
 
-// Unfinished says which Pods are in the middle of an update that was refused on the way: at a later batch, at the end of a
+// Unfinished says which Pods are in the middle of an update that was refused, or failed, on the way: at a later batch, at the end of a
 // grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read: they are
 // named too unless they serve at the update revision. The error is final.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
@@ -240,6 +240,9 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)
 		if err == nil {
 			_, err = p.executor.fanout.Backoff.Resting(p.executor.finishOf(pod.Pod, p.view.Owner), p.view.Now)
+		}
+		if err == nil {
+			_, err = p.executor.fanout.Backoff.Resting(failureOf(pod.Pod), p.view.Now)
 		}
 		if err == nil {
 			err = pod.Unreadable

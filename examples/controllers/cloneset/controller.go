@@ -152,10 +152,10 @@ func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revi
 
 func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 	return world{
-		pod:      func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
-		claim:    func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
-		busy:     func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
-		hopeless: r.Pods.IsHopeless, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
+		pod:   func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
+		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
+		busy:  func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
+		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
 	}
 }
 

@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ type world struct {
 	users      func(*corev1.PersistentVolumeClaim) []*corev1.Pod
 	nodeLabels func(node string) (map[string]string, bool)
 	plan       func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan
-	hopeless   func(*podcontrol.Pod) bool
+	rest       func(*podcontrol.Pod) time.Duration
 	busy       func(*corev1.Pod) bool
 	newID      func() string
 }
@@ -95,7 +96,7 @@ func decide(o *observation) *todo {
 
 func (o *observation) orders() podcontrol.Orders {
 	return podcontrol.Orders{
-		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Hopeless: o.world.hopeless,
+		Priority: o.settings.priority, Scatter: o.settings.scatter, Busy: o.world.busy, Rest: o.world.rest,
 		Constraints: o.cs.Spec.Template.Spec.TopologySpreadConstraints, NodeLabels: o.world.nodeLabels,
 	}
 }

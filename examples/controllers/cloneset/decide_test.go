@@ -225,7 +225,12 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 		return fmt.Sprint("n", next)
 	}
 	o.world.plan = func(_, _ *appsv1.ControllerRevision) *inplaceupdate.Plan { return plan }
-	o.world.hopeless = func(pod *podcontrol.Pod) bool { return pod.Name == w.hopeless }
+	o.world.rest = func(pod *podcontrol.Pod) time.Duration {
+		if pod.Name == w.hopeless {
+			return time.Minute
+		}
+		return 0
+	}
 	o.world.busy = func(pod *corev1.Pod) bool { return pod.Name == w.busy }
 	o.world.nodeLabels = func(string) (map[string]string, bool) { return nil, false }
 	return o

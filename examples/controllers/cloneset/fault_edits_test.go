@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -232,5 +233,19 @@ func (w *story) takeName(cs *v1beta1.CloneSet) string {
 	if err := w.User.Create(context.Background(), taken); client.IgnoreAlreadyExists(err) != nil {
 		w.Failf("story", "taking the name %s: %v", taken.Name, err)
 	}
-	return "the name " + taken.Name + " is taken, image " + c.Image
+	return "the name " + taken.Name + " is taken, image " + c.Image + w.renumber()
+}
+
+// renumber gives a revision a number beyond those that anybody counts to, now and then.
+func (w *story) renumber() string {
+	all := faultapi.All[*appsv1.ControllerRevision](w.Server)
+	if len(all) == 0 || w.Chance(50) {
+		return ""
+	}
+	rev := all[w.Rand().IntN(len(all))].DeepCopy()
+	rev.Revision = []int64{math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64}[w.Rand().IntN(3)]
+	if err := w.User.Update(context.Background(), rev); err != nil {
+		w.Failf("story", "numbering %s: %v", rev.Name, err)
+	}
+	return fmt.Sprintf(", revision %s has the number %d", rev.Name, rev.Revision)
 }

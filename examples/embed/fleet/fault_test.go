@@ -47,6 +47,9 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// down is the policy whose webhook is down.
+const down = 4
+
 // quiet is longer than an update rests that was refused.
 const quiet = 6 * time.Minute
 
@@ -55,12 +58,13 @@ type sailing struct {
 	*chaos.World
 	operator *reconciler // of the last process
 
-	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods, patches because a webhook is down.
 	policy int
 	denied string
+	asked  int // how often the webhook was, since somebody began to count
 }
 
-// denies is an admission policy that users switch on and off. It answers 403 or 422.
+// denies is an admission policy that users switch on and off. It answers 403 or 422, and 500 where its webhook is down.
 func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
 	if call.Resource.Resource != "pods" {
 		return nil
@@ -73,9 +77,15 @@ func (s *sailing) denies(call faultapi.Call, _ client.Object) error {
 		refused = call.Name == s.denied && (call.Verb == "delete" || call.Verb == "patch" && call.Subresource == "")
 	case 3:
 		refused = call.Verb == "create"
+	case down:
+		refused = call.Verb == "patch" && call.Subresource == ""
 	}
-	if !refused {
+	switch {
+	case !refused:
 		return nil
+	case s.policy == down:
+		s.asked++
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
 	}
 	if len(call.Name)%2 == 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, call.Name, field.ErrorList{field.Forbidden(nil, "a policy says no")})
@@ -106,7 +116,7 @@ func (s *sailing) edit() {
 	fleet := s.fleet()
 	switch n := s.Rand().IntN(40); {
 	case n < 8:
-		s.policy, s.denied = s.Rand().IntN(4), ""
+		s.policy, s.denied = s.Rand().IntN(down+1), ""
 		if pod := s.AnyPod(); pod != nil {
 			s.denied = pod.Name
 		}
@@ -121,7 +131,7 @@ func (s *sailing) edit() {
 		for i := range historyLimit + 3 {
 			s.release(fmt.Sprintf("app:v%d", i), nil)
 			s.CatchUp()
-			s.Sleep(time.Second)
+			s.Sleep(time.Minute)
 		}
 	case n < 26:
 		s.release(fmt.Sprintf("app:v%d", s.Rand().IntN(4)), nil)
@@ -158,14 +168,16 @@ func (s *sailing) spoil(pod *corev1.Pod) {
 
 // settle lifts the policy. Before that everybody has time, and does what can be done under it.
 func (s *sailing) settle() {
-	if s.policy != 0 {
+	if s.asked = 0; s.policy != 0 {
 		for range 60 {
 			s.Sleep(10 * time.Second)
 			s.Nodes.Settle()
 			s.Server.CollectGarbage()
 			s.CatchUp()
 		}
-		s.possible()
+		if pods := s.possible(); s.asked > 60*(len(pods)+1) {
+			s.Failf("noise", "in ten minutes the webhook was asked %d times about %d Pods", s.asked, len(pods))
+		}
 	}
 	s.policy = 0
 }
@@ -285,7 +297,7 @@ func (s *sailing) possible() []*corev1.Pod {
 	for _, pod := range pods {
 		next, err := inPlace.Next(pod, time.Now())
 		ready, app := podstate.IsReady(pod), pod.Spec.Containers[0]
-		exempt := err != nil || s.policy != 0 && (pod.Name == s.denied || !next.Complete)
+		exempt := err != nil || s.policy == down || s.policy != 0 && (pod.Name == s.denied || !next.Complete)
 		switch right := app.Image == want.Image && slices.Equal(app.Command, want.Command); {
 		case ready && right:
 		case exempt:

@@ -50,7 +50,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	step := rollout.Plan(rollout.Spec{
 		Replicas: fleet.Spec.Replicas, MaxUnavailable: max(fleet.Spec.MaxUnavailable, 1), Paths: rollout.Paths{MaxUnavailable: "spec.maxUnavailable"},
 	}, set.Counts(false))
-	orders := podcontrol.Orders{Hopeless: r.Pods.IsHopeless}
+	orders := podcontrol.Orders{Rest: r.Pods.Rest}
 	remove, update, pods := set.ChooseDeletions(step, orders).Delete, set.ChooseUpdates(step, orders).Update, r.Pods.For(v, pass)
 	err = pass.UntilChanged(
 		func() error { return r.create(ctx, v, pass, pods, step.Create, h.Update.Name) },

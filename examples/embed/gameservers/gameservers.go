@@ -67,7 +67,7 @@ func (r *reconciler) decide(v *view, wanted ordinals.Set, h *revision.History) (
 	spec := &v.Owner.Spec
 	s := &seen{history: h, current: h.Current(v.Owner.Status.CurrentRevision)}
 	s.pods = r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name}, v.Now)
-	s.members = s.pods.Numbered(v.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Hopeless: r.Pods.IsHopeless}, v.Now)
+	s.members = s.pods.Numbered(v.Owner.Name, podcontrol.NumberedOptions{StartTime: 2 * time.Minute, Rest: r.Pods.Rest}, v.Now)
 	complete := s.members.IsComplete(wanted)
 	if complete {
 		s.current = h.Update
