@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -233,25 +234,30 @@ const (
 )
 
 // Explain returns what a condition or an event says about an error: the code of its first reason, and a message of at most 1,024
-// bytes with its first reasons. An error without reasons has an empty code and its own text; nil has neither.
+// bytes with its first reasons. An error without reasons has the API server's word for it as its code ("InternalError", "Forbidden"), or
+// "Error", and its own text, of which the first lines are kept where errors.Join has joined many; nil has neither.
 func Explain(err error) (code Code, message string) {
 	if err == nil {
 		return "", ""
 	}
-	message = err.Error()
 	if list := From(err); len(list) > 0 {
-		code, message = list[0].Code, list.Summary(inMessage)
+		return list[0].Code, Shorten(list.Summary(inMessage), maxMessage)
 	}
-	return code, Shorten(message, maxMessage)
+	lines := strings.Split(err.Error(), "\n")
+	if more := len(lines) - inMessage; more > 0 {
+		lines = append(lines[:inMessage], fmt.Sprintf("and %d more", more))
+	}
+	code = cmp.Or(Code(apierrors.ReasonForError(err)), "Error")
+	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// Condition returns a condition that is True while there is an error, with what Explain says of it ("Error" where that has no code),
-// and False with reason "AsExpected" otherwise. generation is the owner's that was observed.
+// Condition returns a condition that is True while there is an error, with what Explain says of it, and
+// False with reason "AsExpected" otherwise. generation is the owner's that was observed.
 func Condition(kind string, generation int64, err error) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: generation}
 	if err != nil {
 		code, message := Explain(err)
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, cmp.Or(string(code), "Error"), message
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, string(code), message
 	}
 	return c
 }

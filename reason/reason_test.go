@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -190,6 +192,7 @@ func TestExplain(t *testing.T) {
 	for i := range 7 {
 		list = append(list, reason.Reason{Code: "Odd", New: strconv.Itoa(i)})
 	}
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web-0")
 	for _, tc := range []struct {
 		name    string
 		err     error
@@ -197,9 +200,11 @@ func TestExplain(t *testing.T) {
 		message string
 	}{
 		{"nothing", nil, "", ""},
-		{"no reasons", errors.New("no"), "", "no"},
+		{"no reasons", errors.New("no"), "Error", "no"},
+		{"of the API server", fmt.Errorf("creating: %w", gone), "NotFound", "creating: " + gone.Error()},
+		{"many without reasons", errors.Join(errors.New("1"), errors.New("2"), errors.New("3"), errors.New("4"), errors.New("5"), gone, gone), "NotFound", "1\n2\n3\n4\n5\nand 2 more"},
 		{"reasons", fmt.Errorf("creating: %w", list), "Odd", list.Summary(5)},
-		{"long", errors.New(strings.Repeat("x", 2000)), "", reason.Shorten(strings.Repeat("x", 2000), 1024)},
+		{"long", errors.New(strings.Repeat("x", 2000)), "Error", reason.Shorten(strings.Repeat("x", 2000), 1024)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			code, message := reason.Explain(tc.err)
