@@ -24,6 +24,8 @@ type Facts struct {
 	Active bool
 	// Ready Pods are ready, and no update in place is under way.
 	Ready bool
+	// Updating Pods have an update that has begun and not ended.
+	Updating bool
 	// Marked Pods carry the label that asks for their deletion.
 	Marked bool
 	State  lifecycle.State
@@ -46,7 +48,7 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	return Facts{
 		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
 		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
-		State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
+		Updating: c.IsUpdating(pod), State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
 }
 

@@ -261,7 +261,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/pods.go",
-			"IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready && pod.Updated) {", "IsUpdating(pod.Pod) {", fleet(),
+			"!pod.Updating && (pod.Unreadable == nil || pod.Ready && pod.Updated) {", "!pod.Updating {", fleet(),
 		},
 		{
 			"Pods are updated in the order of their names", "podcontrol/choose.go",

@@ -234,7 +234,7 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
 	for i := range set.Active {
 		pod := &set.Active[i]
-		if !p.executor.control.IsUpdating(pod.Pod) && (pod.Unreadable == nil || pod.Ready && pod.Updated) {
+		if !pod.Updating && (pod.Unreadable == nil || pod.Ready && pod.Updated) {
 			continue
 		}
 		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)
