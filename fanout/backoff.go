@@ -143,14 +143,17 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 // failing ends the names of the tasks that Each notes where a request has failed without being refused.
 const failing = ", which failed"
 
-// Rest returns for how much longer the longest of an object's tasks rests, whatever its target; those of Each whose request has failed
-// count too.
+// lasting is how long an object rests that has failed several times in a row.
+const lasting = 8 * time.Second
+
+// Rest returns for how much longer the longest of an object's tasks rests, whatever its target. Requests of Each that have failed several
+// times in a row count too: after an answer or two that were lost an object need not lose its turn.
 func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rest := time.Duration(0)
 	for name, r := range b.known[object] {
-		if strings.HasSuffix(name, failing) || slices.ContainsFunc(tasks, func(task Task) bool { return task.Name == name }) {
+		if strings.HasSuffix(name, failing) && r.wait >= lasting || slices.ContainsFunc(tasks, func(task Task) bool { return task.Name == name }) {
 			rest = max(rest, r.until.Sub(now))
 		}
 	}

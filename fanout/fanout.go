@@ -63,6 +63,8 @@ type Observed interface {
 	InDoubt() bool
 	// WakeAfter has the owner reconciled once more after a while.
 	WakeAfter(time.Duration)
+	// Gone reports whether an object is known to exist no longer: nobody is going to say so once more.
+	Gone(metav1.Object) bool
 }
 
 // Pass carries out what was decided for one owner. It is safe for concurrent use. Make it with Fanout.Begin.
@@ -215,6 +217,9 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 			changed.Store(true)
 		}
 		p.remember(ctx, attempt, err)
+		if err != nil && p.view.Gone(objects[i]) {
+			p.fanout.Backoff.Forget(objects[i].GetUID()) // its event came before
+		}
 		return p.judge(err)
 	})
 	err := errors.Join(errs...)

@@ -33,6 +33,7 @@ type view struct {
 	now   time.Time
 	doubt bool
 	woken time.Duration
+	gone  types.UID
 }
 
 func newView(namespace string) *view {
@@ -43,6 +44,7 @@ func (v *view) Object() client.Object     { return &v.owner }
 func (v *view) Time() time.Time           { return v.now }
 func (v *view) InDoubt() bool             { return v.doubt }
 func (v *view) WakeAfter(d time.Duration) { v.woken = d }
+func (v *view) Gone(o metav1.Object) bool { return o.GetUID() == v.gone }
 
 func pods(n int) []*corev1.Pod {
 	out := make([]*corev1.Pod, n)
@@ -353,15 +355,17 @@ func TestFailing(t *testing.T) {
 		after  time.Duration
 		rest   time.Duration
 	}{
-		{0, broken, 2, true, 0, time.Second}, // woken in time as well
-		{500 * time.Millisecond, nil, 1, false, 500 * time.Millisecond, 500 * time.Millisecond},
-		{time.Second, broken, 2, true, 0, 2 * time.Second},
-		{2 * time.Second, nil, 1, false, time.Second, time.Second},
-		{3 * time.Second, broken, 2, true, 0, 4 * time.Second},
-		{7 * time.Second, nil, 2, false, 0, 0},
-		{7 * time.Second, apierrors.NewConflict(corev1.Resource("pods"), "pod-0", nil), 2, true, 0, 0},
-		{7 * time.Second, apierrors.NewTooManyRequests("later", 1), 2, true, 0, 0},
-		{7 * time.Second, nil, 2, false, 0, 0},
+		{0, broken, 2, true, 0, 0}, // woken in time as well
+		{500 * time.Millisecond, nil, 1, false, 500 * time.Millisecond, 0},
+		{time.Second, broken, 2, true, 0, 0},
+		{2 * time.Second, nil, 1, false, time.Second, 0},
+		{3 * time.Second, broken, 2, true, 0, 0},
+		{7 * time.Second, broken, 2, true, 0, 8 * time.Second}, // no hiccup any more
+		{10 * time.Second, nil, 1, false, 5 * time.Second, 5 * time.Second},
+		{15 * time.Second, nil, 2, false, 0, 0},
+		{15 * time.Second, apierrors.NewConflict(corev1.Resource("pods"), "pod-0", nil), 2, true, 0, 0},
+		{15 * time.Second, apierrors.NewTooManyRequests("later", 1), 2, true, 0, 0},
+		{15 * time.Second, nil, 2, false, 0, 0},
 	} {
 		asked, result, err := pass(tc.at, tc.answer)
 		if asked != tc.asked || (err != nil) != tc.retry || result.RequeueAfter != tc.after {
@@ -370,6 +374,10 @@ func TestFailing(t *testing.T) {
 		if rest, other := f.Backoff.Rest(pods(2)[0].UID, v.now), f.Backoff.Rest(pods(2)[1].UID, v.now); rest != tc.rest || other != 0 {
 			t.Errorf("at %v: they rest for %v and %v, want %v and nothing", tc.at, rest, other, tc.rest)
 		}
+	}
+	v.gone = pods(1)[0].UID
+	if _, _, _ = pass(time.Minute, broken); f.Backoff.Len() != 0 {
+		t.Error("of an object that is gone something is remembered")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -201,6 +202,16 @@ func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 // For returns a client for writes to a Pod of the owner that the Pod's own loop has to see as well. See ObservePod.
 func (v *View[O]) For(pod *corev1.Pod) client.Client {
 	return v.cache.clients.For(v.Owner.GetUID(), pod.UID)
+}
+
+// Gone reports whether a Pod is no longer in the cache. It is false for objects of other kinds.
+func (v *View[O]) Gone(object metav1.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return false
+	}
+	_, exists := v.cache.Pods.ByUID(pod.UID)
+	return !exists
 }
 
 // WakeAfter has the owner reconciled once more after a while.

@@ -124,6 +124,7 @@ func (v *view) Object() client.Object   { return &v.PartialObjectMetadata }
 func (v *view) Time() time.Time         { return time.Time{} }
 func (v *view) InDoubt() bool           { return false }
 func (v *view) WakeAfter(time.Duration) {}
+func (v *view) Gone(metav1.Object) bool { return false }
 
 func pass() *fanout.Pass {
 	v := &view{}
