@@ -47,7 +47,7 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	}
 	return Facts{
 		Active: podstate.IsActive(pod), Marked: c.IsMarked(pod), Began: began,
-		Ready: podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
+		Ready:    podstate.IsReady(pod) && podstate.GateOpen(pod, c.config.InPlace.Gate()),
 		Updating: c.IsUpdating(pod), State: c.StateOf(pod), Revision: c.RevisionOf(pod), Unreadable: errors.Join(err, c.unreadableGate(pod)),
 	}
 }
