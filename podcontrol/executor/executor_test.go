@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +57,9 @@ type world struct {
 	fanout  *fanout.Fanout
 	x       *executor.Executor[owner]
 	rules   podcontrol.Rules
-	events  []string
+
+	mu     sync.Mutex // Pods are worked on side by side
+	events []string
 	// afterDelete is called for deleted Pods.
 	afterDelete func(pod *corev1.Pod) error
 	pass        *fanout.Pass
@@ -80,6 +83,8 @@ func newWorld(t *testing.T) *world {
 	w.x, err = executor.New(w.control, w.cache, w.fanout, executor.Options[owner]{
 		Rules: func(owner) podcontrol.Rules { return w.rules }, Clock: w.clock,
 		Observe: func(_ owner, e executor.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			w.events = append(w.events, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Pod.Name, e.Revision)))
 		},
 		AfterDelete: func(_ context.Context, _ *ownercache.View[owner], pod *corev1.Pod) error {
