@@ -303,6 +303,10 @@ func TestRefusedUpdate(t *testing.T) {
 			if w.x.Rest(set.Of(w.pod("a"))) <= 0 {
 				t.Error("a Pod whose update was refused does not rest")
 			}
+			_ = w.begin().Unfinished(set) // in a pass that does not choose it
+			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
+				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
+			}
 			w.clock.SetTime(begin.Add(5 * time.Minute))
 			w.Answer = nil
 			if changed, err := w.update(w.begin(), w.pod("a"), false); !changed || err != nil {

@@ -229,11 +229,15 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (c
 
 // Unfinished says which Pods are in the middle of an update that was refused, or failed, on the way: at a later batch, at the end of a
 // grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read: they are
-// named too unless they serve at the update revision. The error is final.
+// named too unless they serve at the update revision. The error is final. The owner is woken when a Pod has rested long enough.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
+	some := p.executor.fanout.Backoff.Len() > 0
 	for i := range set.Active {
 		pod := &set.Active[i]
+		if some && pod.Unreadable == nil {
+			p.pass.Wake(p.executor.Rest(pod)) // it may be its turn then
+		}
 		if !pod.Updating && (pod.Unreadable == nil || pod.Ready && pod.Updated) {
 			continue
 		}
