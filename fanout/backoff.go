@@ -2,7 +2,6 @@ package fanout
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,9 +14,13 @@ import (
 // one object apart, and stands in errors and logs. "delete Pods" is one.
 type Task struct {
 	Name string
-	// First is how long it is left alone after the first refusal. Each further one doubles that, up to Last. Zero stands for
+	// First is how long it is left alone after the first refusal. Each further one doubles that, up to Last, unless the rest before it
+	// ended more than Last ago. Zero stands for
 	// DefaultFirst and DefaultLast; a Last that is less than First stands for First.
 	First, Last time.Duration
+
+	// failing says that it is about requests that have failed, and were not refused.
+	failing bool
 }
 
 // DefaultFirst and DefaultLast are for tasks that say nothing else. Nobody tells a controller when a quota or a policy has
@@ -66,6 +69,8 @@ type refusal struct {
 	wait   time.Duration
 	last   time.Duration
 	err    error
+
+	failing bool // as of the task
 }
 
 // Refused remembers why an attempt was refused, and returns for how long it rests. An object has one entry for each task, the
@@ -77,14 +82,14 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wait, last := a.Task.bounds()
-	if known, ok := b.known[a.Object][a.Task.Name]; ok && known.target == a.Target {
+	if known, ok := b.known[a.Object][a.Task.Name]; ok && known.target == a.Target && now.Sub(known.until) <= last {
 		wait = min(2*known.wait, last)
 	}
 	if b.known[a.Object] == nil {
 		b.sweep(now)
 		b.known[a.Object] = map[string]refusal{}
 	}
-	b.known[a.Object][a.Task.Name] = refusal{target: a.Target, until: now.Add(wait), wait: wait, last: last, err: err}
+	b.known[a.Object][a.Task.Name] = refusal{target: a.Target, until: now.Add(wait), wait: wait, last: last, err: err, failing: a.Task.failing}
 	return wait
 }
 
@@ -140,8 +145,10 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	return false
 }
 
-// failing ends the names of the tasks that Each notes where a request has failed without being refused.
-const failing = ", which failed"
+// whichFailed is what Each notes where a request of the task has failed without being refused.
+func (t Task) whichFailed() Task {
+	return Task{Name: t.Name + ", which failed", First: time.Second, Last: 30 * time.Second, failing: true}
+}
 
 // lasting is how long an object rests that has failed several times in a row.
 const lasting = 8 * time.Second
@@ -153,7 +160,7 @@ func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Dura
 	defer b.mu.Unlock()
 	rest := time.Duration(0)
 	for name, r := range b.known[object] {
-		if strings.HasSuffix(name, failing) && r.wait >= lasting || slices.ContainsFunc(tasks, func(task Task) bool { return task.Name == name }) {
+		if r.failing && r.wait >= lasting || slices.ContainsFunc(tasks, func(task Task) bool { return task.Name == name }) {
 			rest = max(rest, r.until.Sub(now))
 		}
 	}

@@ -207,7 +207,8 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
 			return nil
 		}
-		attempt := p.failing(task, objects[i])
+		attempt := p.attempt(task.whichFailed())
+		attempt.Object = objects[i].GetUID()
 		if wait, err := p.fanout.Backoff.Resting(attempt, p.view.Time()); err != nil {
 			p.Wake(wait)
 			return err
@@ -228,13 +229,6 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	}
 	p.note(changed.Load(), all > PerPass)
 	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
-}
-
-// failing is an attempt at an object's request that has failed, and was not refused.
-func (p *Pass) failing(task Task, object metav1.Object) Attempt {
-	a := p.attempt(Task{Name: task.Name + failing, First: time.Second, Last: 30 * time.Second})
-	a.Object = object.GetUID()
-	return a
 }
 
 // remember has an object rest whose request failed without being refused. A conflict has an event, and 429 says when to come again.

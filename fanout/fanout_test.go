@@ -381,6 +381,24 @@ func TestFailing(t *testing.T) {
 	}
 }
 
+// TestLongAgo: what was refused so long ago that another attempt would have been made since has nothing to do with a new refusal.
+func TestLongAgo(t *testing.T) {
+	for _, tc := range []struct {
+		later time.Duration
+		want  time.Duration
+	}{
+		{2 * time.Second, 4 * time.Second},
+		{2*time.Second + time.Minute, 4 * time.Second},
+		{2*time.Second + time.Minute + 1, 2 * time.Second},
+	} {
+		b, a := &fanout.Backoff{}, fanout.Attempt{Object: "u", Task: fanout.Task{Name: "create Pods"}}
+		b.Refused(a, errNo, begin)
+		if got := b.Refused(a, errNo, begin.Add(tc.later)); got != tc.want {
+			t.Errorf("refused again %v later it rests for %v, want %v", tc.later, got, tc.want)
+		}
+	}
+}
+
 // TestInDoubt: a write that is in doubt in pass after pass does not have them follow each other faster than the queue would.
 func TestInDoubt(t *testing.T) {
 	f, v := fanout.New(1), newView("a")

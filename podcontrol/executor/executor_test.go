@@ -397,6 +397,50 @@ func TestRefusedDeletion(t *testing.T) {
 	}
 }
 
+// TestFailedFinish: what ends an update is tried again while a webhook is down, after longer and longer times, however long the queue would
+// wait. The Pod needs nothing any more, and that is forgotten: later failures have nothing to do with these.
+func TestFailedFinish(t *testing.T) {
+	w := newWorld(t)
+	closed := func(pod *corev1.Pod) { // its update is over, and its gate is to be opened
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == gate {
+				c.Status = corev1.ConditionFalse
+			}
+		}
+	}
+	w.add("a", closed)
+	fails := func(clustertest.Request) error {
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
+	}
+	at := begin
+	round := func(what string, answer func(clustertest.Request) error, want time.Duration, requests ...string) {
+		t.Helper()
+		w.clock.SetTime(at)
+		w.Answer = answer
+		if result, err := w.loop("a"); err != nil || result.RequeueAfter != want {
+			t.Errorf("%s: %v, %v, want another attempt after %v", what, result, err, want)
+		}
+		w.Answer = nil
+		w.check(what, requests, nil)
+		at = at.Add(want)
+	}
+	write := "patch Pod/status a"
+	round("the first failure", fails, time.Second, write)
+	at = at.Add(-500 * time.Millisecond)
+	round("while it rests", fails, 500*time.Millisecond)
+	round("the second", fails, 2*time.Second, write)
+	open := w.pod("a").DeepCopy()
+	for i := range open.Status.Conditions {
+		open.Status.Conditions[i].Status = corev1.ConditionTrue
+	}
+	w.must(w.Status().Update(t.Context(), open)) // somebody else does it
+	w.deliver()
+	round("there is nothing to do", nil, 0)
+	if n := w.fanout.Backoff.Len(); n != 0 {
+		t.Errorf("failures of %d Pods are remembered", n)
+	}
+}
+
 // TestReplacedBeforeDeletion: a Pod that has given its name to another is not told of as a deletion that failed.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := newWorld(t)

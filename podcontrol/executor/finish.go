@@ -57,9 +57,15 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody mends it, which is an event
 		return ctrl.Result{}, nil
 	}
-	return x.finish(ctx, view, step)
+	if result, err = x.finish(ctx, view, step); err != nil {
+		x.cache.Wake(view.Owner) // which tells of it
+		return x.later(ctx, pod, err), nil
+	}
+	x.fanout.Backoff.Succeeded(pod.UID, failureOf(pod).Task)
+	return result, nil
 }
 
+// finish sends what the step says. The error is that of a request that failed without being refused.
 func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], step podcontrol.Step) (ctrl.Result, error) {
 	pod := view.Pod
 	patches, err := x.options.Merger.Merge(pod, x.options.Clock.Now(), step.Changes...)
@@ -85,13 +91,11 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		x.cache.Wake(view.Owner)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
 	case err == nil:
-		for _, task := range []fanout.Task{attempt.Task, conflictOf(pod).Task, failureOf(pod).Task} {
-			x.fanout.Backoff.Succeeded(pod.UID, task)
-		}
+		x.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
+		x.fanout.Backoff.Succeeded(pod.UID, conflictOf(pod).Task)
 		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
 	}
-	x.cache.Wake(view.Owner) // which tells of it
-	return x.later(ctx, pod, err), nil
+	return ctrl.Result{}, err
 }
 
 // later tries again after a while what failed without being refused. The Pod may be out of service: the queue's own back-off, which grows to
