@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
@@ -106,6 +107,7 @@ func TestSemanticsOfRealServer(t *testing.T) {
 			p.bind = func(pod *corev1.Pod) {
 				binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
 				p.must(c.SubResource("binding").Create(p.ctx, pod, binding))
+				awaitBound(p, pod)
 			}
 			p.watched = func(pod *corev1.Pod, version string) []watch.Event {
 				w, err := c.Watch(p.ctx, &corev1.PodList{}, client.InNamespace(pod.Namespace), client.MatchingFields{"metadata.name": pod.Name},
@@ -125,6 +127,19 @@ func TestSemanticsOfRealServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitBound waits until the API server's own cache has the Pod on its node. A deletion is tried on that cache first, and when the cache turns
+// out to be old it is tried again with the grace period the first try came to: 0 for a Pod without node
+// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, updateForGracefulDeletionAndFinalizers).
+func awaitBound(p *probe, pod *corev1.Pod) {
+	p.t.Helper()
+	cached := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
+	p.must(wait.PollUntilContextTimeout(p.ctx, 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		seen := &corev1.Pod{}
+		err := p.Get(ctx, client.ObjectKeyFromObject(pod), seen, cached)
+		return seen.Spec.NodeName != "", client.IgnoreNotFound(err)
+	}))
 }
 
 func (p *probe) must(err error) {
