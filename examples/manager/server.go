@@ -64,8 +64,11 @@ func (s *boundedServer) Start(ctx context.Context) error {
 	})
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	s.tls(config)
+	// A review that has begun is answered, also when ctx ends meanwhile.
+	reviews, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	server := &http.Server{
-		Handler: s.WebhookMux(), TLSConfig: config, BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: s.WebhookMux(), TLSConfig: config, BaseContext: func(net.Listener) context.Context { return reviews },
 		MaxHeaderBytes: maxHeader, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimeout,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: log.New(detail{logger}, "", 0), ConnState: listener.state,

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -29,6 +30,7 @@ import (
 type port struct {
 	t       *testing.T
 	address string
+	stop    context.CancelFunc
 	closed  atomic.Int32
 	cutOff  atomic.Int32
 }
@@ -54,6 +56,7 @@ func servePortWith(t *testing.T, test http.HandlerFunc, judge client.Writer) *po
 		handlers["/test"] = test
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	p.stop = cancel
 	ended := make(chan error, 1)
 	go func() {
 		ended <- manager.ServeReviews(ctx, "127.0.0.1", number, func(c *tls.Config) { c.Certificates = certificates },
@@ -298,6 +301,36 @@ func (p *port) admitted(ctx context.Context, client *http.Client) error {
 
 // An API server in a large cluster asks about several hundred objects at once, on as many connections, and each answer waits for another
 // that takes longer than a review may take to arrive.
+// TestReviewsUnderWayAreAnswered: a manager that is told to stop ends what has begun.
+func TestReviewsUnderWayAreAnswered(t *testing.T) {
+	p := servePort(t)
+	review := conversion(t, 1, 0)
+	head := fmt.Sprintf("POST /convert HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(review))
+	conn := p.open(apiServer, head)
+	answers := bufio.NewReader(conn)
+	if begun, err := http.ReadResponse(answers, nil); err != nil || begun.StatusCode != http.StatusContinue {
+		t.Fatalf("nobody reads the review: %v", err)
+	}
+	p.stop()
+	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		if other, err := p.dial(ctx, apiServer); err == nil {
+			return errors.Join(other.Close(), errors.New("the port is still open"))
+		}
+		return nil
+	})
+	if _, err := conn.Write(review); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("status %d for a review that had begun before the manager was told to stop", answer.StatusCode)
+	}
+}
+
 func TestHonestBurst(t *testing.T) {
 	p := servePortWith(t, nil, slowJudge{takes: time.Second})
 	client := p.client(apiServer)
