@@ -32,8 +32,16 @@ import (
 // Run runs webhooks and controllers until ctx ends. The webhooks serve on every replica and before any cache is filled, because
 // objects that are stored in an older version reach a cache through them; the controllers follow when the webhooks are proven
 // to serve, on the replica that leads, and none leads before that. It returns an error when the API server cannot be reached, an address is taken, or a
-// controller cannot be set up. Loggers come from ctx.
+// controller cannot be set up, and nil when ctx ended, however little had begun. Loggers come from ctx.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
+	err := run(ctx, config, options)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+func run(ctx context.Context, config *rest.Config, options Options) error {
 	log := logr.FromContextOrDiscard(ctx)
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = options.QPS, options.Burst

@@ -1,0 +1,15 @@
+package install_test
+
+import (
+	"testing"
+
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// TestStopAtOnce: a manager that is told to stop before it has begun is no failure.
+func TestStopAtOnce(t *testing.T) {
+	fresh(t)
+	for range 3 {
+		runManager(t, env.Start(t).Config(), func(o *manager.Options) { o.Webhooks = nil })()
+	}
+}
