@@ -27,6 +27,9 @@ type ControllerOptions struct {
 	Workers int
 	// RateLimiter says when what failed is tried again; nil stands for controller-runtime's, for each namespace on its own.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
+	// Numbered says that Pods have ordinals: an owner is woken, too, by Pods that have a name of its own and that it does not control. It
+	// is of no use to the Pods' own loop.
+	Numbered bool
 	// Watch adds event sources of the caller's; nil for none.
 	Watch func(*builder.Builder) *builder.Builder
 }
@@ -64,6 +67,9 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	if c.Claims != nil {
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})
+	}
+	if o.Numbered {
+		b = b.Watches(&corev1.Pod{}, c.namesake())
 	}
 	if err := o.complete(b, c.forgetful(r)); err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)

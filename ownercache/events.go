@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/ordinals"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -88,6 +90,30 @@ func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 		if ok && c.isOwned(claim) {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(claim).Name}})
 		}
+	}
+}
+
+// namesake wakes the owner that a Pod is named after, as those with ordinals are, and that does not control it: it may be one to adopt, or
+// it has had a name that the owner wants.
+func (c *Cache[O]) namesake() handler.EventHandler {
+	enqueue := func(obj client.Object, q queue) {
+		name, _, ok := ordinals.ParseName(obj.GetName())
+		if ref := metav1.GetControllerOfNoCopy(obj); !ok || ref != nil && ref.Name == name && isKind(ref, c.kind.GroupKind()) {
+			return // its controller is woken anyway
+		}
+		if owner, ok := c.Owners.Get(obj.GetNamespace(), name); ok {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, after := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
+			if (before == nil) != (after == nil) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				enqueue(e.ObjectNew, q)
+			}
+		},
 	}
 }
 

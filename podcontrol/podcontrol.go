@@ -41,8 +41,12 @@ type Config struct {
 	// none are needed.
 	HookGate corev1.PodConditionType
 	Holder   func(lifecycle.Kind) podreadiness.Holder
-	// CountUnscheduled lets new Pods count as normal before they have a node.
+	// CountUnscheduled lets new Pods count as normal before they have a node. They are created so, unless a preNormal hook waits for
+	// something that their template does not bring.
 	CountUnscheduled bool
+	// GateWhereUpdated gives new Pods the gate of InPlace only where the rules update Pods in place, so that others need no write to
+	// open it. A Pod without the gate is not taken out of service before it is updated in place. A template may list the gate itself.
+	GateWhereUpdated bool
 }
 
 // Control decides about single Pods. It is safe for concurrent use. Make it with New.
@@ -146,12 +150,19 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
-	gates := slices.DeleteFunc([]corev1.PodConditionType{c.config.InPlace.Gate(), c.config.HookGate},
-		func(gate corev1.PodConditionType) bool { return gate == "" })
+	gates := []corev1.PodConditionType{c.config.InPlace.Gate(), c.config.HookGate}
+	if c.config.GateWhereUpdated && rules.Policy.Recreates() {
+		gates = gates[1:]
+	}
+	gates = slices.DeleteFunc(gates, func(gate corev1.PodConditionType) bool { return gate == "" })
 	pod := podstate.FromTemplate(template, namespace, owner, gates...)
 	c.config.InPlace.StripReserved(&pod.ObjectMeta)
 	maps.Copy(pod.Labels, c.RevisionLabels(revisionName))
-	c.machine(rules).Stamp(&pod.ObjectMeta, lifecycle.PreparingNormal, now)
+	state := lifecycle.PreparingNormal
+	if c.config.CountUnscheduled {
+		state = rules.Hooks.Initial(&pod.ObjectMeta)
+	}
+	c.machine(rules).Stamp(&pod.ObjectMeta, state, now)
 	return pod
 }
 

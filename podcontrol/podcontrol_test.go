@@ -273,6 +273,46 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
+// TestNewPodBegins: in which state a Pod begins, and with which gates.
+func TestNewPodBegins(t *testing.T) {
+	hook := podcontrol.Rules{Hooks: lifecycle.Hooks{PreNormal: &lifecycle.Hook{Labels: map[string]string{"registered": "yes"}}}}
+	inPlace := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
+	registered, listing := template("app:v1"), template("app:v1")
+	registered.Labels = map[string]string{"registered": "yes"}
+	listing.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+	type facts struct {
+		State string
+		Gates []corev1.PodConditionType
+	}
+	for _, tc := range []struct {
+		name             string
+		counts, optional bool
+		template         *corev1.PodTemplateSpec
+		rules            podcontrol.Rules
+		want             facts
+	}{
+		{name: "L-8 prepared", template: template("app:v1"), want: facts{"PreparingNormal", []corev1.PodConditionType{gate, hookGate}}},
+		{name: "L-8 at once", counts: true, template: template("app:v1"), want: facts{"Normal", []corev1.PodConditionType{gate, hookGate}}},
+		{name: "L-8 a hook is waited for", counts: true, template: template("app:v1"), rules: hook, want: facts{"PreparingNormal", []corev1.PodConditionType{gate, hookGate}}},
+		{name: "L-8 a hook that the template satisfies", counts: true, template: registered, rules: hook, want: facts{"Normal", []corev1.PodConditionType{gate, hookGate}}},
+		{name: "U-29 nothing is updated in place", optional: true, template: template("app:v1"), want: facts{"PreparingNormal", []corev1.PodConditionType{hookGate}}},
+		{name: "U-29 the template has the gate", optional: true, template: listing, want: facts{"PreparingNormal", []corev1.PodConditionType{gate, hookGate}}},
+		{name: "U-29 updated in place", optional: true, template: template("app:v1"), rules: inPlace, want: facts{"PreparingNormal", []corev1.PodConditionType{gate, hookGate}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := control(t, func(c *podcontrol.Config) { c.CountUnscheduled, c.GateWhereUpdated = tc.counts, tc.optional })
+			pod := c.NewPod(tc.template, "default", metav1.OwnerReference{}, tc.rules, "web-1", begin)
+			got := facts{State: pod.Labels[stateLabel]}
+			for _, g := range pod.Spec.ReadinessGates {
+				got.Gates = append(got.Gates, g.ConditionType)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRead(t *testing.T) {
 	garbage := annotated(updateState, "{")
 	for _, tc := range []struct {

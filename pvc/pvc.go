@@ -4,8 +4,12 @@
 // and the Pod: [Name]. [Mount] puts them into a new Pod, and [Missing] returns those that are to be created before it.
 //
 // What becomes of a claim whose Pod is lost is the owner's choice. For Pods that are never made again under their name,
-// [Release] and [Lost] decide: a claim follows the Pod that still uses it, and is deleted where nobody does. A claim that any other
-// Pod uses is left alone.
+// [Known.Release] and [Known.Lost] decide: a claim follows the Pod that still uses it, and is deleted where nobody does. A claim that any
+// other Pod uses is left alone. For Pods that are made again under their name, as those of a StatefulSet are, a [Retention] says which
+// owner references a claim has, and the garbage collector does the rest; [IsStale] tells a claim that is going with an earlier Pod.
+//
+// A claim whose template has become larger can grow, where its StorageClass lets it ([IsSmaller], [Differences], [MayGrow]); until its volume
+// has followed ([HasGrown], [NeedsRestart]) its Pod is better left alone.
 //
 // Package pvc/claimwriter writes what is decided here.
 package pvc

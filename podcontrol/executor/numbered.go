@@ -22,8 +22,8 @@ import (
 // NameTaken means that a Pod cannot be created because a Pod that its owner does not control has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is when to look again at a name that somebody else's Pod has: what happens to that Pod does not wake the owner. It
-// costs no request.
+// takenRetry is when to look again at a name that somebody else's Pod has: what happens to that Pod wakes the owner only with
+// ownercache.ControllerOptions.Numbered. It costs no request.
 const takenRetry = 10 * time.Second
 
 // NumberedTemplates say what Pods with ordinals are made from.
@@ -35,6 +35,9 @@ type NumberedTemplates struct {
 	Selector labels.Selector
 	// Prepare completes a Pod that has its name, before it is created; nil for nothing. It must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
+	// Before makes what a Pod needs, its claims for example; nil for nothing. A Pod is not created where it returns an error, which counts
+	// as that of the Pod. It must be safe for concurrent use.
+	Before func(ctx context.Context, pod *corev1.Pod) error
 }
 
 // CreateNumbered creates the Pods that rollout.Numbered names, under the names of their ordinals. It returns how many it has
@@ -105,7 +108,14 @@ func (p *Pods[O]) createAt(
 		if from.Prepare != nil {
 			from.Prepare(pod, list[i])
 		}
-		if err := p.Create(ctx, pod, from.Selector); err != nil {
+		var err error
+		if from.Before != nil {
+			err = from.Before(ctx, pod)
+		}
+		if err == nil {
+			err = p.Create(ctx, pod, from.Selector)
+		}
+		if err != nil {
 			backoff.Refused(fanout.Attempt{Object: owner, Task: one(list[i])}, err, p.view.Now)
 			return failed("creating", pod, err)
 		}

@@ -1,7 +1,10 @@
 package executor_test
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +16,9 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// TestOneNameRefused: a policy against one name does not keep the Pods of all others from being created, whatever their order.
-func TestOneNameRefused(t *testing.T) {
-	w := newWorld(t)
+// historyOf is the history of an owner with one revision.
+func historyOf(w *world) *revision.History {
+	w.t.Helper()
 	histories, err := revision.NewHistories(revision.Keys{HashLabel: "example.com/hash"}, revision.NewDecoder(0, nil))
 	w.must(err)
 	h := histories.Of(revision.Owner{Namespace: "default", Name: "web"}, nil, nil)
@@ -25,6 +28,36 @@ func TestOneNameRefused(t *testing.T) {
 	})
 	w.must(err)
 	h.Update = decision.Revision
+	return h
+}
+
+// TestBefore: what a Pod needs is made before it, and without it there is no Pod.
+func TestBefore(t *testing.T) {
+	w := newWorld(t)
+	h := historyOf(w)
+	_, err := w.begin().CreateNumbered(t.Context(), []rollout.NumberedCreate{{Ordinal: 0}, {Ordinal: 1}}, executor.NumberedTemplates{
+		History: h, Current: h.Update, Prepare: func(pod *corev1.Pod, _ int) { pod.Spec.Hostname = pod.Name },
+		Before: func(_ context.Context, pod *corev1.Pod) error {
+			if pod.Spec.Hostname == "web-1" {
+				return errors.New("no claim for it")
+			}
+			return nil
+		},
+	})
+	if err == nil || !strings.Contains(err.Error(), "no claim for it") || !strings.Contains(err.Error(), "web-1") {
+		t.Errorf("got %v, want what went wrong, and for which Pod", err)
+	}
+	w.deliver()
+	_, first := w.cache.Pods.Get("default", "web-0")
+	if _, second := w.cache.Pods.Get("default", "web-1"); !first || second {
+		t.Errorf("Pod 0 was created: %t, Pod 1: %t", first, second)
+	}
+}
+
+// TestOneNameRefused: a policy against one name does not keep the Pods of all others from being created, whatever their order.
+func TestOneNameRefused(t *testing.T) {
+	w := newWorld(t)
+	h := historyOf(w)
 	w.Answer = refuses("create Pod web-0")
 	create := func(want ...string) {
 		t.Helper()

@@ -46,15 +46,47 @@ func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Trans
 		}
 	}
 	owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: t.Pod.Name, UID: t.Pod.UID})
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": t.Claim.UID, "resourceVersion": t.Claim.ResourceVersion, "ownerReferences": owners,
-	}})
-	if err != nil {
-		return fmt.Errorf("encoding the owners of PersistentVolumeClaim %s/%s: %w", t.Claim.Namespace, t.Claim.Name, err)
-	}
-	changed := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Claim.Namespace, Name: t.Claim.Name}}
-	if err := c.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body)); client.IgnoreNotFound(err) != nil {
+	if err := patch(ctx, c, t.Claim, map[string]any{"metadata": ownedBy(t.Claim, owners)}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("handing PersistentVolumeClaim %s/%s over to Pod %s: %w", t.Claim.Namespace, t.Claim.Name, t.Pod.Name, err)
 	}
 	return nil
+}
+
+// SetOwners gives a claim the owner references that pvc.Retention has for it, on the version that was decided on. A claim that is gone
+// already is no error.
+func SetOwners(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
+	if err := patch(ctx, c, claim, map[string]any{"metadata": ownedBy(claim, owners)}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("setting the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// Grow has a claim ask for the resources of its template, and puts annotations on it, by which to know it again when its volume has
+// grown.
+func Grow(ctx context.Context, c client.Writer, claim, template *corev1.PersistentVolumeClaim, annotations map[string]string) error {
+	err := patch(ctx, c, claim, map[string]any{
+		"metadata": map[string]any{"uid": claim.UID, "annotations": annotations},
+		"spec":     map[string]any{"resources": template.Spec.Resources},
+	})
+	if err != nil {
+		return fmt.Errorf("growing PersistentVolumeClaim %s/%s to %s: %w", claim.Namespace, claim.Name, template.Spec.Resources.Requests.Storage(), err)
+	}
+	return nil
+}
+
+// ownedBy is metadata with other owner references, on the version that was decided on: a merge patch replaces the list.
+func ownedBy(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) map[string]any {
+	if owners == nil {
+		owners = []metav1.OwnerReference{}
+	}
+	return map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "ownerReferences": owners}
+}
+
+func patch(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim, fields map[string]any) error {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	changed := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}
+	return c.Patch(ctx, changed, client.RawPatch(types.MergePatchType, body))
 }

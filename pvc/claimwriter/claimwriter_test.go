@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,5 +163,57 @@ func TestHandOver(t *testing.T) {
 	}
 	if err := claimwriter.HandOver(t.Context(), c, "owner", transfer(newClaim("b", "owner"))); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "web-0") {
 		t.Errorf("HandOver = %v, want what was refused, by name", err)
+	}
+}
+
+func TestSetOwners(t *testing.T) {
+	var sent int
+	c := api(forbidden("patch", "b"), &sent, newClaim("a", "other", "owner"), newClaim("b"))
+	cached, _ := stored(t, c, "a")
+	if err := claimwriter.SetOwners(t.Context(), c, &cached, cached.OwnerReferences[:1]); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := stored(t, c, "a")
+	if diff := cmp.Diff(cached.OwnerReferences[:1], after.OwnerReferences); diff != "" {
+		t.Errorf("owners (-want +got):\n%s", diff)
+	}
+	if err := claimwriter.SetOwners(t.Context(), c, &cached, nil); !apierrors.IsConflict(err) {
+		t.Errorf("of a claim that somebody has changed meanwhile: %v, want a conflict", err)
+	}
+	if err := claimwriter.SetOwners(t.Context(), c, &after, nil); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := stored(t, c, "a"); len(after.OwnerReferences) != 0 {
+		t.Errorf("owners %v, want none", after.OwnerReferences)
+	}
+	if err := claimwriter.SetOwners(t.Context(), c, newClaim("gone"), nil); err != nil {
+		t.Errorf("of a claim that is gone: %v", err)
+	}
+	if err := claimwriter.SetOwners(t.Context(), c, newClaim("b"), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") {
+		t.Errorf("SetOwners = %v, want what was refused, by name", err)
+	}
+}
+
+func TestGrow(t *testing.T) {
+	claim := newClaim("a", "owner")
+	claim.Annotations = map[string]string{"of": "somebody"}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	template := claim.DeepCopy()
+	template.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+	var sent int
+	c := api(forbidden("patch", "b"), &sent, claim)
+	if err := claimwriter.Grow(t.Context(), c, claim, template, map[string]string{"grown": "by us"}); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := stored(t, c, "a")
+	if got := after.Spec.Resources.Requests.Storage().String(); got != "2Gi" {
+		t.Errorf("it asks for %s", got)
+	}
+	if diff := cmp.Diff(map[string]string{"of": "somebody", "grown": "by us"}, after.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	err := claimwriter.Grow(t.Context(), c, newClaim("b"), template, nil)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "2Gi") {
+		t.Errorf("Grow = %v, want what was refused, by name and size", err)
 	}
 }

@@ -1,0 +1,97 @@
+package pvc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// ClaimDiffers means that a claim cannot become what its template says, because nothing but its size can be changed.
+	ClaimDiffers reason.Code = "ClaimDiffers"
+	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow it.
+	ClassCannotExpand reason.Code = "ClassCannotExpand"
+	// ClaimGrows means that a claim has been asked to grow and its volume has not grown yet.
+	ClaimGrows reason.Code = "ClaimGrows"
+)
+
+// IsSmaller reports whether a claim asks for less storage than its template. A claim that asks for more is never made smaller.
+func IsSmaller(claim, template *corev1.PersistentVolumeClaim) bool {
+	has, wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage], template.Spec.Resources.Requests[corev1.ResourceStorage]
+	return has.Cmp(wanted) < 0
+}
+
+// Differences returns what keeps a claim from becoming what its template says: the storage class, where the template names one, and
+// the access modes. It is nil where there is nothing but perhaps the size.
+func Differences(claim, template *corev1.PersistentVolumeClaim) (list reason.List) {
+	differs := func(path, old, wanted string) {
+		if old != wanted {
+			list = append(list, reason.Reason{
+				Code: ClaimDiffers, Object: reason.ObjectOf("PersistentVolumeClaim", claim), Path: path, Old: old, New: wanted,
+				Remedy: "delete the claim and its Pod to have both made anew, or leave the template as it was",
+			})
+		}
+	}
+	if template.Spec.StorageClassName != nil {
+		differs("spec.storageClassName", ptr.Deref(claim.Spec.StorageClassName, ""), *template.Spec.StorageClassName)
+	}
+	differs("spec.accessModes", modes(claim), modes(template))
+	return list
+}
+
+func modes(claim *corev1.PersistentVolumeClaim) string {
+	names := make([]string, len(claim.Spec.AccessModes))
+	for i, mode := range claim.Spec.AccessModes {
+		names[i] = string(mode)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
+}
+
+// MayGrow returns why claims of a StorageClass cannot grow, nil where they can. class is nil if no class has the name. Without a name
+// there is no class to ask, and the API server decides.
+func MayGrow(path, name string, class *storagev1.StorageClass) error {
+	switch {
+	case name == "":
+		return nil
+	case class == nil:
+		return reason.Reason{
+			Code: ClassCannotExpand, Path: path, Object: reason.Object{Kind: "StorageClass", Name: name}, Detail: "the StorageClass does not exist",
+			Remedy: "create it, or leave the size as it was",
+		}
+	case !ptr.Deref(class.AllowVolumeExpansion, false):
+		return reason.Reason{
+			Code: ClassCannotExpand, Path: path, Object: reason.Object{Kind: "StorageClass", Name: name}, Detail: "the StorageClass does not allow volumes to grow",
+			Remedy: "set allowVolumeExpansion in it, or leave the size as it was",
+		}
+	}
+	return nil
+}
+
+// HasGrown reports whether the volume of a claim is as large as the claim asks for.
+func HasGrown(claim *corev1.PersistentVolumeClaim) bool {
+	has, wanted := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return has.Cmp(wanted) >= 0
+}
+
+// NeedsRestart reports whether a claim waits for its Pod to be started again: its volume has grown, the file system on it has not. Where
+// kubelet and driver can do that with the Pod running, the condition goes away by itself.
+func NeedsRestart(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Growing returns a reason for a claim whose volume has not grown yet.
+func Growing(claim *corev1.PersistentVolumeClaim) reason.Reason {
+	return reason.Reason{
+		Code: ClaimGrows, Object: reason.ObjectOf("PersistentVolumeClaim", claim),
+		Detail: fmt.Sprintf("the volume has %s of %s", claim.Status.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()),
+	}
+}

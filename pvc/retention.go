@@ -1,0 +1,55 @@
+package pvc
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Retention says with whom the claims of Pods go that are made again under their name. Owner references carry it out: the garbage
+// collector deletes a claim when all that it names as its owners are gone. The zero value keeps claims for ever. See KEP-1847.
+type Retention struct {
+	// WithOwner has claims go when the owner is deleted.
+	WithOwner bool
+	// WithPod has the claims of a Pod that is not wanted any more go with it. Those of a Pod that is replaced stay.
+	WithPod bool
+}
+
+// Owners returns the owner references that a claim is to have, and whether they differ from those that it has. References to others
+// than the owner and the Pod stay as they are. pod is the Pod that uses the claim, nil while there is none; wanted says that the owner
+// wants a Pod of its name. Write them before a Pod is deleted that is not wanted.
+func (r Retention) Owners(claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, pod *corev1.Pod, wanted bool) (refs []metav1.OwnerReference, differ bool) {
+	refs = claim.OwnerReferences
+	refs = withReference(refs, owner, r.WithOwner && (wanted || !r.WithPod))
+	if pod != nil {
+		refs = withReference(refs, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}, r.WithPod && !wanted)
+	}
+	return refs, len(refs) != len(claim.OwnerReferences) || slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
+		return !has(claim.OwnerReferences, ref.UID)
+	})
+}
+
+// withReference returns the references with one more or without it. It does not modify them.
+func withReference(refs []metav1.OwnerReference, ref metav1.OwnerReference, wanted bool) []metav1.OwnerReference {
+	switch {
+	case has(refs, ref.UID) == wanted:
+		return refs
+	case wanted:
+		return append(slices.Clip(refs), ref)
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(other metav1.OwnerReference) bool { return other.UID == ref.UID })
+}
+
+func has(refs []metav1.OwnerReference, uid types.UID) bool {
+	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
+}
+
+// IsStale reports whether a claim goes with an earlier Pod of the name: it refers to one, and uid is not its UID. Do not create a Pod
+// before the claim is gone: it would lose its volume. uid is empty where no Pod of the name exists.
+func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
+	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.APIVersion == "v1" && ref.Kind == "Pod" && ref.Name == pod && ref.UID != uid
+	})
+}

@@ -1,0 +1,99 @@
+package pvc_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/pvc"
+)
+
+func reference(kind, name, uid string) metav1.OwnerReference {
+	version := "v1"
+	if kind != "Pod" {
+		version = "example.com/v1"
+	}
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid)}
+}
+
+func ownedBy(refs ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-3", OwnerReferences: refs}}
+}
+
+func TestRetention(t *testing.T) {
+	web, pod, other := reference("Web", "web", "uid-of-web"), reference("Pod", "web-3", "uid-web-3"), reference("Team", "a", "uid-a")
+	member := newPod("web-3")
+	for _, tc := range []struct {
+		name      string
+		retention pvc.Retention
+		has       []metav1.OwnerReference
+		pod       *corev1.Pod
+		unwanted  bool
+		want      []metav1.OwnerReference
+		same      bool
+	}{
+		{name: "S-25 kept, wanted", pod: member, same: true},
+		{name: "S-25 kept, unwanted", pod: member, unwanted: true, same: true},
+		{name: "S-25 with the owner, wanted", retention: pvc.Retention{WithOwner: true}, pod: member, want: []metav1.OwnerReference{web}},
+		{name: "S-25 with the owner, unwanted", retention: pvc.Retention{WithOwner: true}, pod: member, unwanted: true, want: []metav1.OwnerReference{web}},
+		{name: "S-25 with the Pod, wanted", retention: pvc.Retention{WithPod: true}, pod: member, same: true},
+		{name: "S-25 with the Pod, unwanted", retention: pvc.Retention{WithPod: true}, pod: member, unwanted: true, want: []metav1.OwnerReference{pod}},
+		{name: "S-25 with both, wanted", retention: pvc.Retention{WithOwner: true, WithPod: true}, pod: member, want: []metav1.OwnerReference{web}},
+		{
+			name: "S-25 with both, unwanted: the Pod alone", retention: pvc.Retention{WithOwner: true, WithPod: true},
+			has: []metav1.OwnerReference{web}, pod: member, unwanted: true, want: []metav1.OwnerReference{pod},
+		},
+		{
+			name: "wanted again", retention: pvc.Retention{WithOwner: true, WithPod: true},
+			has: []metav1.OwnerReference{pod}, pod: member, want: []metav1.OwnerReference{web},
+		},
+		{name: "the policy was taken back", has: []metav1.OwnerReference{web}, pod: member, want: []metav1.OwnerReference{}},
+		{
+			name: "references of others stay", retention: pvc.Retention{WithOwner: true},
+			has: []metav1.OwnerReference{other, pod}, pod: member, want: []metav1.OwnerReference{other, web},
+		},
+		{name: "settled", retention: pvc.Retention{WithOwner: true}, has: []metav1.OwnerReference{web}, pod: member, want: []metav1.OwnerReference{web}, same: true},
+		{name: "no Pod", retention: pvc.Retention{WithOwner: true, WithPod: true}, unwanted: true, has: []metav1.OwnerReference{web}, want: []metav1.OwnerReference{}},
+		{name: "no Pod, and one is wanted", retention: pvc.Retention{WithOwner: true, WithPod: true}, want: []metav1.OwnerReference{web}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			claim := ownedBy(tc.has...)
+			before := claim.DeepCopy()
+			got, differ := tc.retention.Owners(claim, web, tc.pod, !tc.unwanted)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+			if differ == tc.same {
+				t.Errorf("differ = %t", differ)
+			}
+			if diff := cmp.Diff(before, claim); diff != "" {
+				t.Errorf("the claim was modified (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIsStale(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		has  []metav1.OwnerReference
+		uid  types.UID
+		want bool
+	}{
+		{name: "nobody's"},
+		{name: "the Pod's own", has: []metav1.OwnerReference{reference("Pod", "web-3", "a")}, uid: "a"},
+		{name: "S-26 an earlier Pod's", has: []metav1.OwnerReference{reference("Pod", "web-3", "a")}, uid: "b", want: true},
+		{name: "S-26 an earlier Pod's, while there is none", has: []metav1.OwnerReference{reference("Pod", "web-3", "a")}, want: true},
+		{name: "another Pod's", has: []metav1.OwnerReference{reference("Pod", "web-4", "a")}},
+		{name: "an owner that is called like the Pod", has: []metav1.OwnerReference{reference("Web", "web-3", "a")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := pvc.IsStale(ownedBy(tc.has...), "web-3", tc.uid); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
