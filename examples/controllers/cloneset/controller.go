@@ -70,6 +70,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	r := &Reconciler{options: options}
 	kind := kruise.Kind[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf,
+		Pods: podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash]},
 	}
 	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {
 		kind.Blocks = kruise.ClaimTemplatesBlock
@@ -94,7 +95,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
 	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{
-		Pod: &v.Owner.Spec.Template, Claims: v.Owner.Spec.VolumeClaimTemplates, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
+		Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
+		Stamp: func(d *revision.Decision) { kruise.StampClaimTemplates(d, v.Owner.Spec.VolumeClaimTemplates) },
 	})
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionFailedUpdate, err)

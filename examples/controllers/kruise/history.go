@@ -18,8 +18,9 @@ import (
 
 // Templates are what a revision is of.
 type Templates struct {
-	Pod    *corev1.PodTemplateSpec
-	Claims []corev1.PersistentVolumeClaim
+	Pod *corev1.PodTemplateSpec
+	// Stamp writes more on a revision; nil for nothing.
+	Stamp func(*revision.Decision)
 	// Collisions is the count in the owner's status.
 	Collisions *int32
 	Selector   labels.Selector
@@ -42,7 +43,9 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass 
 		if err != nil {
 			return false, reason.Final(err)
 		}
-		StampClaimTemplates(&decision, t.Claims)
+		if t.Stamp != nil {
+			t.Stamp(&decision)
+		}
 		_, err = history.Write(ctx, v.Client, p.Cache.APIReader(), h, decision)
 		return false, err // the pass goes on with a new revision
 	})

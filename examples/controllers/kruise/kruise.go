@@ -65,14 +65,14 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// PodControl says under which names controllers keep what they know on their Pods, under the given feature gates.
-func PodControl(updater *inplaceupdate.Updater, gates map[apps.Gate]bool) (podcontrol.Config, error) {
-	machine, err := lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
-	return podcontrol.Config{
-		InPlace: updater, RevisionLabel: apps.LabelRevision, HashLabel: apps.LabelPodTemplateHash, FullRevisions: !gates[apps.GateCloneSetShortHash],
-		DeleteLabel: apps.LabelSpecifiedDelete, Lifecycle: machine,
-		HookGate: apps.ConditionKruisePodReady, Holder: Holder,
-	}, err
+// PodControl says under which names controllers keep what they know on their Pods. kind has the fields that kinds differ in: whether
+// revision labels hold whole names, a label for the hash, how Pods begin.
+func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
+	var err error
+	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
+	kind.InPlace, kind.RevisionLabel, kind.DeleteLabel = updater, apps.LabelRevision, apps.LabelSpecifiedDelete
+	kind.HookGate, kind.Holder = apps.ConditionKruisePodReady, Holder
+	return kind, err
 }
 
 // Rules returns what an owner wants for its Pods. The policy is one of the three of OpenKruise; any other recreates.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -75,6 +76,12 @@ type Kind[O client.Object] struct {
 	Controller string
 	// Claims says that owners have claims.
 	Claims bool
+	// Numbered says that Pods have ordinals.
+	Numbered bool
+	// Pods says what is special about the Pods, as for PodControl.
+	Pods podcontrol.Config
+	// Watch adds event sources for owners; nil for none.
+	Watch func(*builder.Builder) *builder.Builder
 	// Rules are what an owner wants for its Pods.
 	Rules func(O) podcontrol.Rules
 	// AfterDelete and Blocks may be nil: see executor.Options and inplaceupdate.NewPlanner.
@@ -108,7 +115,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 	if p.InPlace, err = InPlace(options.Gates); err != nil {
 		return nil, err
 	}
-	control, err := PodControl(p.InPlace, options.Gates)
+	control, err := PodControl(p.InPlace, kind.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +140,9 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
 		}
 		return o
 	}
-	return p.Parts.AddTo(mgr, p.kind.Name, r, queue(p.Options.Workers), queue(p.Options.PodWorkers))
+	owners := queue(p.Options.Workers)
+	owners.Numbered, owners.Watch = p.kind.Numbered, p.kind.Watch
+	return p.Parts.AddTo(mgr, p.kind.Name, r, owners, queue(p.Options.PodWorkers))
 }
 
 // nameOf finds the name of an owner that waits for the cache.

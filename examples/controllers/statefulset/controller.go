@@ -1,0 +1,178 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/adopt/ownerrefs"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "statefulset-controller"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles StatefulSets.
+type Reconciler struct {
+	*kruise.Parts[*v1beta1.StatefulSet]
+}
+
+// view is a StatefulSet and what it controls, as the cache shows it.
+type view = ownercache.View[*v1beta1.StatefulSet]
+
+// Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
+// scheme must know the StatefulSet types.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return r.AddTo(mgr, r)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Kind[*v1beta1.StatefulSet]{
+		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Watch: watchClaims,
+		Pods: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true},
+	})
+	return &Reconciler{parts}, err
+}
+
+// Reconcile brings one StatefulSet a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.Cache.Observe(ctx, req)
+	if v == nil {
+		return result, err
+	}
+	pass := r.Fanout.Begin(v)
+	s, problems := resolve(v.Owner, r.Options.Gates)
+	if problems != nil {
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
+	}
+	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector})
+	if err != nil || h.Update == nil {
+		return r.stop(ctx, v, pass, apps.ConditionFailedUpdatePod, err)
+	}
+	o := r.observed(v, s, h)
+	todo, err := decide(o)
+	if err != nil {
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(err))
+	}
+	var scaleErr, updateErr error
+	if v.Owner.DeletionTimestamp == nil {
+		scaleErr, updateErr = r.act(ctx, v, pass, o, todo)
+	}
+	return r.report(ctx, v, pass, o, scaleErr, updateErr)
+}
+
+// observed reads what the pass is decided on.
+func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observation {
+	set := v.Owner
+	o := &observation{
+		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
+		pods:    r.Reader.Read(set.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
+		orphans: r.Cache.Pods.Orphans(set.Namespace),
+		self:    *metav1.NewControllerRef(set, r.Cache.Kind()),
+		claim:   func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(set.Namespace, name) },
+	}
+	o.self.Controller, o.self.BlockOwnerDeletion = nil, nil
+	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest}, v.Now)
+	if o.isOver() {
+		o.current = o.update // whether the status says so yet or not: nothing goes back from here
+	}
+	return o
+}
+
+// act carries the decision out, until something has changed.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) (scaleErr, updateErr error) {
+	pods := r.Pods.For(v, pass)
+	each := func(task fanout.Task, list []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
+		return func() error { return fanout.Each(ctx, pass, task, list, do) }
+	}
+	claims := func(name string, list []claimWork) func() error {
+		tend := func(ctx context.Context, w claimWork) (bool, error) { return r.tend(ctx, v, w) }
+		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: name}, list, tend) }
+	}
+	remove := fanout.Task{Name: "delete Pods"}
+	scaleErr = pass.UntilChanged(
+		func() error { return ownerrefs.Release(ctx, pass, v.Client, t.release) },
+		func() error { return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), t.adopt) },
+		claims("own claims", t.own),
+		func() error {
+			_, err := pass.Create(ctx, fanout.Task{Name: "create claims of Pods"}, len(t.missing), func(ctx context.Context, i int) error {
+				return claimwriter.Create(ctx, v.Client, t.missing[i:i+1])
+			})
+			return err
+		},
+		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, o.identity(pod))
+			return result.Sent() > 0, err
+		}),
+		each(fanout.Task{Name: "take Pods back"}, o.members.Of(t.step.Cancel), pods.Cancel),
+		func() error { return r.create(ctx, v, pass, o, t) },
+		each(remove, o.members.Of(t.step.Delete), pods.Delete),
+	)
+	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
+	updateErr = pass.UntilChanged(
+		claims("grow claims", t.grow),
+		each(update, t.update, pods.UpdateTo(o.update, r.PlansTo(o.history, o.update))),
+	)
+	if updateErr == nil {
+		updateErr = errors.Join(reason.Final(t.stuck.Err()), pods.Unfinished(o.pods))
+	}
+	return scaleErr, updateErr
+}
+
+// create makes the missing Pods, each after its claims.
+func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
+	if len(t.blocked) > 0 {
+		pass.Wake(claimRetry)
+	}
+	made, err := r.Pods.For(v, pass).CreateNumbered(ctx, t.create, executor.NumberedTemplates{
+		History: o.history, Current: o.current, Selector: o.settings.selector, Prepare: o.prepare,
+		Before: func(ctx context.Context, pod *corev1.Pod) error { return r.createClaims(ctx, v, o, pod) },
+	})
+	if made > 0 {
+		r.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
+	}
+	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		_, message := reason.Explain(err)
+		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
+	}
+	return errors.Join(err, reason.Final(t.blocked.Err()))
+}
+
+// class looks a StorageClass up; nil stands for none.
+func (r *Reconciler) class(ctx context.Context, name string) (*storagev1.StorageClass, error) {
+	class := &storagev1.StorageClass{}
+	switch err := r.Cache.APIReader().Get(ctx, client.ObjectKey{Name: name}, class); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading StorageClass %s: %w", name, err)
+	}
+	return class, nil
+}

@@ -1,0 +1,122 @@
+package statefulset
+
+import (
+	"cmp"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// settings are a StatefulSet's spec with every default filled in and every percentage and selector resolved.
+type settings struct {
+	selector     labels.Selector
+	rollout      rollout.NumberedSpec
+	priority     podorder.Priority
+	unordered    bool
+	minReady     time.Duration
+	historyLimit int
+
+	// retains says that the owners of claims are looked after, as retention wants; grows that claims follow larger templates.
+	retains, grows bool
+	retention      pvc.Retention
+	indexLabel     bool
+
+	// warnings are values that OpenKruise took without a word. They are read as it read them.
+	warnings reason.List
+}
+
+// rules are what a StatefulSet wants for its Pods.
+func rules(set *v1beta1.StatefulSet) podcontrol.Rules {
+	ru := ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
+	return kruise.Rules(string(ru.PodUpdatePolicy), set.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
+}
+
+// resolve reads the spec, unless there are values that cannot be used; then it returns those.
+func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, reason.List) {
+	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
+		return nil, problems // the rest would only complain of what is missing therefore
+	}
+	if refused := api.Unusable(set); len(refused) > 0 {
+		return nil, kruise.Refused(refused)
+	}
+	const path = "spec.updateStrategy.rollingUpdate"
+	read, spec := &kruise.Reading{}, &set.Spec
+	ru := ptr.Deref(spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
+	s := &settings{
+		selector:     read.Selector("spec.selector", spec.Selector),
+		minReady:     time.Duration(read.OrZero(path+".minReadySeconds", ptr.Deref(ru.MinReadySeconds, 0))) * time.Second,
+		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
+		indexLabel:   gates[apps.GatePodIndexLabel],
+		retains:      gates[apps.GateStatefulSetAutoDeletePVC],
+		grows: gates[apps.GateStatefulSetAutoResizePVC] && spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
+			len(spec.VolumeClaimTemplates) > 0,
+	}
+	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", gracePeriod(ru))
+	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil && s.retains {
+		s.retention.WithOwner = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		s.retention.WithPod = policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	}
+	s.unordered = ru.UnorderedUpdate != nil && spec.PodManagementPolicy == appsv1.ParallelPodManagement
+	if s.unordered {
+		s.priority, _ = read.Order(path+".unorderedUpdate", ru.UnorderedUpdate.PriorityStrategy, nil)
+	}
+	replicas := int(ptr.Deref(spec.Replicas, api.DefaultReplicas))
+	s.rollout = rollout.NumberedSpec{
+		Wanted:    wanted(set, replicas, gates, read),
+		Partition: read.OrZero(path+".partition", ptr.Deref(ru.Partition, 0)),
+		Parallel:  spec.PodManagementPolicy == appsv1.ParallelPodManagement, Unordered: s.unordered,
+		Paused: ru.Paused, OnDelete: spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
+		UnlimitedRepair: true,
+		Paths: rollout.Paths{
+			Partition: path + ".partition", MaxUnavailable: path + ".maxUnavailable", ScaleMaxUnavailable: "spec.scaleStrategy.maxUnavailable",
+		},
+	}
+	limit := func(path string, value *intstr.IntOrString) int {
+		return max(read.Count(path, value, replicas, partition.Down), 1)
+	}
+	s.rollout.MaxUnavailable = limit(s.rollout.Paths.MaxUnavailable, cmp.Or(ru.MaxUnavailable, new(intstr.FromInt32(1))))
+	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil && s.rollout.Parallel {
+		s.rollout.ScaleMaxUnavailable = new(limit(s.rollout.Paths.ScaleMaxUnavailable, scale.MaxUnavailable))
+	}
+	// Without a limit on scaling, Pods that are not wanted go at once.
+	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
+	s.warnings = read.Warnings
+	return s, read.Problems
+}
+
+func gracePeriod(ru v1beta1.RollingUpdateStatefulSet) int32 {
+	if ru.InPlaceUpdateStrategy == nil {
+		return 0
+	}
+	return ru.InPlaceUpdateStrategy.GracePeriodSeconds
+}
+
+// wanted are the ordinals that are to have a Pod.
+func wanted(set *v1beta1.StatefulSet, replicas int, gates map[apps.Gate]bool, read *kruise.Reading) ordinals.Set {
+	start := 0
+	if set.Spec.Ordinals != nil && gates[apps.GateStatefulSetStartOrdinal] {
+		start = int(set.Spec.Ordinals.Start)
+	}
+	paths := ordinals.Paths{Start: "spec.ordinals.start", Replicas: "spec.replicas", Reserved: "spec.reserveOrdinals"}
+	out, err := ordinals.Of(paths, start, replicas, set.Spec.ReserveOrdinals...)
+	if err != nil {
+		read.Problems.Add(ordinals.InvalidOrdinal, err)
+	}
+	return out
+}

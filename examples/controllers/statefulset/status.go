@@ -1,0 +1,86 @@
+package statefulset
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// report writes status and history and says when to look again.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, scaleErr, updateErr error) (ctrl.Result, error) {
+	pass.Wake(o.pods.NextAvailable)
+	pass.Wake(o.members.NextBroken)
+	status := nextStatus(o, metav1.NewTime(v.Now), scaleErr, updateErr)
+	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
+	_, err := v.WriteStatus(ctx, v.Owner.Status, status)
+	return pass.Result(scaleErr, updateErr, truncateErr, err)
+}
+
+// stop reports that a pass could not begin, unless trying again may help. Nothing else is touched.
+func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.StatefulSetConditionType, err error) (ctrl.Result, error) {
+	if !reason.IsFinal(err) {
+		return pass.Result(err)
+	}
+	status := v.Owner.Status.DeepCopy()
+	status.ObservedGeneration = v.Owner.Generation
+	status.DropCondition(apps.ConditionInvalidSpec)
+	setFailure(status, t, err, metav1.NewTime(v.Now))
+	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
+		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdate, status.Condition(t).Message)
+	}
+	_, err = v.WriteStatus(ctx, v.Owner.Status, *status)
+	return pass.Result(err)
+}
+
+// nextStatus computes the status.
+func nextStatus(o *observation, now metav1.Time, scaleErr, updateErr error) v1beta1.StatefulSetStatus {
+	pods := o.pods.Totals()
+	status := v1beta1.StatefulSetStatus{
+		ObservedGeneration: o.set.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
+		Replicas: pods.Pods, ReadyReplicas: pods.Ready, AvailableReplicas: pods.Available,
+		UpdatedReplicas: pods.Updated, UpdatedReadyReplicas: pods.UpdatedReady, UpdatedAvailableReplicas: pods.UpdatedAvailable,
+		LabelSelector: o.settings.selector.String(), Conditions: slices.Clone(o.set.Status.Conditions),
+	}
+	for _, pod := range o.pods.Inactive {
+		if pod.Status.Phase != "" { // it still holds its number
+			status.Replicas++
+		}
+		if podstate.IsReady(pod) {
+			status.ReadyReplicas++
+		}
+	}
+	for i := range o.pods.Active {
+		if revision.SameName(o.pods.Active[i].Revision, o.current.Name) {
+			status.CurrentReplicas++
+		}
+	}
+	if len(o.set.Spec.VolumeClaimTemplates) > 0 {
+		status.VolumeClaims = o.claimStatus()
+	}
+	setFailure(&status, apps.ConditionFailedCreatePod, scaleErr, now)
+	setFailure(&status, apps.ConditionFailedUpdatePod, updateErr, now)
+	status.DropCondition(apps.ConditionInvalidSpec)
+	setFailure(&status, apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	return status
+}
+
+// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error.
+func setFailure(status *v1beta1.StatefulSetStatus, t v1beta1.StatefulSetConditionType, err error, now metav1.Time) {
+	if err == nil {
+		status.DropCondition(t)
+		return
+	}
+	why, message := reason.Explain(err)
+	status.SetCondition(v1beta1.StatefulSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
+}
