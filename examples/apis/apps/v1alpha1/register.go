@@ -1,8 +1,8 @@
-// Package v1alpha1 answers "what does a CloneSet look like to clients of the older version?"
+// Package v1alpha1 answers "what does a workload look like to clients of the older version?"
 //
-// Objects are stored as v1beta1; package conversion turns one into the other without losing anything. Pod updates are
-// flat here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
-// excludePreparingDelete are set through annotations and a label.
+// Objects are stored as v1beta1; package conversion turns one into the other without losing anything. Pod updates of a
+// CloneSet are flat here (no rollingUpdate object), claims of lost Pods are reused by default, and pre-download of images and
+// excludePreparingDelete are set through annotations and a label. A StatefulSet has fewer fields here, and the same meaning.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
@@ -19,7 +19,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alph
 
 // AddToScheme registers the types of this version.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{})
+	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

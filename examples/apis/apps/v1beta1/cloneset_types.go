@@ -127,16 +127,19 @@ type CloneSetUpdateStrategy struct {
 	RollingUpdate *RollingUpdateCloneSet `json:"rollingUpdate,omitempty"`
 }
 
-// CloneSetPodUpdatePolicy says what becomes of an outdated Pod.
-type CloneSetPodUpdatePolicy string
+// PodUpdatePolicy says what becomes of an outdated Pod.
+type PodUpdatePolicy string
+
+// CloneSetPodUpdatePolicy is the policy of a CloneSet.
+type CloneSetPodUpdatePolicy = PodUpdatePolicy
 
 const (
 	// ReCreate deletes the Pod and creates a new one.
-	ReCreate CloneSetPodUpdatePolicy = "ReCreate"
+	ReCreate PodUpdatePolicy = "ReCreate"
 	// InPlaceIfPossible changes the Pod where the change allows it and recreates it otherwise.
-	InPlaceIfPossible CloneSetPodUpdatePolicy = "InPlaceIfPossible"
+	InPlaceIfPossible PodUpdatePolicy = "InPlaceIfPossible"
 	// InPlaceOnly changes the Pod and never recreates it.
-	InPlaceOnly CloneSetPodUpdatePolicy = "InPlaceOnly"
+	InPlaceOnly PodUpdatePolicy = "InPlaceOnly"
 )
 
 // RollingUpdateCloneSet holds the settings of a rolling update. Percentages may have decimals ("12.5%").

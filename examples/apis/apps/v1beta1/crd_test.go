@@ -11,8 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const crdFile = "../../../config/crd/apps.kruise.io_clonesets.yaml"
-
 // schema is the part of OpenAPI that a CRD uses here.
 type schema struct {
 	Type        string            `json:"type"`
@@ -92,9 +90,9 @@ func (s schema) flatten(path string, into map[string]string) {
 	}
 }
 
-func readCRD(t *testing.T) (crd, int) {
+func readCRD(t *testing.T, resource string) (crd, int) {
 	t.Helper()
-	raw, err := os.ReadFile(crdFile)
+	raw, err := os.ReadFile("../../../config/crd/apps.kruise.io_" + resource + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,25 +130,21 @@ func updateFields(prefix string) map[string]string {
 		int-or-string .inPlaceUpdateStrategy.imagePreDownloadParallelism
 		int32 .inPlaceUpdateStrategy.gracePeriodSeconds .inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds
 		int32 .inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods`)
-	maps.Copy(fields, fieldsOf(prefix+".priorityStrategy", `array .orderPriority .weightPriority
-		object .orderPriority[] .weightPriority[] .weightPriority[].matchSelector*
-		string .orderPriority[].orderedKey*
-		int32 .weightPriority[].weight*`))
-	maps.Copy(fields, selectorFields(prefix+".priorityStrategy.weightPriority[].matchSelector*"))
+	maps.Copy(fields, priorityFields(prefix+".priorityStrategy"))
 	return fields
 }
 
-// commonFields are in both versions.
-func commonFields() map[string]string {
-	fields := fieldsOf("", `object metadata spec status
-		string apiVersion kind
-		object spec.selector* spec.scaleStrategy spec.updateStrategy spec.lifecycle
-		anything spec.template* spec.volumeClaimTemplates
-		int32 spec.replicas spec.minReadySeconds spec.revisionHistoryLimit spec.progressDeadlineSeconds
-		array spec.scaleStrategy.podsToDelete
-		string spec.scaleStrategy.podsToDelete[] spec.updateStrategy.type
-		int-or-string spec.scaleStrategy.maxUnavailable`)
-	maps.Copy(fields, selectorFields("spec.selector*"))
+func priorityFields(prefix string) map[string]string {
+	fields := fieldsOf(prefix, `array .orderPriority .weightPriority
+		object .orderPriority[] .weightPriority[] .weightPriority[].matchSelector*
+		string .orderPriority[].orderedKey*
+		int32 .weightPriority[].weight*`)
+	maps.Copy(fields, selectorFields(prefix+".weightPriority[].matchSelector*"))
+	return fields
+}
+
+func lifecycleFields() map[string]string {
+	fields := map[string]string{"spec.lifecycle": "object"}
 	for _, hook := range []string{"preDelete", "inPlaceUpdate", "preNormal"} {
 		maps.Copy(fields, fieldsOf("spec.lifecycle."+hook, `object .labelsHandler
 			string .labelsHandler{} .finalizersHandler[]
@@ -158,6 +152,21 @@ func commonFields() map[string]string {
 			boolean .markPodNotReady`))
 		fields["spec.lifecycle."+hook] = "object"
 	}
+	return fields
+}
+
+// cloneSetFields are in both versions of a CloneSet.
+func cloneSetFields() map[string]string {
+	fields := fieldsOf("", `object metadata spec status
+		string apiVersion kind
+		object spec.selector* spec.scaleStrategy spec.updateStrategy
+		anything spec.template* spec.volumeClaimTemplates
+		int32 spec.replicas spec.minReadySeconds spec.revisionHistoryLimit spec.progressDeadlineSeconds
+		array spec.scaleStrategy.podsToDelete
+		string spec.scaleStrategy.podsToDelete[] spec.updateStrategy.type
+		int-or-string spec.scaleStrategy.maxUnavailable`)
+	maps.Copy(fields, selectorFields("spec.selector*"))
+	maps.Copy(fields, lifecycleFields())
 	maps.Copy(fields, fieldsOf("status.", `int64 observedGeneration
 		int32 replicas* readyReplicas* availableReplicas* updatedReplicas* updatedReadyReplicas*
 		int32 updatedAvailableReplicas expectedUpdatedReplicas collisionCount
@@ -170,8 +179,41 @@ func commonFields() map[string]string {
 	return fields
 }
 
+// statefulSetFields are in both versions of a StatefulSet.
+func statefulSetFields() map[string]string {
+	fields := fieldsOf("", `object metadata spec status
+		string apiVersion kind
+		object spec.selector* spec.updateStrategy spec.updateStrategy.rollingUpdate
+		anything spec.template* spec.volumeClaimTemplates
+		int32 spec.replicas spec.revisionHistoryLimit
+		string spec.serviceName spec.podManagementPolicy spec.updateStrategy.type`)
+	maps.Copy(fields, selectorFields("spec.selector*"))
+	const rolling = "spec.updateStrategy.rollingUpdate"
+	maps.Copy(fields, fieldsOf(rolling, `int32 .partition .minReadySeconds
+		int-or-string .maxUnavailable
+		string .podUpdatePolicy
+		boolean .paused
+		object .unorderedUpdate .unorderedUpdate.priorityStrategy .inPlaceUpdateStrategy
+		int-or-string .inPlaceUpdateStrategy.imagePreDownloadParallelism
+		int32 .inPlaceUpdateStrategy.gracePeriodSeconds .inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds
+		int32 .inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods`))
+	maps.Copy(fields, priorityFields(rolling+".unorderedUpdate.priorityStrategy"))
+	maps.Copy(fields, fieldsOf("status.", `int64 observedGeneration
+		int32 replicas* readyReplicas* availableReplicas* currentReplicas* updatedReplicas*
+		int32 updatedReadyReplicas updatedAvailableReplicas collisionCount
+		string updateRevision currentRevision labelSelector
+		array conditions volumeClaims
+		object conditions[] volumeClaims[]
+		string conditions[].type* conditions[].status* conditions[].reason conditions[].message
+		date-time conditions[].lastTransitionTime
+		string volumeClaims[].volumeClaimName*
+		int32 volumeClaims[].compatibleReplicas* volumeClaims[].compatibleReadyReplicas*`))
+	fields[""] = "object"
+	return fields
+}
+
 func TestCRDFields(t *testing.T) {
-	beta, alpha := commonFields(), commonFields()
+	beta, alpha := cloneSetFields(), cloneSetFields()
 	maps.Copy(beta, updateFields("spec.updateStrategy.rollingUpdate"))
 	maps.Copy(beta, fieldsOf("spec.", `object updateStrategy.rollingUpdate
 		string updateStrategy.rollingUpdate.podUpdatePolicy
@@ -179,39 +221,80 @@ func TestCRDFields(t *testing.T) {
 		boolean scaleStrategy.excludePreparingDelete`))
 	maps.Copy(alpha, updateFields("spec.updateStrategy"))
 	maps.Copy(alpha, fieldsOf("spec.", `boolean scaleStrategy.disablePVCReuse`))
-	want := map[string]map[string]string{"v1alpha1": alpha, "v1beta1": beta}
+	checkFields(t, "clonesets", alpha, beta)
+}
 
-	c, _ := readCRD(t)
+// TestStatefulSetCRDFields: 3.1, and the status that v1alpha1 lacks in OpenKruise is served there too.
+func TestStatefulSetCRDFields(t *testing.T) {
+	beta := statefulSetFields()
+	maps.Copy(beta, lifecycleFields())
+	maps.Copy(beta, fieldsOf("spec.", `object volumeClaimUpdateStrategy scaleStrategy persistentVolumeClaimRetentionPolicy ordinals
+		string volumeClaimUpdateStrategy.type persistentVolumeClaimRetentionPolicy.whenDeleted persistentVolumeClaimRetentionPolicy.whenScaled
+		array reserveOrdinals
+		int-or-string reserveOrdinals[] scaleStrategy.maxUnavailable
+		int32 ordinals.start`))
+	checkFields(t, "statefulsets", statefulSetFields(), beta)
+}
+
+func checkFields(t *testing.T, resource string, alpha, beta map[string]string) {
+	t.Helper()
+	c, _ := readCRD(t, resource)
 	got := map[string]map[string]string{}
 	for _, version := range c.Spec.Versions {
 		fields := map[string]string{}
 		version.Schema.Root.flatten("", fields)
 		got[version.Name] = fields
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(map[string]map[string]string{"v1alpha1": alpha, "v1beta1": beta}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestCRDNamesAndColumns(t *testing.T) {
-	c, size := readCRD(t)
-	names := c.Spec.Names
-	got := []string{c.Spec.Group, c.Spec.Scope, names.Kind, names.Plural, strings.Join(names.ShortNames, ",")}
-	if diff := cmp.Diff([]string{"apps.kruise.io", "Namespaced", "CloneSet", "clonesets", "clone"}, got); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
+	const ofContainers = ".spec.template.spec.containers[*]"
+	for _, tc := range []struct {
+		resource, kind, shortNames string
+		columns                    []column
+	}{
+		{"clonesets", "CloneSet", "clone", []column{
+			{"DESIRED", "integer", ".spec.replicas", 0},
+			{"UPDATED", "integer", ".status.updatedReplicas", 0},
+			{"UPDATED_READY", "integer", ".status.updatedReadyReplicas", 0},
+			{"UPDATED_AVAILABLE", "integer", ".status.updatedAvailableReplicas", 0},
+			{"READY", "integer", ".status.readyReplicas", 0},
+			{"TOTAL", "integer", ".status.replicas", 0},
+			{"AGE", "date", ".metadata.creationTimestamp", 0},
+			{"CONTAINERS", "string", ofContainers + ".name", 1},
+			{"IMAGES", "string", ofContainers + ".image", 1},
+			{"SELECTOR", "string", ".status.labelSelector", 1},
+		}},
+		{"statefulsets", "StatefulSet", "sts,asts", []column{
+			{"DESIRED", "integer", ".spec.replicas", 0},
+			{"CURRENT", "integer", ".status.replicas", 0},
+			{"UPDATED", "integer", ".status.updatedReplicas", 0},
+			{"READY", "integer", ".status.readyReplicas", 0},
+			{"AGE", "date", ".metadata.creationTimestamp", 0},
+			{"CONTAINERS", "string", ofContainers + ".name", 1},
+			{"IMAGES", "string", ofContainers + ".image", 1},
+		}},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			c, size := readCRD(t, tc.resource)
+			names := c.Spec.Names
+			got := []string{c.Spec.Group, c.Spec.Scope, names.Kind, names.Plural, strings.Join(names.ShortNames, ",")}
+			if diff := cmp.Diff([]string{"apps.kruise.io", "Namespaced", tc.kind, tc.resource, tc.shortNames}, got); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+			checkVersions(t, c, tc.columns)
+			if limit := 200 << 10; size > limit {
+				t.Errorf("the CRD has %d bytes; above %d client-side apply is in danger", size, limit)
+			}
+		})
 	}
-	columns := []column{
-		{"DESIRED", "integer", ".spec.replicas", 0},
-		{"UPDATED", "integer", ".status.updatedReplicas", 0},
-		{"UPDATED_READY", "integer", ".status.updatedReadyReplicas", 0},
-		{"UPDATED_AVAILABLE", "integer", ".status.updatedAvailableReplicas", 0},
-		{"READY", "integer", ".status.readyReplicas", 0},
-		{"TOTAL", "integer", ".status.replicas", 0},
-		{"AGE", "date", ".metadata.creationTimestamp", 0},
-		{"CONTAINERS", "string", ".spec.template.spec.containers[*].name", 1},
-		{"IMAGES", "string", ".spec.template.spec.containers[*].image", 1},
-		{"SELECTOR", "string", ".status.labelSelector", 1},
-	}
+}
+
+func checkVersions(t *testing.T, c crd, columns []column) {
+	t.Helper()
 	subresources := map[string]any{"status": map[string]any{}, "scale": map[string]any{
 		"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
 		"labelSelectorPath": ".status.labelSelector",
@@ -227,10 +310,7 @@ func TestCRDNamesAndColumns(t *testing.T) {
 			t.Errorf("%s: storage %t, served %t", version.Name, version.Storage, version.Served)
 		}
 	}
-	if c.Spec.Conversion.Strategy != "Webhook" {
-		t.Errorf("two versions are served, and conversion is %q", c.Spec.Conversion.Strategy)
-	}
-	if limit := 200 << 10; size > limit {
-		t.Errorf("the CRD has %d bytes; above %d client-side apply is in danger", size, limit)
+	if len(c.Spec.Versions) != 2 || c.Spec.Conversion.Strategy != "Webhook" {
+		t.Errorf("%d versions are served, and conversion is %q", len(c.Spec.Versions), c.Spec.Conversion.Strategy)
 	}
 }

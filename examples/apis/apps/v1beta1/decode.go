@@ -23,11 +23,40 @@ func (s *CloneSetSpec) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
 func (s CloneSetSpec) MarshalJSON() ([]byte, error) {
-	if len(s.Undecodable) > 0 {
-		return nil, fmt.Errorf("a spec that was not decoded in full cannot be written: %w", s.Undecodable[0])
+	if err := readInFull(s.Undecodable); err != nil {
+		return nil, err
 	}
 	type plain CloneSetSpec
 	return json.Marshal(plain(s))
+}
+
+// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+func (s *StatefulSetSpec) UnmarshalJSON(data []byte) error {
+	type plain StatefulSetSpec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	if err != nil {
+		return err
+	}
+	*s = StatefulSetSpec(read)
+	s.Undecodable = problems
+	return nil
+}
+
+// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+func (s StatefulSetSpec) MarshalJSON() ([]byte, error) {
+	if err := readInFull(s.Undecodable); err != nil {
+		return nil, err
+	}
+	type plain StatefulSetSpec
+	return json.Marshal(plain(s))
+}
+
+func readInFull(problems []decode.Problem) error {
+	if len(problems) > 0 {
+		return fmt.Errorf("a spec that was not decoded in full cannot be written: %w", problems[0])
+	}
+	return nil
 }
 
 // UnmarshalJSON reads a status, and leaves out what makes no sense: the schema accepts times that Go does not, such as one with a small t.
@@ -39,5 +68,16 @@ func (s *CloneSetStatus) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*s = CloneSetStatus(read)
+	return nil
+}
+
+// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+func (s *StatefulSetStatus) UnmarshalJSON(data []byte) error {
+	type plain StatefulSetStatus
+	var read plain
+	if _, err := decode.Fields(data, &read, "status"); err != nil {
+		return err
+	}
+	*s = StatefulSetStatus(read)
 	return nil
 }

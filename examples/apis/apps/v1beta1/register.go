@@ -1,7 +1,8 @@
-// Package v1beta1 answers "what does a CloneSet look like, as stored?"
+// Package v1beta1 answers "what does a workload look like, as stored?"
 //
 // v1beta1 is the version in storage, the hub of all conversions and the only version controllers read and write. JSON
-// names are those of OpenKruise 1.9. Functions that default and validate these types are in package cloneset.
+// names are those of OpenKruise 1.9. Functions that default and validate these types are in packages cloneset and
+// statefulset.
 //
 // +kubebuilder:object:generate=true
 // +groupName=apps.kruise.io
@@ -18,7 +19,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta
 
 // AddToScheme registers the types of this version.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{})
+	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

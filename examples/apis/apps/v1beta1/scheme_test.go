@@ -26,7 +26,9 @@ func TestAddToSchemeTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !scheme.Recognizes(v1beta1.GroupVersion.WithKind("CloneSetList")) {
-		t.Error("CloneSetList is not registered")
+	for _, kind := range []string{"CloneSet", "CloneSetList", "StatefulSet", "StatefulSetList"} {
+		if !scheme.Recognizes(v1beta1.GroupVersion.WithKind(kind)) {
+			t.Errorf("%s is not registered", kind)
+		}
 	}
 }
