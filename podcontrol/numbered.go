@@ -1,16 +1,19 @@
 package podcontrol
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Numbered is the Pods of an owner whose Pods have ordinals, as rollout.Numbered takes them. It is not modified after it was made.
+// Numbered is the Pods of an owner whose Pods have ordinals, as rollout.Numbered takes them. Nothing but Sort modifies it.
 type Numbered struct {
 	// Pods are all that hold an ordinal, also those that are terminating, have ended or are not selected any more.
 	Pods []rollout.NumberedPod
@@ -91,6 +94,22 @@ func (n *Numbered) Of(list []int) []*corev1.Pod {
 		}
 	}
 	return pods
+}
+
+// Sort puts the Pods into the order in which they are updated, for rollout.NumberedSpec.Unordered: those of the highest ordinals first,
+// and from there as the order says.
+func (n *Numbered) Sort(order podorder.Update) {
+	slices.SortFunc(n.Pods, func(a, b rollout.NumberedPod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+	pods, described := make([]*corev1.Pod, len(n.Pods)), make(map[*corev1.Pod]rollout.NumberedPod, len(n.Pods))
+	for i, p := range n.Pods {
+		pods[i] = n.byOrdinal[p.Ordinal]
+		described[pods[i]] = p
+	}
+	order.AsGiven = true
+	order.Sort(pods, pods)
+	for i, pod := range pods {
+		n.Pods[i] = described[pod]
+	}
 }
 
 // IsComplete reports whether every wanted ordinal has an available Pod at the update revision, and nothing has begun for any of

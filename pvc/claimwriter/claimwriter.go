@@ -52,10 +52,10 @@ func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Trans
 	return nil
 }
 
-// SetOwners gives a claim the owner references that pvc.Retention has for it, on the version that was decided on. A claim that is gone
-// already is no error.
-func SetOwners(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) error {
-	if err := patch(ctx, c, claim, map[string]any{"metadata": ownedBy(claim, owners)}); client.IgnoreNotFound(err) != nil {
+// SetOwners gives a claim other owner references, on the version that was decided on. A claim that is gone already is no error.
+func SetOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
+	err := patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{"metadata": ownedBy(claim.PersistentVolumeClaim, claim.Owners)})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("setting the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
@@ -63,13 +63,14 @@ func SetOwners(ctx context.Context, c client.Writer, claim *corev1.PersistentVol
 
 // Grow has a claim ask for the resources of its template, and puts annotations on it, by which to know it again when its volume has
 // grown.
-func Grow(ctx context.Context, c client.Writer, claim, template *corev1.PersistentVolumeClaim, annotations map[string]string) error {
-	err := patch(ctx, c, claim, map[string]any{
+func Grow(ctx context.Context, c client.Writer, claim pvc.Small, annotations map[string]string) error {
+	resources := claim.Template.Spec.Resources
+	err := patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{
 		"metadata": map[string]any{"uid": claim.UID, "annotations": annotations},
-		"spec":     map[string]any{"resources": template.Spec.Resources},
+		"spec":     map[string]any{"resources": resources},
 	})
 	if err != nil {
-		return fmt.Errorf("growing PersistentVolumeClaim %s/%s to %s: %w", claim.Namespace, claim.Name, template.Spec.Resources.Requests.Storage(), err)
+		return fmt.Errorf("growing PersistentVolumeClaim %s/%s to %s: %w", claim.Namespace, claim.Name, resources.Requests.Storage(), err)
 	}
 	return nil
 }

@@ -170,26 +170,26 @@ func TestSetOwners(t *testing.T) {
 	var sent int
 	c := api(forbidden("patch", "b"), &sent, newClaim("a", "other", "owner"), newClaim("b"))
 	cached, _ := stored(t, c, "a")
-	if err := claimwriter.SetOwners(t.Context(), c, &cached, cached.OwnerReferences[:1]); err != nil {
+	if err := claimwriter.SetOwners(t.Context(), c, pvc.Owned{PersistentVolumeClaim: &cached, Owners: cached.OwnerReferences[:1]}); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := stored(t, c, "a")
 	if diff := cmp.Diff(cached.OwnerReferences[:1], after.OwnerReferences); diff != "" {
 		t.Errorf("owners (-want +got):\n%s", diff)
 	}
-	if err := claimwriter.SetOwners(t.Context(), c, &cached, nil); !apierrors.IsConflict(err) {
+	if err := claimwriter.SetOwners(t.Context(), c, pvc.Owned{PersistentVolumeClaim: &cached}); !apierrors.IsConflict(err) {
 		t.Errorf("of a claim that somebody has changed meanwhile: %v, want a conflict", err)
 	}
-	if err := claimwriter.SetOwners(t.Context(), c, &after, nil); err != nil {
+	if err := claimwriter.SetOwners(t.Context(), c, pvc.Owned{PersistentVolumeClaim: &after}); err != nil {
 		t.Fatal(err)
 	}
 	if after, _ := stored(t, c, "a"); len(after.OwnerReferences) != 0 {
 		t.Errorf("owners %v, want none", after.OwnerReferences)
 	}
-	if err := claimwriter.SetOwners(t.Context(), c, newClaim("gone"), nil); err != nil {
+	if err := claimwriter.SetOwners(t.Context(), c, pvc.Owned{PersistentVolumeClaim: newClaim("gone")}); err != nil {
 		t.Errorf("of a claim that is gone: %v", err)
 	}
-	if err := claimwriter.SetOwners(t.Context(), c, newClaim("b"), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") {
+	if err := claimwriter.SetOwners(t.Context(), c, pvc.Owned{PersistentVolumeClaim: newClaim("b")}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") {
 		t.Errorf("SetOwners = %v, want what was refused, by name", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestGrow(t *testing.T) {
 	template.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 	var sent int
 	c := api(forbidden("patch", "b"), &sent, claim)
-	if err := claimwriter.Grow(t.Context(), c, claim, template, map[string]string{"grown": "by us"}); err != nil {
+	if err := claimwriter.Grow(t.Context(), c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, map[string]string{"grown": "by us"}); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := stored(t, c, "a")
@@ -212,7 +212,7 @@ func TestGrow(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"of": "somebody", "grown": "by us"}, after.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	err := claimwriter.Grow(t.Context(), c, newClaim("b"), template, nil)
+	err := claimwriter.Grow(t.Context(), c, pvc.Small{PersistentVolumeClaim: newClaim("b"), Template: template}, nil)
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "2Gi") {
 		t.Errorf("Grow = %v, want what was refused, by name and size", err)
 	}

@@ -3,11 +3,9 @@ package statefulset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +20,9 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podorder"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -93,12 +93,17 @@ func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observ
 	o := &observation{
 		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
 		pods:    r.Reader.Read(set.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
-		orphans: r.Cache.Pods.Orphans(set.Namespace),
-		self:    *metav1.NewControllerRef(set, r.Cache.Kind()),
-		claim:   func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(set.Namespace, name) },
+		orphans: r.Cache.Pods.Orphans(set.Namespace), claims: s.claims,
 	}
-	o.self.Controller, o.self.BlockOwnerDeletion = nil, nil
+	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
+		return r.Cache.Claims.Get(set.Namespace, name)
+	}
+	self := metav1.NewControllerRef(set, r.Cache.Kind())
+	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest}, v.Now)
+	if s.rollout.Unordered {
+		o.members.Sort(podorder.Update{Priority: s.priority})
+	}
 	if o.isOver() {
 		o.current = o.update // whether the status says so yet or not: nothing goes back from here
 	}
@@ -111,15 +116,18 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	each := func(task fanout.Task, list []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
 		return func() error { return fanout.Each(ctx, pass, task, list, do) }
 	}
-	claims := func(name string, list []claimWork) func() error {
-		tend := func(ctx context.Context, w claimWork) (bool, error) { return r.tend(ctx, v, w) }
-		return func() error { return fanout.Each(ctx, pass, fanout.Task{Name: name}, list, tend) }
-	}
 	remove := fanout.Task{Name: "delete Pods"}
 	scaleErr = pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, pass, v.Client, t.release) },
 		func() error { return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), t.adopt) },
-		claims("own claims", t.own),
+		func() error {
+			if len(t.own)+len(t.missing) > 0 {
+				pass.Wake(lookAgain) // claims have other owners, so that their events wake nobody
+			}
+			return fanout.Each(ctx, pass, fanout.Task{Name: "own claims"}, t.own, func(ctx context.Context, claim pvc.Owned) (bool, error) {
+				return true, claimwriter.SetOwners(ctx, v.Client, claim)
+			})
+		},
 		func() error {
 			_, err := pass.Create(ctx, fanout.Task{Name: "create claims of Pods"}, len(t.missing), func(ctx context.Context, i int) error {
 				return claimwriter.Create(ctx, v.Client, t.missing[i:i+1])
@@ -128,7 +136,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		},
 		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, o.identity(pod))
-			return result.Sent() > 0, err
+			return result.Sent > 0, err
 		}),
 		each(fanout.Task{Name: "take Pods back"}, o.members.Of(t.step.Cancel), pods.Cancel),
 		func() error { return r.create(ctx, v, pass, o, t) },
@@ -137,7 +145,11 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	updateErr = pass.UntilChanged(
-		claims("grow claims", t.grow),
+		func() error {
+			return fanout.Each(ctx, pass, fanout.Task{Name: "grow claims"}, t.grow, func(ctx context.Context, claim pvc.Small) (bool, error) {
+				return true, r.grow(ctx, v, claim)
+			})
+		},
 		each(update, t.update, pods.UpdateTo(o.update, r.PlansTo(o.history, o.update))),
 	)
 	if updateErr == nil {
@@ -163,16 +175,4 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
 	}
 	return errors.Join(err, reason.Final(t.blocked.Err()))
-}
-
-// class looks a StorageClass up; nil stands for none.
-func (r *Reconciler) class(ctx context.Context, name string) (*storagev1.StorageClass, error) {
-	class := &storagev1.StorageClass{}
-	switch err := r.Cache.APIReader().Get(ctx, client.ObjectKey{Name: name}, class); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading StorageClass %s: %w", name, err)
-	}
-	return class, nil
 }

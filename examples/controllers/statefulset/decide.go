@@ -31,16 +31,13 @@ type observation struct {
 	orphans         []*corev1.Pod
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
-	// self refers to the StatefulSet as an owner that is no controller.
-	self metav1.OwnerReference
-	// claim looks a claim up by its name, whoever owns it. Its answers do not change during a decision.
-	claim func(name string) (*corev1.PersistentVolumeClaim, bool)
+	claims          pvc.Numbered
 }
 
 // todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
-	own                     []claimWork
+	own                     []pvc.Owned
 	missing                 []*corev1.PersistentVolumeClaim // of Pods that exist and cannot start without them
 	step                    rollout.NumberedStep
 	// create are the Pods of the step but for those whose claims are in the way; blocked names those claims.
@@ -48,7 +45,7 @@ type todo struct {
 	blocked reason.List
 	// grow are claims of Pods whose turn it is to be updated; update are the Pods that no claim keeps from it; stuck says which claims
 	// cannot become what their templates say.
-	grow   []claimWork
+	grow   []pvc.Small
 	update []*corev1.Pod
 	stuck  reason.List
 }
@@ -65,14 +62,19 @@ func decide(o *observation) (*todo, error) {
 		return nil, err
 	}
 	for _, c := range t.step.Create {
-		if blocked := o.inTheWay(ordinals.Name(o.set.Name, c.Ordinal)); len(blocked) > 0 {
+		if blocked := o.claims.InTheWay(ordinals.Name(o.set.Name, c.Ordinal)); len(blocked) > 0 {
 			t.blocked = append(t.blocked, blocked...)
 		} else {
 			t.create = append(t.create, c)
 		}
 	}
 	for _, pod := range o.members.Of(t.step.Update) {
-		if o.growClaims(t, pod) {
+		sizes := pvc.Sizes{}
+		if o.settings.grows {
+			sizes = o.claims.Sizes(pod.Name)
+		}
+		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
+		if sizes.Ready() {
 			t.update = append(t.update, pod)
 		}
 	}
@@ -97,12 +99,12 @@ func (o *observation) decideOwnership(t *todo) error {
 			continue
 		}
 		wanted := o.settings.rollout.Wanted.Contains(ordinal)
-		t.own = append(t.own, o.owners(pod, wanted)...)
+		t.own = append(t.own, o.claims.Owned(pod.Name, pod, wanted)...)
 		if o.identity(pod).Labels != nil {
 			t.relabel = append(t.relabel, pod)
 		}
 		if wanted && pod.Status.Phase == corev1.PodPending {
-			t.missing = append(t.missing, o.missingClaims(pod.Name)...)
+			t.missing = append(t.missing, o.claims.Missing(pod.Name)...)
 		}
 	}
 	t.own, t.missing = t.own[:min(len(t.own), fanout.PerPass)], t.missing[:min(len(t.missing), fanout.PerPass)]
@@ -112,78 +114,23 @@ func (o *observation) decideOwnership(t *todo) error {
 
 func byName(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }
 
-// described are the members as the rollout sees them: a Pod whose claims have to grow is not updated, and one whose volumes are growing
+// described are the members as the rollout sees them: a Pod whose claims are too small is to be updated, and one whose volumes are growing
 // does not serve as it should.
 func (o *observation) described() []rollout.NumberedPod {
-	members := o.members.Pods
-	if o.settings.unordered {
-		members = o.inOrder(members)
-	}
 	if !o.settings.grows {
-		return members
+		return o.members.Pods
 	}
-	members = slices.Clone(members)
+	members := slices.Clone(o.members.Pods)
 	for i := range members {
 		p := &members[i]
-		smaller, growing, differs := false, false, false
-		o.claimsOf(ordinals.Name(o.set.Name, p.Ordinal), func(template, claim *corev1.PersistentVolumeClaim) {
-			if claim != nil && claim.DeletionTimestamp == nil {
-				small := pvc.IsSmaller(claim, template)
-				smaller, growing = smaller || small, growing || !pvc.HasGrown(claim)
-				differs = differs || small && len(pvc.Differences(claim, template)) > 0
-			}
-		})
-		p.PreUpdating = p.PreUpdating || growing && !smaller && !p.Updated
-		p.Updated, p.Hopeless = p.Updated && !smaller, p.Hopeless || differs
-		if growing && p.Health == rollout.Available {
+		sizes := o.claims.Sizes(ordinals.Name(o.set.Name, p.Ordinal))
+		p.PreUpdating = p.PreUpdating || sizes.Growing && sizes.Fit() && !p.Updated
+		p.Updated, p.Hopeless = p.Updated && sizes.Fit(), p.Hopeless || len(sizes.Stuck) > 0
+		if sizes.Growing && p.Health == rollout.Available {
 			p.Health, p.Starting = rollout.Unavailable, true
 		}
 	}
 	return members
-}
-
-// inOrder returns the members in the order in which they are to be updated: by priority, the higher ordinal first among equals.
-func (o *observation) inOrder(members []rollout.NumberedPod) []rollout.NumberedPod {
-	ordinal := make([]int, len(members))
-	for i := range members {
-		ordinal[i] = members[i].Ordinal
-	}
-	byOrdinal := make(map[string]rollout.NumberedPod, len(members))
-	pods := o.members.Of(ordinal)
-	for i := range members {
-		byOrdinal[ordinals.Name(o.set.Name, members[i].Ordinal)] = members[i]
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Compare(byOrdinal[b.Name].Ordinal, byOrdinal[a.Name].Ordinal)
-	})
-	out := make([]rollout.NumberedPod, 0, len(members))
-	for _, pod := range o.settings.priority.Sort(pods) {
-		out = append(out, byOrdinal[pod.Name])
-	}
-	return out
-}
-
-// growClaims notes which claims of a Pod have to grow before it is updated, and reports whether none keeps it from that.
-func (o *observation) growClaims(t *todo, pod *corev1.Pod) (ready bool) {
-	if !o.settings.grows {
-		return true
-	}
-	ready = true
-	o.claimsOf(pod.Name, func(template, claim *corev1.PersistentVolumeClaim) {
-		switch {
-		case claim == nil || claim.DeletionTimestamp != nil:
-		case !pvc.IsSmaller(claim, template):
-			ready = ready && (pvc.HasGrown(claim) || pvc.NeedsRestart(claim))
-		default:
-			ready = false
-			if differences := pvc.Differences(claim, template); len(differences) > 0 {
-				t.stuck = append(t.stuck, differences...)
-				return
-			}
-			t.grow = append(t.grow, claimWork{PersistentVolumeClaim: claim, template: template})
-		}
-	})
-	return ready
 }
 
 // identity is what a Pod lacks of the labels that name it.

@@ -28,14 +28,13 @@ type settings struct {
 	selector     labels.Selector
 	rollout      rollout.NumberedSpec
 	priority     podorder.Priority
-	unordered    bool
 	minReady     time.Duration
 	historyLimit int
 
-	// retains says that the owners of claims are looked after, as retention wants; grows that claims follow larger templates.
-	retains, grows bool
-	retention      pvc.Retention
-	indexLabel     bool
+	// claims lack what looks them up, and their owner; grows says that they follow larger templates.
+	claims     pvc.Numbered
+	grows      bool
+	indexLabel bool
 
 	// warnings are values that OpenKruise took without a word. They are read as it read them.
 	warnings reason.List
@@ -63,24 +62,28 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 		minReady:     time.Duration(read.OrZero(path+".minReadySeconds", ptr.Deref(ru.MinReadySeconds, 0))) * time.Second,
 		historyLimit: read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
 		indexLabel:   gates[apps.GatePodIndexLabel],
-		retains:      gates[apps.GateStatefulSetAutoDeletePVC],
 		grows: gates[apps.GateStatefulSetAutoResizePVC] && spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
 			len(spec.VolumeClaimTemplates) > 0,
 	}
 	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", gracePeriod(ru))
-	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil && s.retains {
-		s.retention.WithOwner = policy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-		s.retention.WithPod = policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	s.claims = pvc.Numbered{Templates: spec.VolumeClaimTemplates, Namespace: set.Namespace, Labels: spec.Selector.MatchLabels}
+	if gates[apps.GateStatefulSetAutoDeletePVC] {
+		const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		policy := ptr.Deref(spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+		s.claims.Retention = &pvc.Retention{WithOwner: policy.WhenDeleted == remove, WithPod: policy.WhenScaled == remove}
 	}
-	s.unordered = ru.UnorderedUpdate != nil && spec.PodManagementPolicy == appsv1.ParallelPodManagement
-	if s.unordered {
+	parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement
+	unordered := parallel && ru.UnorderedUpdate != nil
+	if unordered {
 		s.priority, _ = read.Order(path+".unorderedUpdate", ru.UnorderedUpdate.PriorityStrategy, nil)
 	}
 	replicas := int(ptr.Deref(spec.Replicas, api.DefaultReplicas))
+	numbers, err := api.Ordinals(set, gates[apps.GateStatefulSetStartOrdinal])
+	read.Problems.Add(ordinals.InvalidOrdinal, err)
 	s.rollout = rollout.NumberedSpec{
-		Wanted:    wanted(set, replicas, gates, read),
+		Wanted:    numbers,
 		Partition: read.OrZero(path+".partition", ptr.Deref(ru.Partition, 0)),
-		Parallel:  spec.PodManagementPolicy == appsv1.ParallelPodManagement, Unordered: s.unordered,
+		Parallel:  parallel, Unordered: unordered,
 		Paused: ru.Paused, OnDelete: spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		UnlimitedRepair: true,
 		Paths: rollout.Paths{
@@ -91,7 +94,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 		return max(read.Count(path, value, replicas, partition.Down), 1)
 	}
 	s.rollout.MaxUnavailable = limit(s.rollout.Paths.MaxUnavailable, cmp.Or(ru.MaxUnavailable, new(intstr.FromInt32(1))))
-	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil && s.rollout.Parallel {
+	if scale := spec.ScaleStrategy; scale != nil && scale.MaxUnavailable != nil && parallel {
 		s.rollout.ScaleMaxUnavailable = new(limit(s.rollout.Paths.ScaleMaxUnavailable, scale.MaxUnavailable))
 	}
 	// Without a limit on scaling, Pods that are not wanted go at once.
@@ -105,18 +108,4 @@ func gracePeriod(ru v1beta1.RollingUpdateStatefulSet) int32 {
 		return 0
 	}
 	return ru.InPlaceUpdateStrategy.GracePeriodSeconds
-}
-
-// wanted are the ordinals that are to have a Pod.
-func wanted(set *v1beta1.StatefulSet, replicas int, gates map[apps.Gate]bool, read *kruise.Reading) ordinals.Set {
-	start := 0
-	if set.Spec.Ordinals != nil && gates[apps.GateStatefulSetStartOrdinal] {
-		start = int(set.Spec.Ordinals.Start)
-	}
-	paths := ordinals.Paths{Start: "spec.ordinals.start", Replicas: "spec.replicas", Reserved: "spec.reserveOrdinals"}
-	out, err := ordinals.Of(paths, start, replicas, set.Spec.ReserveOrdinals...)
-	if err != nil {
-		read.Problems.Add(ordinals.InvalidOrdinal, err)
-	}
-	return out
 }

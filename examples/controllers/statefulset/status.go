@@ -61,7 +61,7 @@ func nextStatus(o *observation, now metav1.Time, scaleErr, updateErr error) v1be
 		}
 	}
 	for i := range o.pods.Active {
-		if revision.SameName(o.pods.Active[i].Revision, o.current.Name) {
+		if revision.Same(o.pods.Active[i].Revision, o.current.Name) {
 			status.CurrentReplicas++
 		}
 	}

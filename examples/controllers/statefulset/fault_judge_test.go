@@ -1,0 +1,311 @@
+package statefulset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// sight is what a reconcile decides on: what it could see before it first wrote.
+type sight struct {
+	owner  *v1beta1.StatefulSet
+	wanted []int
+	// pods are the owner's, by ordinal, serving those of them that are available, taken those that this pass has taken out of service.
+	pods    map[int]*corev1.Pod
+	serving map[int]bool
+	taken   map[int]bool
+	wrote   bool
+	// adoptable are the names of Pods that nobody controlled and that were selected at any look: the last of them is at the answer to
+	// whether the owner still exists.
+	adoptable map[string]bool
+}
+
+func (w *story) look(t *chaos.Task, call *faultapi.Call) {
+	if t.Controller != "statefulset" {
+		return
+	}
+	v, _ := t.View.(*sight)
+	if v == nil {
+		v = &sight{adoptable: map[string]bool{}}
+		t.View = v
+	}
+	writes := call != nil && !call.IsRead()
+	if v.wrote = v.wrote || writes; writes && call.Resource.Resource == "pods" && call.Verb != "create" {
+		if pod := v.pods[ordinalOf(call.Name)]; pod != nil {
+			w.attempted[pod.UID] = true
+		}
+	}
+	if v.wrote {
+		return
+	}
+	if v.owner = (&v1beta1.StatefulSet{}); t.Process.Cache.Get(context.Background(), t.Object, v.owner) != nil {
+		v.owner = nil
+		return
+	}
+	v.wanted = ordinalsOf(v.owner)
+	v.pods, v.serving, v.taken = map[int]*corev1.Pod{}, map[int]bool{}, map[int]bool{}
+	var pods corev1.PodList
+	w.must(t.Process.Cache.List(context.Background(), &pods))
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
+			o := ordinalOf(pod.Name)
+			v.pods[o] = pod
+			v.serving[o] = podstate.IsActive(pod) && serves(pod)
+		} else if metav1.GetControllerOf(pod) == nil && pod.Labels["app"] == "web" {
+			v.adoptable[pod.Name] = true
+		}
+	}
+}
+
+// down counts the wanted ordinals without a Pod in service.
+func (v *sight) down() (n int) {
+	for _, o := range v.wanted {
+		if !v.serving[o] || v.taken[o] {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *sight) isOutdated(pod *corev1.Pod) bool {
+	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec)
+}
+
+// most is how many ordinals may lack a Pod in service for one more to be taken out.
+func (v *sight) most() int {
+	if budget := v.owner.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; budget != nil {
+		return max(budget.IntValue(), 1)
+	}
+	return 1
+}
+
+func (v *sight) partition() int {
+	return int(ptr.Deref(v.owner.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
+}
+
+func appOf(spec corev1.PodSpec) string {
+	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command)
+}
+
+// judge holds each write against what the pass saw.
+func (w *story) judge(x *chaos.Write) {
+	v, _ := x.Task.View.(*sight)
+	switch x.Call.Resource.Resource {
+	case "persistentvolumeclaims":
+		w.judgeClaim(v, x)
+		return
+	case "pods":
+	default:
+		return
+	}
+	before, _ := x.Before.(*corev1.Pod)
+	after, _ := x.After.(*corev1.Pod)
+	adopts := before != nil && after != nil && metav1.GetControllerOf(before) == nil && w.isOurs(after)
+	switch {
+	case adopts:
+		if !v.adoptable[before.Name] {
+			w.Failf("stranger", "Pod %s is adopted, which is not selected", before.Name)
+		}
+	case before != nil && !w.isOurs(before):
+		w.Failf("stranger", "%s of Pod %s, which is somebody else's", x.Call.Verb, before.Name)
+	case v == nil || v.owner == nil:
+		if x.Call.Verb == "delete" || x.Call.Verb == "create" {
+			w.Failf("loops", "%s of Pod %s by the Pods' own loop", x.Call.Verb, x.Call.Name)
+		}
+	case v.wanted == nil:
+		w.Failf("invalid", "%s of Pod %s, while the spec makes no sense", x.Call.Verb, x.Call.Name)
+	case before == nil:
+		w.judgeCreation(v, after)
+	case after != nil && metav1.GetControllerOf(after) == nil: // released
+		if seen := v.pods[ordinalOf(before.Name)]; seen == nil || seen.Labels["app"] == "web" {
+			w.Failf("release", "Pod %s is released, which is selected", before.Name)
+		}
+	default:
+		w.judgeChange(v, x, before, after)
+	}
+}
+
+func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod) {
+	delete(w.attempted, before.UID)
+	o := ordinalOf(before.Name)
+	seen := v.pods[o]
+	if seen == nil || seen.UID != before.UID {
+		w.Failf("unseen", "%s of Pod %s, which the pass had not seen", x.Call.Verb, before.Name)
+	}
+	touched := x.Call.Verb == "delete" || appOf(after.Spec) != appOf(before.Spec)
+	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
+		w.Failf("hook", "%s of Pod %s, which is held", x.Call.Verb, seen.Name)
+	}
+	if v.serving[o] && !v.taken[o] && (x.Call.Verb == "delete" || !serves(after)) {
+		v.taken[o] = true
+		w.judgeTaking(v, o, seen)
+	}
+}
+
+func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
+	o := ordinalOf(pod.Name)
+	rank := slices.Index(v.wanted, o)
+	if rank < 0 {
+		w.Failf("creation", "Pod %s, where %v are wanted", pod.Name, v.wanted)
+	}
+	if pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name || pod.Labels[appsv1.PodIndexLabel] != fmt.Sprint(o) || pod.Spec.Hostname != pod.Name || pod.Spec.Subdomain != "web" {
+		w.Failf("identity", "Pod %s: labels %v, host name %s.%s", pod.Name, pod.Labels, pod.Spec.Hostname, pod.Spec.Subdomain)
+	}
+	for _, lower := range v.wanted[:rank] {
+		if !w.parallel && !v.serving[lower] {
+			w.Failf("order", "Pod %s is created before %d serves", pod.Name, lower)
+		}
+	}
+	want := appOf(v.owner.Spec.Template.Spec)
+	if rank < v.partition() {
+		want = cmp.Or(w.appOfRevision(v.owner.Status.CurrentRevision), want)
+	}
+	if got := appOf(pod.Spec); got != want {
+		w.Failf("revision", "Pod %s of rank %d, partition %d, is created with %s, want %s", pod.Name, rank, v.partition(), got, want)
+	}
+	if w.claims {
+		claim := &corev1.PersistentVolumeClaim{}
+		w.must(w.User.Get(context.Background(), claimOf(pod), claim))
+		if claim.DeletionTimestamp != nil {
+			w.Failf("claims", "Pod %s is created while its claim is on its way out", pod.Name)
+		}
+	}
+}
+
+func (w *story) appOfRevision(name string) string {
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
+		if rev.Name == name {
+			content, err := revision.Decode(rev)
+			w.must(err)
+			return appOf(content.Template.Spec)
+		}
+	}
+	return ""
+}
+
+// judgeTaking: a Pod is taken out of service for a reason, when it is its turn, and while others serve.
+func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
+	rank, most := slices.Index(v.wanted, o), v.most()
+	if rank < 0 {
+		w.judgeScaleIn(v, o, pod)
+		return
+	}
+	if down := v.down(); down > most {
+		w.Failf("budget", "without Pod %s, %d of the ordinals %v have none in service, %d may", pod.Name, down, v.wanted, most)
+	}
+	if v.owner.Spec.UpdateStrategy.RollingUpdate.Paused {
+		w.Failf("paused", "Pod %s is taken out of service", pod.Name)
+	}
+	if pod.Labels[apps.LabelSpecifiedDelete] != "" {
+		return
+	}
+	if rank < v.partition() || !v.isOutdated(pod) {
+		w.Failf("reason", "Pod %s of rank %d is taken out of service, partition %d, outdated %t", pod.Name, rank, v.partition(), v.isOutdated(pod))
+	}
+	var first []int // whose turn it is, and who are left alone
+	for _, higher := range v.wanted[rank+1:] {
+		other := v.pods[higher]
+		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !w.attempted[other.UID] && other.Labels[apps.LabelSpecifiedDelete] == "" {
+			first = append(first, higher)
+		}
+	}
+	if len(first) >= most {
+		w.Failf("order", "Pod %s is updated before %v", pod.Name, first)
+	}
+}
+
+// judgeScaleIn: in order, a Pod that is not wanted goes when all that are wanted serve and none above it is left.
+func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
+	if w.parallel {
+		return
+	}
+	if down := v.down(); down > 0 {
+		w.Failf("order", "Pod %s is deleted while %d of %v do not serve", pod.Name, down, v.wanted)
+	}
+	for other := range v.pods {
+		if other > o && !slices.Contains(v.wanted, other) {
+			w.Failf("order", "Pod %s is deleted before %d", pod.Name, other)
+		}
+	}
+}
+
+// judgeClaim: no claim is deleted, and none of a wanted ordinal goes with its Pod.
+func (w *story) judgeClaim(v *sight, x *chaos.Write) {
+	claim, _ := x.After.(*corev1.PersistentVolumeClaim)
+	if claim == nil || claim.DeletionTimestamp != nil {
+		w.Failf("claims", "%s of claim %s", x.Call.Verb, x.Call.Name)
+	}
+	o := ordinalOf(claim.Name[len("data-"):])
+	for _, ref := range claim.OwnerReferences {
+		if ref.Kind == "Pod" && (v == nil || slices.Contains(v.wanted, o)) {
+			w.Failf("claims", "claim %s goes with Pod %s, which is wanted", claim.Name, ref.Name)
+		}
+	}
+}
+
+// converged: there is a Pod of each wanted ordinal and no other, and each is in service and what the template says.
+func (w *story) converged() {
+	set := w.owner()
+	wanted, partition := ordinalsOf(set), int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
+	got, odd := map[int]bool{}, false
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		o := ordinalOf(pod.Name)
+		rank := slices.Index(wanted, o)
+		if !w.isOurs(pod) {
+			got[o], odd = rank >= 0, odd || rank >= 0
+			continue
+		}
+		got[o] = true
+		if !podstate.IsActive(pod) || !serves(pod) || rank >= partition && appOf(pod.Spec) != appOf(set.Spec.Template.Spec) {
+			w.Failf("converged", "Pod %s of rank %d: ready %t, state %q, %s, want %s; partition %d",
+				pod.Name, rank, podstate.IsReady(pod), pod.Labels[apps.LabelLifecycleState], appOf(pod.Spec), appOf(set.Spec.Template.Spec), partition)
+		}
+		w.convergedClaim(set, pod)
+	}
+	maps.DeleteFunc(got, func(_ int, there bool) bool { return !there })
+	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
+		w.Failf("converged", "Pods %v, want %v", list, wanted)
+	}
+	if failed := set.Status.Conditions; len(failed) > 0 && !odd {
+		w.Failf("converged", "conditions %+v", failed)
+	}
+	if s := set.Status; !odd && (int(s.Replicas) != len(wanted) || int(s.AvailableReplicas) != len(wanted) || s.ObservedGeneration != set.Generation) {
+		w.Failf("converged", "status %+v", s)
+	}
+	if n := len(faultapi.All[*appsv1.ControllerRevision](w.Server)); n == 0 || n > len(got)+2+int(*set.Spec.RevisionHistoryLimit) {
+		w.Failf("converged", "%d revisions", n)
+	}
+}
+
+// convergedClaim: the claim of a Pod is there, and has the owners that the policy wants.
+func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod) {
+	if !w.claims {
+		return
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	w.must(w.User.Get(context.Background(), claimOf(pod), claim))
+	owned := slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == set.UID })
+	want := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	if owned != want || len(claim.OwnerReferences) > 1 {
+		w.Failf("converged", "claim %s has owners %+v, policy %+v", claim.Name, claim.OwnerReferences, set.Spec.PersistentVolumeClaimRetentionPolicy)
+	}
+}
+
+func claimOf(pod *corev1.Pod) client.ObjectKey {
+	return client.ObjectKey{Namespace: pod.Namespace, Name: "data-" + pod.Name}
+}

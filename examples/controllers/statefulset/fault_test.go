@@ -1,0 +1,384 @@
+package statefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// TestFaults: whatever happens, there are never two Pods of one ordinal and none of an ordinal that is not wanted, order and budget are
+// kept at each write, no claim goes that a Pod needs, and nothing of anybody else's is touched; and in the end all is as the spec says.
+func TestFaults(t *testing.T) {
+	chaos.Run(t, plan(t))
+}
+
+// TestFaultsReplay proves that a schedule depends on its seed alone.
+func TestFaultsReplay(t *testing.T) {
+	chaos.Replay(t, plan(t), 3)
+}
+
+func plan(t testing.TB) chaos.Plan {
+	scheme := apiruntime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return chaos.Plan{
+		Scheme: scheme, Kinds: []client.Object{&v1beta1.StatefulSet{}}, Seeds: 300, Steps: 200, Quiet: 6 * time.Minute, // longer than a refused update rests
+		New: func(world *chaos.World) chaos.Subject {
+			w := &story{World: world, attempted: map[types.UID]bool{}}
+			return chaos.Subject{
+				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.release, Settle: w.settle,
+				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
+			}
+		},
+	}
+}
+
+// story is one schedule.
+type story struct {
+	*chaos.World
+
+	parallel, claims, hooks, grows bool
+	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
+	policy int
+	denied string
+	// attempted are Pods of which the last write of the owner's loop has had no effect so far: it may have been refused.
+	attempted map[types.UID]bool
+}
+
+const (
+	namespace  = "default"
+	holdDelete = "example.test/hold-delete" // a label
+	holdUpdate = "example.test/hold-update"
+	released   = "nobody" // the label app of Pods that users take away
+)
+
+func (w *story) start(ctx context.Context, mgr manager.Manager) error {
+	gates := apps.DefaultGates()
+	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, w.grows
+	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
+		Gates: gates,
+		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
+			return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return r.AddTo(mgr, r)
+}
+
+func (w *story) begin() {
+	w.parallel, w.claims, w.hooks = w.Chance(70), w.Chance(50), w.Chance(30)
+	labels := map[string]string{"app": "web"}
+	set := &v1beta1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: v1beta1.StatefulSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: "web", PodManagementPolicy: appsv1.OrderedReadyPodManagement,
+			UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{
+				Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &v1beta1.RollingUpdateStatefulSet{
+					PodUpdatePolicy: []v1beta1.PodUpdatePolicy{v1beta1.ReCreate, v1beta1.InPlaceIfPossible, v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly}[w.Rand().IntN(4)],
+				},
+			},
+			RevisionHistoryLimit: ptr.To[int32](2),
+		},
+	}
+	if w.parallel {
+		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+	}
+	if w.claims {
+		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		w.retain(set)
+	}
+	set.Spec.Template.Labels = map[string]string{"app": "web"}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	set.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To(int64(w.Rand().IntN(3)))
+	if set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy != v1beta1.ReCreate {
+		set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: apps.ConditionInPlaceUpdateReady}}
+	}
+	if w.hooks {
+		set.Spec.Template.Labels[holdDelete], set.Spec.Template.Labels[holdUpdate] = "true", "true"
+		set.Spec.Lifecycle = &pub.Lifecycle{
+			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{holdDelete: "true"}},
+			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{holdUpdate: "true"}},
+		}
+	}
+	w.resize(set)
+	w.Logf("parallel %t, claims %t, hooks %t, policy %s", w.parallel, w.claims, w.hooks, set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)
+	w.must(w.User.Create(context.Background(), set))
+}
+
+func (w *story) must(err error) {
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+}
+
+func (w *story) owner() *v1beta1.StatefulSet {
+	set := &v1beta1.StatefulSet{}
+	w.must(w.User.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "web"}, set))
+	return set
+}
+
+func (w *story) retain(set *v1beta1.StatefulSet) {
+	both := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
+	set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: both[w.Rand().IntN(2)], WhenScaled: both[w.Rand().IntN(2)],
+	}
+}
+
+func (w *story) resize(set *v1beta1.StatefulSet) {
+	set.Spec.Replicas = ptr.To(int32(w.Rand().IntN(5)))
+	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: int32(w.Rand().IntN(2) * w.Rand().IntN(4))}
+	lists := [][]intstr.IntOrString{nil, nil, {intstr.FromInt32(1)}, {intstr.FromString("2-3")}, {intstr.FromInt32(0), intstr.FromString("02-2")}}
+	set.Spec.ReserveOrdinals = lists[w.Rand().IntN(len(lists))]
+}
+
+// users is what they do now and then.
+func (w *story) users() {
+	switch n := w.Rand().IntN(20); {
+	case n < 3:
+		w.policy, w.denied = w.Rand().IntN(4), ""
+		if pod := w.AnyPod(); pod != nil {
+			w.denied = pod.Name
+		}
+		w.Logf("admission: policy %d, Pod %s", w.policy, w.denied)
+	case n < 8:
+		w.release()
+	case n < 9:
+		w.meddle()
+	case n < 10:
+		w.mark()
+	case n < 11:
+		w.relabel()
+	default:
+		w.edit()
+	}
+}
+
+func (w *story) edit() {
+	set := w.owner()
+	app, ru := &set.Spec.Template.Spec.Containers[0], set.Spec.UpdateStrategy.RollingUpdate
+	switch n := w.Rand().IntN(24); {
+	case n < 9:
+		app.Image = fmt.Sprintf("app:v%d", w.Rand().IntN(4))
+	case n < 11:
+		if ru.PodUpdatePolicy != v1beta1.InPlaceOnly {
+			app.Command = []string{fmt.Sprintf("serve-%d", w.Rand().IntN(2))}
+		}
+	case n < 13:
+		ru.Partition = ptr.To(int32(w.Rand().IntN(4)))
+	case n < 15:
+		if w.parallel {
+			ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(3))))
+		}
+	case n < 16:
+		ru.Paused = !ru.Paused
+	case n < 17:
+		if set.Spec.ScaleStrategy = nil; w.Chance(50) {
+			set.Spec.ScaleStrategy = &v1beta1.StatefulSetScaleStrategy{MaxUnavailable: ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(2))))}
+		}
+	case n < 18:
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString("5-2")} // past admission
+	case n < 19 && w.claims:
+		w.retain(set)
+	default:
+		w.resize(set)
+	}
+	w.update(set)
+}
+
+func (w *story) update(set *v1beta1.StatefulSet) {
+	app, ru := set.Spec.Template.Spec.Containers[0], set.Spec.UpdateStrategy.RollingUpdate
+	w.Logf("user: %d from %d without %v, partition %d, %s unavailable, paused %t, image %s, command %v, scale %+v, claims %+v",
+		*set.Spec.Replicas, set.Spec.Ordinals.Start, set.Spec.ReserveOrdinals, ptr.Deref(ru.Partition, 0), ru.MaxUnavailable, ru.Paused, app.Image, app.Command,
+		set.Spec.ScaleStrategy, set.Spec.PersistentVolumeClaimRetentionPolicy)
+	w.must(w.User.Update(context.Background(), set))
+}
+
+// meddle has somebody else take a name, as an orphan to adopt or as a Pod of their own, or give it back.
+func (w *story) meddle() {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.Rand().IntN(5))}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
+	pod.Labels = map[string]string{"app": released}
+	if err := w.User.Create(context.Background(), pod); err == nil {
+		w.Logf("user: Pod %s is somebody else's", pod.Name)
+		return
+	}
+	w.giveBack()
+}
+
+// giveBack ends what others have of the names.
+func (w *story) giveBack() {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil {
+			w.Logf("user: Pod %s is given back", pod.Name)
+			w.must(w.User.Delete(context.Background(), pod))
+		}
+	}
+}
+
+// mark has a user ask for a Pod's deletion.
+func (w *story) mark() {
+	if pod := w.AnyPod(); pod != nil && metav1.GetControllerOf(pod) != nil {
+		w.label(pod, apps.LabelSpecifiedDelete, "yes")
+	}
+}
+
+// relabel takes a Pod away from the StatefulSet, or has it adopted.
+func (w *story) relabel() {
+	pod := w.AnyPod()
+	switch {
+	case pod == nil || pod.Spec.Containers[0].Image == "other":
+	case pod.Labels["app"] == released:
+		w.label(pod, "app", "web")
+	default:
+		w.label(pod, "app", released)
+	}
+}
+
+func (w *story) label(pod *corev1.Pod, key, value string) {
+	changed := pod.DeepCopy()
+	if changed.Labels[key] = value; value == "" {
+		delete(changed.Labels, key)
+	}
+	w.Logf("user: Pod %s, label %s=%s", pod.Name, key, value)
+	w.must(w.User.Update(context.Background(), changed))
+}
+
+// release has whoever holds a Pod let it go.
+func (w *story) release() bool {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		key := map[string]string{"PreparingDelete": holdDelete, "PreparingUpdate": holdUpdate}[pod.Labels[apps.LabelLifecycleState]]
+		switch {
+		case key != "" && pod.Labels[key] != "":
+			w.label(pod, key, "")
+			return true
+		case pod.Labels[apps.LabelLifecycleState] == "Updated" && pod.Labels[holdUpdate] == "":
+			w.label(pod, holdUpdate, "true")
+			return true
+		}
+	}
+	return false
+}
+
+func (w *story) denies(call faultapi.Call, _ client.Object) error {
+	if call.Resource.Resource != "pods" {
+		return nil
+	}
+	refused := false
+	switch w.policy {
+	case 1:
+		refused = call.Verb == "patch" && call.Subresource == ""
+	case 2:
+		refused = call.Name == w.denied && (call.Verb == "delete" || call.Verb == "patch" && call.Subresource == "")
+	case 3:
+		refused = call.Verb == "create"
+	}
+	if !refused {
+		return nil
+	}
+	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
+}
+
+// settle makes the last wish one that can be fulfilled, beside a name that somebody else keeps.
+func (w *story) settle() {
+	w.policy = 0
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if pod.Labels["app"] == released && pod.Spec.Containers[0].Image != "other" {
+			w.label(pod, "app", "web")
+		}
+	}
+	if w.Chance(70) {
+		w.giveBack()
+	}
+	w.CatchUp()
+	set := w.owner()
+	ru := set.Spec.UpdateStrategy.RollingUpdate
+	if ru.Paused = false; ordinalsOf(set) == nil {
+		set.Spec.ReserveOrdinals = nil
+	}
+	if lost := w.lost(set); w.parallel {
+		ru.MaxUnavailable = ptr.To(intstr.FromInt32(int32(lost + 1)))
+		set.Spec.ScaleStrategy = nil
+	} else if lost > 0 {
+		w.giveBack() // nothing goes on in order without it
+	}
+	w.update(set)
+}
+
+// lost counts the wanted ordinals that somebody else has.
+func (w *story) lost(set *v1beta1.StatefulSet) (n int) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if slices.Contains(ordinalsOf(set), ordinalOf(pod.Name)) && !w.isOurs(pod) && pod.Labels["app"] != "web" {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *story) isOurs(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, w.owner()) }
+
+// ordinalsOf are the wanted ordinals in their order, counted one by one; nil if the spec makes no sense.
+func ordinalsOf(set *v1beta1.StatefulSet) []int {
+	reserved := map[int]bool{}
+	for _, entry := range set.Spec.ReserveOrdinals {
+		switch entry.String() {
+		case "5-2":
+			return nil
+		case "2-3":
+			reserved[2], reserved[3] = true, true
+		case "02-2":
+			reserved[2] = true
+		default:
+			reserved[entry.IntValue()] = true
+		}
+	}
+	list := []int{}
+	for o := int(set.Spec.Ordinals.Start); len(list) < int(*set.Spec.Replicas); o++ {
+		if !reserved[o] {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// ordinalOf takes a name apart, in its own way.
+func ordinalOf(name string) int {
+	for o := range 30 {
+		if name == fmt.Sprintf("web-%d", o) {
+			return o
+		}
+	}
+	return -1
+}
+
+// serves reports whether a Pod is in service and nobody is about to take it out.
+func serves(pod *corev1.Pod) bool {
+	state := pod.Labels[apps.LabelLifecycleState]
+	return podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal")
+}
