@@ -31,7 +31,7 @@ func kindNamed(name string) (kind, bool) {
 	case kindCloneSet:
 		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
 	case kindStatefulSet:
-		return kind{statefulSetToAlpha, statefulSetToBeta, statefulSetKeys(), statefulSetParts}, true
+		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	}
 	return kind{}, false
 }

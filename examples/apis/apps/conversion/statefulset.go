@@ -15,8 +15,8 @@ import (
 
 const kindStatefulSet = "StatefulSet"
 
-// statefulSetKeys are the fields of spec that only v1beta1 has, sorted.
-func statefulSetKeys() []string {
+// StatefulSetFieldsOfV1beta1 returns the fields of a StatefulSet's spec that only v1beta1 has, sorted.
+func StatefulSetFieldsOfV1beta1() []string {
 	return []string{
 		"lifecycle", "ordinals", "persistentVolumeClaimRetentionPolicy", "reserveOrdinals", "scaleStrategy", "volumeClaimUpdateStrategy",
 	}
@@ -96,7 +96,7 @@ func putAway(meta metav1.Object, spec map[string]json.RawMessage) error {
 	dropAnnotation(meta, apps.AnnotationV1beta1Only)
 	dropAnnotation(meta, apps.AnnotationV1alpha1Only)
 	var n note
-	for _, key := range statefulSetKeys() {
+	for _, key := range StatefulSetFieldsOfV1beta1() {
 		raw := spec[key]
 		delete(spec, key)
 		if decoded(raw) != nil {
@@ -111,7 +111,7 @@ func bringBack(meta metav1.Object, spec map[string]json.RawMessage) {
 	n := takeNote(meta, apps.AnnotationV1beta1Only)
 	dropAnnotation(meta, apps.AnnotationV1alpha1Only)
 	for _, field := range n.Fields {
-		if len(field.Path) != 2 || field.Path[0] != specKey || !slices.Contains(statefulSetKeys(), field.Path[1]) {
+		if len(field.Path) != 2 || field.Path[0] != specKey || !slices.Contains(StatefulSetFieldsOfV1beta1(), field.Path[1]) {
 			continue
 		}
 		key := field.Path[1]
@@ -174,7 +174,7 @@ func statefulSetParts(object []byte, _ string) (map[string]any, error) {
 		return nil, err
 	}
 	parts := map[string]any{}
-	for _, key := range statefulSetKeys() {
+	for _, key := range StatefulSetFieldsOfV1beta1() {
 		parts[specKey+"."+key] = decoded(whole.spec[key])
 	}
 	return parts, nil
