@@ -108,5 +108,5 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, value, slices.DeleteFunc(allowed, func(a T) bool { return a == "" }))}
+	return field.ErrorList{field.NotSupported(path, value, slices.DeleteFunc(slices.Clone(allowed), func(a T) bool { return a == "" }))}
 }
