@@ -21,8 +21,8 @@ import (
 
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
-	paths := admission.Paths(admission.CloneSet(admission.Options{}))
-	if diff := cmp.Diff([]string{mutatePath, validatePath}, paths); diff != "" {
+	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.StatefulSet(admission.Options{}))
+	if diff := cmp.Diff([]string{mutatePath, "/mutate-apps-kruise-io-statefulset", validatePath, "/validate-apps-kruise-io-statefulset"}, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 	all := slices.Sorted(slices.Values(append(paths, "/", "/convert", "/healthz")))

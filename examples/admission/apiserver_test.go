@@ -124,14 +124,15 @@ func (c *cluster) install() {
 	})
 }
 
-// configurations are the CRD and the two webhook configurations, as they are.
+// configurations are the CRDs and the two webhook configurations, as they are.
 func (c *cluster) configurations() []*unstructured.Unstructured {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured
-	for kind, name := range map[string]string{
-		"apiextensions.k8s.io/v1 CustomResourceDefinition":               "clonesets.apps.kruise.io",
-		"admissionregistration.k8s.io/v1 MutatingWebhookConfiguration":   "kruise-mutating-webhook-configuration",
-		"admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": "kruise-validating-webhook-configuration",
+	for name, kind := range map[string]string{
+		"clonesets.apps.kruise.io":                "apiextensions.k8s.io/v1 CustomResourceDefinition",
+		"statefulsets.apps.kruise.io":             "apiextensions.k8s.io/v1 CustomResourceDefinition",
+		"kruise-mutating-webhook-configuration":   "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration",
+		"kruise-validating-webhook-configuration": "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 	} {
 		object := &unstructured.Unstructured{}
 		apiVersion, kind, _ := strings.Cut(kind, " ")
@@ -158,12 +159,17 @@ func clientConfigs(object *unstructured.Unstructured) map[string]tree {
 	return configs
 }
 
-// get returns an object in a version.
+// get returns a CloneSet in a version.
 func (c *cluster) get(version, name string) tree {
+	c.t.Helper()
+	return c.getKind("CloneSet", version, name)
+}
+
+func (c *cluster) getKind(kind, version, name string) tree {
 	c.t.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("apps.kruise.io/" + version)
-	object.SetKind("CloneSet")
+	object.SetKind(kind)
 	if err := c.Get(c.t.Context(), client.ObjectKey{Namespace: c.namespace, Name: name}, object); err != nil {
 		c.t.Fatal(err)
 	}
@@ -448,34 +454,40 @@ func TestUnknownFieldsOfTemplatesAreKept(t *testing.T) {
 
 // An object with every field of the schema is kept, is served in both versions, and survives the way through the other one.
 func TestEveryField(t *testing.T) {
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		for _, without := range []string{"orderPriority", "weightPriority"} { // the two exclude each other
-			t.Run(version+" without "+without, func(t *testing.T) {
-				t.Parallel()
-				c := start(t)
-				other := map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"}[version]
-				object := everyField(t, version, without)
-				c.create(object, "first")
-				c.setStatus(object, "first")
-				sent := leaves("", tree{"spec": object["spec"], "status": object["status"]}, map[string]any{})
-				first := c.get(version, "first")
-				kept(t, sent, leaves("", first, map[string]any{}))
-
-				shown := c.get(other, "first")
-				c.create(shown, "second")
-				c.setStatus(shown, "second")
-				second := c.get(version, "second")
-				kept(t, sent, leaves("", second, map[string]any{}))
-				for _, part := range []string{"spec", "status"} {
-					if diff := cmp.Diff(first[part], second[part]); diff != "" {
-						t.Errorf("%s after the way through %s (-want +got):\n%s", part, other, diff)
-					}
-				}
-				if diff := cmp.Diff(shown["spec"], c.get(other, "second")["spec"]); diff != "" {
-					t.Errorf("spec of %s (-want +got):\n%s", other, diff)
-				}
-			})
+	for _, kind := range []string{"CloneSet", "StatefulSet"} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			for _, without := range []string{"orderPriority", "weightPriority"} { // the two exclude each other
+				t.Run(kind+" "+version+" without "+without, func(t *testing.T) {
+					t.Parallel()
+					start(t).keepsEveryField(kind, version, without)
+				})
+			}
 		}
+	}
+}
+
+func (c *cluster) keepsEveryField(kind, version, without string) {
+	c.t.Helper()
+	other := map[string]string{"v1alpha1": "v1beta1", "v1beta1": "v1alpha1"}[version]
+	object := everyField(c.t, kind, version, without)
+	c.create(object, "first")
+	c.setStatus(object, "first")
+	sent := leaves("", tree{"spec": object["spec"], "status": object["status"]}, map[string]any{})
+	first := c.getKind(kind, version, "first")
+	kept(c.t, sent, leaves("", first, map[string]any{}))
+
+	shown := c.getKind(kind, other, "first")
+	c.create(shown, "second")
+	c.setStatus(shown, "second")
+	second := c.getKind(kind, version, "second")
+	kept(c.t, sent, leaves("", second, map[string]any{}))
+	for _, part := range []string{"spec", "status"} {
+		if diff := cmp.Diff(first[part], second[part]); diff != "" {
+			c.t.Errorf("%s after the way through %s (-want +got):\n%s", part, other, diff)
+		}
+	}
+	if diff := cmp.Diff(shown["spec"], c.getKind(kind, other, "second")["spec"]); diff != "" {
+		c.t.Errorf("spec of %s (-want +got):\n%s", other, diff)
 	}
 }
 
@@ -498,10 +510,10 @@ type openAPI struct {
 	KeepUnknown bool               `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-// everyField makes an object from the CRD's schema.
-func everyField(t *testing.T, version, without string) tree {
+// everyField makes an object from the schema of its kind's CRD.
+func everyField(t *testing.T, kind, version, without string) tree {
 	t.Helper()
-	raw, err := os.ReadFile("../config/crd/apps.kruise.io_clonesets.yaml")
+	raw, err := os.ReadFile("../config/crd/apps.kruise.io_" + strings.ToLower(kind) + "s.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -521,10 +533,10 @@ func everyField(t *testing.T, version, without string) tree {
 	for _, v := range crd.Spec.Versions {
 		if v.Name == version {
 			object := v.Schema.Root.fill(t, "", without).(tree)
-			if version == "v1alpha1" {
+			if version == "v1alpha1" && kind == "CloneSet" {
 				object["spec"].(tree)["updateStrategy"].(tree)["type"] = "InPlaceIfPossible"
 			}
-			object["apiVersion"], object["kind"], object["metadata"] = "apps.kruise.io/"+version, "CloneSet", tree{}
+			object["apiVersion"], object["kind"], object["metadata"] = "apps.kruise.io/"+version, kind, tree{}
 			return object
 		}
 	}
@@ -534,17 +546,23 @@ func everyField(t *testing.T, version, without string) tree {
 
 // meaningful are the values of fields that do not take just any, by the ends of their paths.
 func meaningful(t *testing.T) map[string]any {
-	template := manifest(t, small("v1beta1"))["spec"].(tree)["template"]
+	gates := []any{tree{"conditionType": "InPlaceUpdateReady"}}
+	template := edit(t, manifest(t, small("v1beta1")), "/spec/template/spec/readinessGates", gates)["spec"].(tree)["template"]
 	return map[string]any{
-		".spec.template":               template,
-		".spec.volumeClaimTemplates":   []any{tree{"metadata": tree{"name": "data"}, "spec": tree{"accessModes": []any{"ReadWriteOnce"}}}},
-		".matchLabels":                 tree{"app": "web"},
-		".matchExpressions":            []any{tree{"key": "app", "operator": "In", "values": []any{"web"}}},
-		".progressDeadlineSeconds":     600.0,
-		".updateStrategy.type":         "RollingUpdate",
-		".podUpdatePolicy":             "InPlaceIfPossible",
-		".maxSurge":                    1.0,
-		".imagePreDownloadParallelism": 2.0,
+		".spec.template":                  template,
+		".spec.volumeClaimTemplates":      []any{tree{"metadata": tree{"name": "data"}, "spec": tree{"accessModes": []any{"ReadWriteOnce"}}}},
+		".matchLabels":                    tree{"app": "web"},
+		".matchExpressions":               []any{tree{"key": "app", "operator": "In", "values": []any{"web"}}},
+		".progressDeadlineSeconds":        600.0,
+		".updateStrategy.type":            "RollingUpdate",
+		".podUpdatePolicy":                "InPlaceIfPossible",
+		".maxSurge":                       1.0,
+		".imagePreDownloadParallelism":    2.0,
+		".podManagementPolicy":            "Parallel",
+		".reserveOrdinals":                []any{1.0, "3-5"},
+		".whenDeleted":                    "Delete",
+		".whenScaled":                     "Retain",
+		".volumeClaimUpdateStrategy.type": "OnPodRollingUpdate",
 	}
 }
 

@@ -24,12 +24,18 @@ const (
 	validatePath = "/validate-apps-kruise-io-cloneset"
 )
 
+// pathOf is where objects of this kind are mutated or validated.
+func pathOf(verb string, object tree) string {
+	kind, _ := object["kind"].(string)
+	return "/" + verb + "-apps-kruise-io-" + strings.ToLower(kind)
+}
+
 // tree is an object as decoded JSON.
 type tree = map[string]any
 
 // handlersOf returns everything that is served, for all kinds.
 func handlersOf(options admission.Options) map[string]http.Handler {
-	return admission.Handlers(options, admission.CloneSet(options))
+	return admission.Handlers(options, admission.CloneSet(options), admission.StatefulSet(options))
 }
 
 // manifest reads an object from YAML.
@@ -90,7 +96,7 @@ func request(t testing.TB, operation admissionv1.Operation, object, old tree) *a
 	group, version, _ := strings.Cut(apiVersion, "/")
 	req := &admissionv1.AdmissionRequest{
 		UID: "the-uid", Kind: metav1.GroupVersionKind{Group: group, Version: version, Kind: kind},
-		Resource:  metav1.GroupVersionResource{Group: group, Version: version, Resource: "clonesets"},
+		Resource:  metav1.GroupVersionResource{Group: group, Version: version, Resource: strings.ToLower(kind) + "s"},
 		Operation: operation, Name: name, Namespace: "default",
 	}
 	if object != nil {
@@ -220,7 +226,7 @@ func mutated(t testing.TB, options admission.Options, object, old tree) tree {
 	if old != nil {
 		operation = admissionv1.Update
 	}
-	return apply(t, object, steps(t, review(t, options, mutatePath, request(t, operation, object, old))))
+	return apply(t, object, steps(t, review(t, options, pathOf("mutate", object), request(t, operation, object, old))))
 }
 
 // edit returns the object with one value changed; nil deletes. The last step may be a key that is not there.

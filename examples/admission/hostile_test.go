@@ -352,7 +352,14 @@ func TestAdmittedConverts(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	base := map[string]tree{"v1beta1": testdata(t, "everything.yaml")}
+	for _, file := range []string{"everything.yaml", "everything-statefulset.yaml"} {
+		t.Run(file, func(t *testing.T) { admittedConverts(t, file, objects, first) })
+	}
+}
+
+func admittedConverts(t *testing.T, file string, objects, first int) {
+	t.Helper()
+	base := map[string]tree{"v1beta1": testdata(t, file)}
 	alpha, err := cloneset.JSON(encode(t, base["v1beta1"]), "apps.kruise.io/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
@@ -405,15 +412,16 @@ func isAdmitted(t *testing.T, handlers map[string]http.Handler, object *tree, se
 		}
 		return got.Response
 	}
-	response := send(mutatePath)
+	mutate := pathOf("mutate", *object)
+	response := send(mutate)
 	if !response.Allowed {
 		return false
 	}
 	*object = apply(t, *object, steps(t, response))
-	if again := send(mutatePath); !again.Allowed || again.Patch != nil {
+	if again := send(mutate); !again.Allowed || again.Patch != nil {
 		t.Errorf("defaulted again: %s", again.Patch)
 	}
-	return send(validatePath).Allowed
+	return send(pathOf("validate", *object)).Allowed
 }
 
 // checkConverts converts there and back.

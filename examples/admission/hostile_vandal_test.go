@@ -82,6 +82,8 @@ func forgeNote(r *rand.Rand, object tree) string {
 		{"spec"},
 		{"spec", "updateStrategy", "rollingUpdate", "PARTITION"},
 		{"spec", "updateStrategy", "inPlaceUpdateStrategy"},
+		{"spec", "reserveOrdinals"},
+		{"spec", "lifecycle"},
 	}
 	field := tree{"path": paths[r.IntN(len(paths))]}
 	if r.IntN(2) == 0 {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
 // Kind describes one API kind to the handlers: its names, its versions, and the functions that judge it. Hub is the Go type of
@@ -128,6 +129,11 @@ func (k *Kind[Hub, Old]) decode(raw []byte, version, name string) (object[Hub, O
 	}
 	var err error
 	o.hub, err = k.ToHub(o.old)
+	var problem decode.Problem
+	if errors.As(err, &problem) && k.OldField != nil {
+		problem.Path = k.OldField(problem.Path)
+		err = problem
+	}
 	return o, k.undecodable(err, name)
 }
 
@@ -141,13 +147,19 @@ func (k *Kind[Hub, Old]) decodeStored(ctx context.Context, req admission.Request
 	return o
 }
 
-// leavesSpec reports whether an update changes metadata alone. Finalizers have to go from objects, too, whose spec makes no sense.
+// leavesSpec reports whether an update changes metadata alone. Finalizers have to go from objects, too, whose spec makes no sense. What the
+// older version keeps in an annotation is part of the spec.
 func leavesSpec(req admission.Request) bool {
-	var next, stored struct {
+	type parts struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
 		Spec json.RawMessage `json:"spec"`
 	}
+	var next, stored parts
 	return req.Operation == admissionv1.Update && utiljson.Unmarshal(req.Object.Raw, &next) == nil &&
-		utiljson.Unmarshal(req.OldObject.Raw, &stored) == nil && bytes.Equal(next.Spec, stored.Spec)
+		utiljson.Unmarshal(req.OldObject.Raw, &stored) == nil && bytes.Equal(next.Spec, stored.Spec) &&
+		next.Metadata.Annotations[apps.AnnotationV1beta1Only] == stored.Metadata.Annotations[apps.AnnotationV1beta1Only]
 }
 
 // undecodable says what is wrong with an object, with the path where a value has the wrong type.

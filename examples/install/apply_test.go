@@ -248,7 +248,7 @@ func TestHelmRelease(t *testing.T) {
 	c.follow(notes, elsewhere)
 
 	const bundle = "spec.conversion.webhook.clientConfig.caBundle"
-	crd := find(t, objects, "CustomResourceDefinition", "")
+	crd := find(t, objects, "CustomResourceDefinition", "clonesets.apps.kruise.io")
 	body := `[{"op":"add","path":"/` + strings.ReplaceAll(bundle, ".", "/") + `","value":"` + c.authority() + `"}]`
 	if err := c.Patch(t.Context(), crd.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(body))); err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestHelmRelease(t *testing.T) {
 	service := find(t, c.read(objects), "Service", "")
 	release(append(upgrade, "--set", "manager.replicas=3", "--set", "webhookConfiguration.timeoutSeconds=20")...)
 	after := c.read(objects)
-	if got, _, _ := unstructured.NestedString(find(t, after, "CustomResourceDefinition", "").Object, strings.Split(bundle, ".")...); got == "" {
+	if got, _, _ := unstructured.NestedString(find(t, after, "CustomResourceDefinition", "clonesets.apps.kruise.io").Object, strings.Split(bundle, ".")...); got == "" {
 		t.Error("the upgrade has taken the CA bundle out of the CRD")
 	}
 	address := func(obj *unstructured.Unstructured) string {

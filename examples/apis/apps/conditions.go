@@ -39,6 +39,14 @@ const (
 	ConditionOddSpec = "OddSpec"
 )
 
+// Condition types of a StatefulSet, written by its controller.
+const (
+	// ConditionFailedCreatePod is True with the error as message when a Pod could not be created.
+	ConditionFailedCreatePod = "FailedCreatePod"
+	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
+	ConditionFailedUpdatePod = "FailedUpdatePod"
+)
+
 // Reasons of ConditionProgressing, in the order in which they are tried.
 const (
 	// ReasonProgressAvailable goes with True: every replica is updated and available.

@@ -58,12 +58,23 @@ const (
 	GateResourcesDeletionProtection Gate = "ResourcesDeletionProtection"
 )
 
-// Further gates of OpenKruise 1.9, for kinds and features beside CloneSet.
+// Gates that StatefulSet or its webhooks consult beside those of CloneSet.
+const (
+	// GateStatefulSetAutoDeletePVC makes persistentVolumeClaimRetentionPolicy effective. Default true.
+	GateStatefulSetAutoDeletePVC Gate = "StatefulSetAutoDeletePVC"
+	// GateStatefulSetStartOrdinal makes ordinals.start effective. Default false.
+	GateStatefulSetStartOrdinal Gate = "StatefulSetStartOrdinal"
+	// GateStatefulSetAutoResizePVC makes volumeClaimUpdateStrategy effective. Default false.
+	GateStatefulSetAutoResizePVC Gate = "StatefulSetAutoResizePVCGate"
+	// GatePodIndexLabel writes LabelPodIndex. Default true.
+	GatePodIndexLabel Gate = "PodIndexLabel"
+)
+
+// Further gates of OpenKruise 1.9, for other kinds and features.
 const (
 	GatePodWebhook                         Gate = "PodWebhook"
 	GateDaemonWatchingPod                  Gate = "DaemonWatchingPod"
 	GateWorkloadSpread                     Gate = "WorkloadSpread"
-	GateStatefulSetAutoDeletePVC           Gate = "StatefulSetAutoDeletePVC"
 	GateSidecarSetPatchPodMetadataDefaults Gate = "SidecarSetPatchPodMetadataDefaultsAllowed"
 	GateSidecarTerminator                  Gate = "SidecarTerminator"
 	GatePodProbeMarker                     Gate = "PodProbeMarkerGate"
@@ -72,10 +83,7 @@ const (
 	GateResourceDistribution               Gate = "ResourceDistributionGate"
 	GateDeletionProtectionForCRDCascading  Gate = "DeletionProtectionForCRDCascadingGate"
 	GateEnhancedLivenessProbe              Gate = "EnhancedLivenessProbe"
-	GateStatefulSetStartOrdinal            Gate = "StatefulSetStartOrdinal"
-	GatePodIndexLabel                      Gate = "PodIndexLabel"
 	GateExternalCerts                      Gate = "EnableExternalCerts"
-	GateStatefulSetAutoResizePVC           Gate = "StatefulSetAutoResizePVCGate"
 	GatePodProbeMarkerOnServerless         Gate = "EnablePodProbeMarkerOnServerless"
 	GateSortSidecarContainerByName         Gate = "EnableSortSidecarContainerByName"
 	GateInPlacePodVerticalScaling          Gate = "InPlacePodVerticalScaling"

@@ -17,6 +17,10 @@ const (
 	// LabelInstanceID ties a Pod to its claims. Written by CloneSet on Pods and on their claims at creation. Value:
 	// five characters of the safe alphabet ("x7k2p"), also the suffix of the Pod's name.
 	LabelInstanceID = "apps.kruise.io/cloneset-instance-id"
+	// LabelPodName is the name of the Pod. Written by StatefulSet at creation.
+	LabelPodName = "statefulset.kubernetes.io/pod-name"
+	// LabelPodIndex is the Pod's number in decimal ("3"). Written by StatefulSet at creation with gate PodIndexLabel.
+	LabelPodIndex = "apps.kubernetes.io/pod-index"
 	// LabelSpecifiedDelete asks the owner to delete this Pod within its budget. Written by users, and by
 	// CloneSet for a recreate update. Presence counts; CloneSet writes "true".
 	LabelSpecifiedDelete = "apps.kruise.io/specified-delete"
@@ -69,18 +73,23 @@ const (
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
-// ReservedPodLabels returns the labels that owners write on their Pods. Templates must leave them alone.
+// ReservedPodLabels returns the labels that a CloneSet writes on its Pods. Templates must leave them alone.
 func ReservedPodLabels() []string {
 	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// ReservedKeyIn returns a label of ReservedPodLabels that a selector asks for, empty if there is none. A selector must not: Pods are
-// made with these labels and change them, so that those that it selects today are released tomorrow.
-func ReservedKeyIn(selector *metav1.LabelSelector) string {
+// ReservedStatefulSetLabels returns the labels that a StatefulSet writes on its Pods. Templates must leave them alone.
+func ReservedStatefulSetLabels() []string {
+	return []string{LabelRevision, LabelPodName, LabelPodIndex, LabelSpecifiedDelete, LabelLifecycleState}
+}
+
+// KeyIn returns one of the labels that a selector asks for, empty if there is none. A selector must not ask for those that its owner
+// writes: Pods are made with these labels and change them, so that those that it selects today are released tomorrow.
+func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	if selector == nil {
 		return ""
 	}
-	for _, key := range ReservedPodLabels() {
+	for _, key := range labels {
 		if _, ok := selector.MatchLabels[key]; ok {
 			return key
 		}

@@ -1,4 +1,7 @@
-// Package conversion answers "how does a CloneSet look in the other version, and how does nothing get lost?"
+// Package conversion answers "how does a workload look in the other version, and how does nothing get lost?"
+//
+// A CloneSet looks different in the two versions, and is what the following is about. A StatefulSet of v1alpha1 is one of v1beta1
+// without some fields, which are kept in the same way ("StatefulSets").
 //
 // Most fields have a place in both versions. What has none is kept in one annotation of the converted
 // object: [apps.AnnotationV1beta1Only] on v1alpha1 objects, [apps.AnnotationV1alpha1Only] on v1beta1 objects. Both keys
@@ -40,4 +43,9 @@
 //
 // Templates may hold fields these Go types do not know, or values that make no sense. [JSON] works on serialised objects, looks at
 // labels, annotations and the two strategies only, and carries everything else over; conversion webhooks should use it.
+//
+// # StatefulSets
+//
+// Fields of spec that only v1beta1 has move into [apps.AnnotationV1beta1Only] and back as they are written, whether or not they make sense.
+// They come back where v1alpha1 still lacks them and where they have the type that the API demands: anybody may write the annotation.
 package conversion

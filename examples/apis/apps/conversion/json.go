@@ -14,32 +14,61 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// ErrNotCloneSet is wrapped by errors of [JSON] about objects or versions it does not convert.
-var ErrNotCloneSet = errors.New("not a CloneSet of a known version")
+// ErrUnknown is wrapped by errors of [JSON] about kinds and versions it does not convert.
+var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
-// JSON converts a serialised CloneSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
-// An object that has that version already is returned as it is. Labels, annotations, spec.scaleStrategy and
-// spec.updateStrategy are read, keys by their exact case; everything else is in the result as it was.
+// kind is what [JSON] and [Check] need of one kind.
+type kind struct {
+	toAlpha, toBeta func(object []byte) ([]byte, error)
+	// specKeys is what conversion reads of a spec, and may change; metadataKeys are the same of all kinds.
+	specKeys []string
+	// parts returns what conversion could lose of an object of a version, by path.
+	parts func(object []byte, apiVersion string) (map[string]any, error)
+}
+
+func kindNamed(name string) (kind, bool) {
+	switch name {
+	case kindCloneSet:
+		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
+	case kindStatefulSet:
+		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
+	}
+	return kind{}, false
+}
+
+// JSON converts a serialised CloneSet or StatefulSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
+// An object that has that version already is returned as it is. Of a CloneSet, labels, annotations, spec.scaleStrategy and
+// spec.updateStrategy are read, and of a StatefulSet annotations and the fields of spec that only v1beta1 has, keys by their exact
+// case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return nil, fmt.Errorf("reading apiVersion: %w", err)
 	}
+	k, ok := kindNamed(meta.Kind)
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
 	switch {
-	case meta.Kind != kindCloneSet:
-		return nil, fmt.Errorf("%w: kind %q", ErrNotCloneSet, meta.Kind)
+	case !ok:
+		return nil, fmt.Errorf("%w: kind %q", ErrUnknown, meta.Kind)
 	case meta.APIVersion == apiVersion && (apiVersion == alpha || apiVersion == beta):
 		return object, nil
 	case meta.APIVersion == alpha && apiVersion == beta:
-		return convertJSON(object, apiVersion, ToV1beta1)
+		return k.toBeta(object)
 	case meta.APIVersion == beta && apiVersion == alpha:
-		return convertJSON(object, apiVersion, ToV1alpha1)
+		return k.toAlpha(object)
 	}
-	return nil, fmt.Errorf("%w: from %q to %q", ErrNotCloneSet, meta.APIVersion, apiVersion)
+	return nil, fmt.Errorf("%w: from %q to %q", ErrUnknown, meta.APIVersion, apiVersion)
 }
 
-// What conversion reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
+func cloneSetToBeta(object []byte) ([]byte, error) {
+	return convertJSON(object, v1beta1.GroupVersion.String(), ToV1beta1)
+}
+
+func cloneSetToAlpha(object []byte) ([]byte, error) {
+	return convertJSON(object, v1alpha1.GroupVersion.String(), ToV1alpha1)
+}
+
+// What conversion of a CloneSet reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
 // is, without being decoded: it may hold what these Go types do not know, or what makes no sense.
 var (
 	metadataKeys = [...]string{"labels", "annotations"}
@@ -163,6 +192,11 @@ func (p parts) with(converted parts, apiVersion string) ([]byte, error) {
 	for _, key := range specKeys {
 		replace(p.spec, converted.spec, key)
 	}
+	return p.in(apiVersion)
+}
+
+// in returns the object put together again, in a version.
+func (p parts) in(apiVersion string) ([]byte, error) {
 	var err error
 	for name, value := range map[string]any{"apiVersion": apiVersion, metadataKey: p.metadata, specKey: p.spec} {
 		if p.all[name], err = json.Marshal(value); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // note is the content of the annotation. The package comment explains it.
 type note struct {
-	When   []string    `json:"when"`
+	When   []string    `json:"when,omitempty"`
 	Fields []keptField `json:"fields"`
 }
 

@@ -1,0 +1,100 @@
+// Package statefulset answers "what does the API make of a StatefulSet somebody writes: what is filled in, what is refused?"
+//
+// There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
+// admission. Admission refuses that and what is merely a mistake. [Ordinals] and [Expandable] are the readings that both share.
+//
+// The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from OpenKruise 1.9, where that
+// was wrong or left a gap: InPlaceOnly is checked for the whole container and not for paths that contain "image"; claim templates are
+// judged by the strategy that the update asks for; a class that does not say whether claims may grow does not let them, as for controllers,
+// and is asked only where claims grow; ordinals.start and reserveOrdinals must leave room for all replicas; serviceName must be one that
+// Pods can have; and revisionHistoryLimit and gracePeriodSeconds must not be negative. An update is never refused for a problem the
+// stored object already has, so objects taken over from another controller stay editable.
+package statefulset
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/defaults"
+)
+
+// Defaults of OpenKruise 1.9.
+const (
+	DefaultReplicas             int32 = 1
+	DefaultRevisionHistoryLimit int32 = 10
+	DefaultMaxUnavailable       int32 = 1
+)
+
+// MaxMinReadySeconds is the largest minReadySeconds that admission accepts.
+const MaxMinReadySeconds int32 = 300
+
+// DefaultOptions are the feature gates that change defaulting. The zero value has all of them off.
+type DefaultOptions struct {
+	// TemplateNoDefaults leaves the Pod template and the claim templates as written.
+	TemplateNoDefaults bool
+	// HostNetworkHostPorts fills in host ports in templates with hostNetwork.
+	HostNetworkHostPorts bool
+	// AutoDeletePVC fills in the retention policy of claims (gate StatefulSetAutoDeletePVC, which is on by default).
+	AutoDeletePVC bool
+	// AutoResizePVC fills in the update strategy of claims (gate StatefulSetAutoResizePVCGate).
+	AutoResizePVC bool
+}
+
+// Default fills in what the user left out. stored is the object before an update and nil on creation:
+// a Pod template or claim template that is unchanged gets no new defaults, because a default that a newer version
+// learned would otherwise roll every Pod. It is idempotent.
+func Default(obj, stored *v1beta1.StatefulSet, opts DefaultOptions) {
+	spec := &obj.Spec
+	defaults.IfNil(&spec.Replicas, DefaultReplicas)
+	defaults.IfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)
+	if spec.PodManagementPolicy == "" {
+		spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	}
+	defaultUpdateStrategy(&spec.UpdateStrategy)
+	if opts.AutoDeletePVC {
+		defaultRetention(&spec.PersistentVolumeClaimRetentionPolicy)
+	}
+	if opts.AutoResizePVC && spec.VolumeClaimUpdateStrategy.Type == "" {
+		spec.VolumeClaimUpdateStrategy.Type = v1beta1.ClaimsOnDelete
+	}
+	if opts.TemplateNoDefaults {
+		return
+	}
+	var before defaults.Templates
+	if stored != nil {
+		before = defaults.Templates{Pod: &stored.Spec.Template, Claims: stored.Spec.VolumeClaimTemplates}
+	}
+	defaults.Templates{Pod: &spec.Template, Claims: spec.VolumeClaimTemplates}.Default(before, defaults.Options{
+		ContainerImagePullPolicy: corev1.PullAlways,
+		HostNetworkHostPorts:     opts.HostNetworkHostPorts,
+	})
+}
+
+// defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate.
+func defaultUpdateStrategy(strategy *v1beta1.StatefulSetUpdateStrategy) {
+	if strategy.Type == "" {
+		strategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
+	}
+	if strategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
+		return
+	}
+	defaults.IfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateStatefulSet{})
+	rolling := strategy.RollingUpdate
+	if rolling.PodUpdatePolicy == "" {
+		rolling.PodUpdatePolicy = v1beta1.ReCreate
+	}
+	defaults.IfNil(&rolling.Partition, 0)
+	defaults.IfNil(&rolling.MaxUnavailable, intstr.FromInt32(DefaultMaxUnavailable))
+	defaults.IfNil(&rolling.MinReadySeconds, 0)
+}
+
+func defaultRetention(policy **appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) {
+	defaults.IfNil(policy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	for _, when := range []*appsv1.PersistentVolumeClaimRetentionPolicyType{&(*policy).WhenDeleted, &(*policy).WhenScaled} {
+		if *when == "" {
+			*when = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package statefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// StorageClasses finds storage classes. Both functions return nil for a class that there is not, and an error if they could not find out.
+type StorageClasses interface {
+	// Named returns the class of a name.
+	Named(name string) (*storagev1.StorageClass, error)
+	// Default returns the class of claims that name none; [DefaultClass] says which that is.
+	Default() (*storagev1.StorageClass, error)
+}
+
+// annotationDefaultClass makes a class the default one, with value "true".
+const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// DefaultClass returns the class that the API server gives to claims that name none: the newest of those that are marked for it, and of
+// several that are as new the first by name. Nil means that there is none.
+func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
+	var marked []*storagev1.StorageClass
+	for i := range classes {
+		if classes[i].Annotations[annotationDefaultClass] == "true" {
+			marked = append(marked, &classes[i])
+		}
+	}
+	if len(marked) == 0 {
+		return nil
+	}
+	return slices.MinFunc(marked, func(a, b *storagev1.StorageClass) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Expandable reports whether claims of a class may grow. A class that does not say so does not let them, and nor does a missing one.
+func Expandable(class *storagev1.StorageClass) bool {
+	return class != nil && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
+}
+
+// validateClaimUpdate checks changes of claim templates that claims are to follow. The strategy is that of the update. With others,
+// templates concern claims that are created later, and may change in any way.
+func validateClaimUpdate(next, old *v1beta1.StatefulSetSpec, opts ValidateOptions) (field.ErrorList, error) {
+	if !opts.AutoResizePVC || next.VolumeClaimUpdateStrategy.Type != v1beta1.ClaimsOnPodRollingUpdate {
+		return nil, nil
+	}
+	if apiequality.Semantic.DeepEqual(next.VolumeClaimTemplates, old.VolumeClaimTemplates) {
+		return nil, nil
+	}
+	path := specPath().Child("volumeClaimTemplates")
+	before := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range old.VolumeClaimTemplates {
+		before[old.VolumeClaimTemplates[i].Name] = &old.VolumeClaimTemplates[i]
+	}
+	const fixed = "templates cannot come, go or be renamed with volumeClaimUpdateStrategy OnPodRollingUpdate: claims that exist follow them"
+	var errs field.ErrorList
+	for i := range next.VolumeClaimTemplates {
+		claim, at := &next.VolumeClaimTemplates[i], path.Index(i)
+		was := before[claim.Name]
+		if was == nil {
+			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%q is new; %s", claim.Name, fixed)))
+			continue
+		}
+		delete(before, claim.Name)
+		problems, err := claimChange(claim, was, opts.StorageClasses, at)
+		if err != nil {
+			return errs, err
+		}
+		errs = append(errs, problems...)
+	}
+	for i := range old.VolumeClaimTemplates { // not the map, for the order
+		if name := old.VolumeClaimTemplates[i].Name; before[name] != nil {
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("%q is gone; %s", name, fixed)))
+			delete(before, name)
+		}
+	}
+	return errs, nil
+}
+
+// claimChange checks a change of one template. Its storage alone may change, and its class may be said where it was not.
+func claimChange(next, old *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
+	var errs field.ErrorList
+	at, is, was := path.Child("spec"), next.Spec.DeepCopy(), old.Spec.DeepCopy()
+	if class := is.StorageClassName; class != nil && was.StorageClassName != nil && *class != *was.StorageClassName {
+		errs = append(errs, field.Forbidden(at.Child("storageClassName"), fmt.Sprintf(
+			"cannot change from %q to %q: claims that exist keep theirs", *was.StorageClassName, *class)))
+	}
+	if !sameModes(is.AccessModes, was.AccessModes) {
+		errs = append(errs, field.Forbidden(at.Child("accessModes"), fmt.Sprintf(
+			"cannot change from %v to %v: claims that exist keep theirs", was.AccessModes, is.AccessModes)))
+	}
+	is.StorageClassName, is.AccessModes, was.StorageClassName, was.AccessModes = nil, nil, nil, nil
+	for _, amounts := range []corev1.ResourceList{is.Resources.Requests, is.Resources.Limits, was.Resources.Requests, was.Resources.Limits} {
+		delete(amounts, corev1.ResourceStorage)
+	}
+	if !apiequality.Semantic.DeepEqual(is, was) {
+		errs = append(errs, field.Forbidden(at, "only the storage of resources can change with volumeClaimUpdateStrategy OnPodRollingUpdate: "+
+			"claims that exist keep the rest"))
+	}
+	wanted, had := next.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
+	if len(errs) > 0 || classes == nil || wanted.Cmp(had) <= 0 {
+		return errs, nil // claims never shrink
+	}
+	return growth(next, classes, at)
+}
+
+// growth checks that claims of a template may grow, by the class that new ones would get.
+func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *field.Path) (field.ErrorList, error) {
+	at, named := path.Child("resources", "requests").Key(string(corev1.ResourceStorage)), claim.Spec.StorageClassName
+	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if named == nil {
+		class, err := classes.Default()
+		if err != nil {
+			return nil, fmt.Errorf("looking up the default storage class of claims %q: %w", claim.Name, err)
+		}
+		if class == nil || Expandable(class) {
+			return nil, nil
+		}
+		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf(
+			"claims cannot grow: the default storage class %s does not have allowVolumeExpansion true", class.Name))}, nil
+	}
+	var class *storagev1.StorageClass
+	if *named != "" {
+		var err error
+		if class, err = classes.Named(*named); err != nil {
+			return nil, fmt.Errorf("looking up storage class %q of claims %q: %w", *named, claim.Name, err)
+		}
+	}
+	switch {
+	case class == nil:
+		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf("claims cannot grow: there is no storage class %q", *named))}, nil
+	case !Expandable(class):
+		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf(
+			"claims cannot grow: storage class %s does not have allowVolumeExpansion true", class.Name))}, nil
+	}
+	return nil, nil
+}
+
+// sameModes compares access modes, whose order means nothing.
+func sameModes(a, b []corev1.PersistentVolumeAccessMode) bool {
+	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
+}
