@@ -110,12 +110,12 @@ func mutants() []mutant {
 			" || slices.Contains(o.cs.Spec.ScaleStrategy.PodsToDelete, pod)", "", cloneSet("claims", "mount"),
 		},
 		{
-			"claims that a released Pod does not use are handed over for ever", "pvc/pvc.go",
+			"claims that a released Pod does not use are handed over to it", "pvc/pvc.go",
 			"slices.Contains(UsedBy(pod), claim.Name) && ", "", cloneSet("claims", "templates", "relabel"),
 		},
 		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
-			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && claim == nil", cloneSet("claims", "twoClaims", "relabel"),
+			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && !metav1.IsControlledBy(claim, o.cs) && claim == nil", cloneSet("claims", "twoClaims", "relabel", "templates"),
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",
@@ -346,7 +346,7 @@ func TestMutants(t *testing.T) {
 			test := cmp.Or(m.only, "TestFaults")
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$")
 			cmd.Dir = filepath.Join(root, "examples", m.tests)
-			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=3000", "CHAOS_PLAYS=0", "CHAOS_FAILURES=1", "CLONESET_WITH="+m.with)
+			cmd.Env = append(os.Environ(), "CHAOS_SEEDS=6000", "CHAOS_PLAYS=0", "CHAOS_FAILURES=1", "CLONESET_WITH="+m.with)
 			out, err := cmd.CombinedOutput()
 			if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)

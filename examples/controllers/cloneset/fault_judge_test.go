@@ -43,7 +43,7 @@ type taskView struct {
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	v, _ := t.View.(*taskView)
 	if v == nil {
-		v = &taskView{now: t.Began, taken: map[types.UID]bool{}, touched: map[types.UID]bool{}}
+		v = &taskView{taken: map[types.UID]bool{}, touched: map[types.UID]bool{}}
 		t.View = v
 	}
 	if v.decided = v.decided || call != nil && (!call.IsRead() || call.DryRun); v.decided {
@@ -53,7 +53,8 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if t.Controller != "cloneset" || t.Process.Cache.Get(context.Background(), t.Object, &cs) != nil {
 		return
 	}
-	v.owner, v.pods, v.others = &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
+	// A pass may have to ask about a write that was not answered before it takes its view, and wait for the answer.
+	v.now, v.owner, v.pods, v.others = time.Now(), &cs, map[types.UID]*corev1.Pod{}, map[types.UID]bool{}
 	var pods corev1.PodList
 	if err := t.Process.Cache.List(context.Background(), &pods); err != nil {
 		w.Failf("story", "reading the cache: %v", err)
@@ -312,6 +313,9 @@ func (w *story) judgeHandOver(v *taskView, claim *corev1.PersistentVolumeClaim) 
 			w.Failf("claim", "claim %s is handed over to Pod %s of another instance", claim.Name, ref.Name)
 		}
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+			if pod.UID == ref.UID && v.others[pod.UID] && !claimsOf(pod)[claim.Name] {
+				w.Failf("claim", "claim %s is handed over to Pod %s, which was released and does not use it", claim.Name, ref.Name)
+			}
 			if pod.UID != ref.UID && pod.Labels[isDebug] != "" && v.others[pod.UID] && pod.DeletionTimestamp == nil && claimsOf(pod)[claim.Name] {
 				w.Failf("claim", "claim %s is handed over to Pod %s, while Pod %s uses it", claim.Name, ref.Name, pod.Name)
 			}
