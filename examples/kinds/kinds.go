@@ -69,7 +69,7 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet()}
+	return []Kind{cloneSet(), statefulSet()}
 }
 
 // AddToScheme registers the types of all kinds.

@@ -130,7 +130,7 @@ func (s *story) part(ctx context.Context, title string, change func(*v1beta1.Clo
 	before := cs.DeepCopy()
 	change(&cs)
 	// The kit's planner tells before anything is written what is going to happen to Pods and why.
-	updater, err := kruise.InPlace(apps.DefaultGates())
+	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		return err
 	}

@@ -83,6 +83,12 @@ const (
 	EventSuccessfulUpdatePodReCreate = "SuccessfulUpdatePodReCreate"
 	// EventFailedUpdatePodReCreate is a Warning: a Pod could not be marked for recreation.
 	EventFailedUpdatePodReCreate = "FailedUpdatePodReCreate"
+	// EventSuccessfulResize reports a claim that was asked to grow.
+	EventSuccessfulResize = "SuccessfulResize"
+	// EventFailedResize is a Warning: a claim could not be asked to grow.
+	EventFailedResize = "FailedResize"
+	// EventFailedUpdateClaim is a Warning: a claim cannot become what its template says.
+	EventFailedUpdateClaim = "FailedUpdatePVC"
 	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
 	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.

@@ -126,6 +126,13 @@ const (
 	AnnotationClaimTemplateHash = "kruise.io/cloneset-volumeclaimtemplate-hash"
 )
 
+// Annotations on claims.
+const (
+	// AnnotationOwnedByStatefulSet is the name of the StatefulSet that has had the claim grow. Written by the controller with the new
+	// size: changes of the claim wake the StatefulSet.
+	AnnotationOwnedByStatefulSet = "apps.kruise.io/owned-by-asts"
+)
+
 // Keys on the CloneSet object.
 const (
 	// AnnotationImagePreDownloadParallelism is how v1alpha1 spells imagePreDownloadParallelism. Written by users and

@@ -403,7 +403,7 @@ func gracePeriod(c *cluster) {
 // updateOf returns the state of a Pod's last update.
 func (c *cluster) updateOf(pod *corev1.Pod) *inplaceupdate.State {
 	c.t.Helper()
-	updater, err := kruise.InPlace(apps.DefaultGates())
+	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		c.t.Fatal(err)
 	}

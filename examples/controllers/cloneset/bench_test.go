@@ -71,7 +71,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	if problems != nil {
 		b.Fatal(problems)
 	}
-	updater, err := kruise.InPlace(apps.DefaultGates())
+	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		b.Fatal(err)
 	}

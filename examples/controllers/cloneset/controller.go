@@ -69,7 +69,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	}
 	r := &Reconciler{options: options}
 	kind := kruise.Kind[*v1beta1.CloneSet]{
-		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf,
+		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
 		Pods: podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash]},
 	}
 	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {

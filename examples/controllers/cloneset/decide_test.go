@@ -170,7 +170,7 @@ func (w *drawn) drawState(d *dice, pod *corev1.Pod) {
 // observed shows the world to a decision, as the controller does; reverse turns the order of a cache, which has none.
 func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	t.Helper()
-	inPlace, err := kruise.InPlace(apps.DefaultGates())
+	inPlace, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestPlanAgainstAPIServer(t *testing.T) {
 	gates := apps.DefaultGates()
 	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
 	gates[apps.GateInPlaceUpdateEnvFromMetadata] = false
-	updater, err := kruise.InPlace(gates)
+	updater, err := kruise.InPlace(gates, apps.ReservedPodLabels())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,8 @@
 package cloneset_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,7 +30,7 @@ func TestTakeOver(t *testing.T) {
 		for _, state := range []string{"settled", "midway"} {
 			t.Run(strings.TrimSpace(state+" "+gates), func(t *testing.T) {
 				c := idle(t)
-				c.restore("testdata/openkruise-1.9/" + state + ".yaml")
+				controllertest.Restore(t, c, c.namespace, "testdata/openkruise-1.9/"+state+".yaml")
 				before := identities(c.pods("web"))
 				if len(before) != 3 || len(c.pods("old-api")) != 2 {
 					t.Fatalf("restored %d and %d Pods, want 3 and 2", len(before), len(c.pods("old-api")))
@@ -103,69 +97,12 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// restore creates the objects of a file in the cluster's namespace: owners first, with their new UIDs in what they own, and
-// each with the status it had.
-func (c *cluster) restore(path string) {
-	c.t.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	uids := map[types.UID]types.UID{}
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			c.t.Fatal(err)
-		}
-		if len(u.Object) == 0 {
-			continue
-		}
-		c.restoreObject(u, uids)
-	}
-}
-
-func (c *cluster) restoreObject(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
-	c.t.Helper()
-	old := u.GetUID()
-	u.SetUID("")
-	u.SetResourceVersion("")
-	u.SetNamespace(c.namespace)
-	refs := u.GetOwnerReferences()
-	for i := range refs {
-		refs[i].UID = uids[refs[i].UID]
-		if refs[i].UID == "" {
-			c.t.Fatalf("%s %s comes before its owner %s", u.GetKind(), u.GetName(), refs[i].Name)
-		}
-	}
-	if len(refs) > 0 {
-		u.SetOwnerReferences(refs)
-	}
-	status := u.Object["status"]
-	if err := c.Create(c.t.Context(), u); err != nil {
-		c.t.Fatalf("restoring %s %s: %v", u.GetKind(), u.GetName(), err)
-	}
-	uids[old] = u.GetUID()
-	if status == nil {
-		return
-	}
-	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
-			return err
-		}
-		u.Object["status"] = status
-		return c.Status().Update(ctx, u)
-	})
-}
-
 // TestRevisionNameOfOpenKruise: a template that OpenKruise has rolled out gets the very name it gave it, so that a cluster
 // that goes back finds its revision.
 func TestRevisionNameOfOpenKruise(t *testing.T) {
 	t.Parallel()
 	c := idle(t)
-	c.restore("testdata/openkruise-1.9/settled.yaml")
+	controllertest.Restore(c.t, c, c.namespace, "testdata/openkruise-1.9/settled.yaml")
 	var revisions appsv1.ControllerRevisionList
 	if err := c.List(t.Context(), &revisions, client.InNamespace(c.namespace), client.MatchingLabels{"app": "web"}); err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func RevisionKeys() revision.Keys {
 	return revision.Keys{HashLabel: apps.LabelRevisionHash, HashVersionAnnotation: AnnotationHashVersion}
 }
 
-// InPlace returns what updates Pods in place under the given feature gates.
-func InPlace(gates map[apps.Gate]bool) (*inplaceupdate.Updater, error) {
+// InPlace returns what updates Pods in place under the given feature gates. labels are those that the controller of a kind writes.
+func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {
 	return inplaceupdate.New(inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation:       apps.AnnotationInPlaceUpdateState,
@@ -38,7 +38,7 @@ func InPlace(gates map[apps.Gate]bool) (*inplaceupdate.Updater, error) {
 			LegacyGraceAnnotation: apps.AnnotationInPlaceUpdateGraceLegacy,
 			RuntimeMetaAnnotation: apps.AnnotationRuntimeContainersMeta,
 			Gate:                  apps.ConditionInPlaceUpdateReady,
-			Reserved:              slices.Concat(apps.ReservedPodLabels(), apps.ReservedPodAnnotations()),
+			Reserved:              slices.Concat(labels, apps.ReservedPodAnnotations()),
 		},
 		AllowResize:     gates[apps.GateInPlaceWorkloadVerticalScaling],
 		EnvFromMetadata: gates[apps.GateInPlaceUpdateEnvFromMetadata],

@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleInPlace() {
-	updater, err := kruise.InPlace(apps.DefaultGates())
+	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -100,7 +100,7 @@ func TestHolder(t *testing.T) {
 
 // TestReservedKeys: a template that says something about a key that controllers write does not change it on a Pod.
 func TestReservedKeys(t *testing.T) {
-	updater, err := kruise.InPlace(apps.DefaultGates())
+	updater, err := kruise.InPlace(apps.DefaultGates(), apps.ReservedPodLabels())
 	if err != nil {
 		t.Fatal(err)
 	}

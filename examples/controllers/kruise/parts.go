@@ -78,6 +78,8 @@ type Kind[O client.Object] struct {
 	Claims bool
 	// Numbered says that Pods have ordinals.
 	Numbered bool
+	// Labels are those that the controller writes on Pods.
+	Labels []string
 	// Pods says what is special about the Pods, as for PodControl.
 	Pods podcontrol.Config
 	// Watch adds event sources for owners; nil for none.
@@ -112,7 +114,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 	options = options.Complete()
 	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.Controller)}
 	var err error
-	if p.InPlace, err = InPlace(options.Gates); err != nil {
+	if p.InPlace, err = InPlace(options.Gates, kind.Labels); err != nil {
 		return nil, err
 	}
 	control, err := PodControl(p.InPlace, kind.Pods)

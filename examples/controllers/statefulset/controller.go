@@ -54,7 +54,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Kind[*v1beta1.StatefulSet]{
-		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Watch: watchClaims,
+		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Watch: watchClaims, Labels: apps.ReservedStatefulSetLabels(),
 		Pods: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true},
 	})
 	return &Reconciler{parts}, err

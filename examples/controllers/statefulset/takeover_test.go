@@ -1,0 +1,86 @@
+package statefulset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+)
+
+const minute = time.Minute
+
+// identity is what an in-place update must not change.
+type identity struct{ Name, Node, IP string }
+
+func identities(pods []*corev1.Pod) map[types.UID]identity {
+	out := map[types.UID]identity{}
+	for _, pod := range pods {
+		out[pod.UID] = identity{pod.Name, pod.Spec.NodeName, pod.Status.PodIP}
+	}
+	return out
+}
+
+// TestTakeOver recreates what OpenKruise 1.9 left, starts our controller, and demands that it writes to no Pod, revision or claim; then
+// the rollout that was halted is continued to its end in place.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"settled", "midway"} {
+		t.Run(state, func(t *testing.T) {
+			c := idle(t)
+			controllertest.Restore(t, c, c.namespace, "testdata/openkruise-1.9/"+state+".yaml")
+			pods, err := c.pods(t.Context(), "db")
+			if err != nil || len(pods) != 3 {
+				t.Fatalf("restored %d Pods, %v", len(pods), err)
+			}
+			before := identities(pods)
+			offset := controllertest.End(t, c.cp.AuditLog())
+			c.run("")
+			c.create(c.statefulSet("witness", 2), 0, 1) // by then anything wrong with the other would have happened
+			c.until("db", settled)
+			requests, _ := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
+			for _, r := range requests {
+				if r.Namespace == c.namespace && strings.HasPrefix(r.Name, "db") && r.IsWrite() && !strings.HasPrefix(r.Resource, "statefulsets") && r.Resource != "events" {
+					t.Errorf("%s %s %s (%d)", r.Verb, r.Resource, r.Name, r.Code)
+				}
+			}
+			if state == "midway" {
+				c.continueRollout(before)
+			}
+		})
+	}
+}
+
+func (c *cluster) continueRollout(before map[types.UID]identity) {
+	c.t.Helper()
+	was, err := c.get(c.t.Context(), "db")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.change("db", func(set *v1beta1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](0) })
+	c.until("db", func(set *v1beta1.StatefulSet) error {
+		if set.Status.CurrentRevision != was.Status.UpdateRevision {
+			return fmt.Errorf("current revision %s, want %s", set.Status.CurrentRevision, was.Status.UpdateRevision)
+		}
+		return settled(set)
+	})
+	pods, err := c.pods(c.t.Context(), "db")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, identities(pods)); diff != "" {
+		c.t.Errorf("the continued rollout was not in place (-before +after):\n%s", diff)
+	}
+	for _, pod := range pods {
+		if image := pod.Spec.Containers[0].Image; image != was.Spec.Template.Spec.Containers[0].Image {
+			c.t.Errorf("Pod %s has image %s", pod.Name, image)
+		}
+	}
+}
