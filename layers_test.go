@@ -64,7 +64,7 @@ func layers() []layer {
 		{"fanout", acting, "podpatch/podwrite reason"},
 		{"adopt/ownerrefs", acting, "fanout reason"},
 		{"revision/history", acting, "revision"},
-		{"pvc/claimwriter", acting, "pvc"},
+		{"pvc/claimwriter", acting, "pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue ordinals"},
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},

@@ -1,6 +1,8 @@
 package pvc
 
 import (
+	"iter"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,7 +99,7 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 		return nil
 	}
 	n.each(name, func(_, claim *corev1.PersistentVolumeClaim) {
-		if owners, differ := n.Retention.Owners(claim, n.Owner, pod, wanted); differ && claim.DeletionTimestamp == nil {
+		if owners, differ := n.Retention.Owners(claim, n.Owner, name, pod, wanted); differ && claim.DeletionTimestamp == nil {
 			out = append(out, Owned{claim, owners})
 		}
 	})
@@ -125,4 +127,19 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 	})
 	s.NeedsRestart = s.NeedsRestart && s.Growing
 	return s
+}
+
+// Count counts, of the Pods of these names, those whose claim of a template asks for what the template does, or for more, and those of
+// them whose volume has followed.
+func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
+	for pod := range pods {
+		claim, ok := n.Claim(Name(template.Name, pod))
+		if !ok || IsSmaller(claim, template) || len(Differences(claim, template)) > 0 {
+			continue
+		}
+		if fit++; HasGrown(claim) {
+			grown++
+		}
+	}
+	return fit, grown
 }

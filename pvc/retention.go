@@ -17,11 +17,21 @@ type Retention struct {
 	WithPod bool
 }
 
-// Owners returns the owner references that a claim is to have, and whether they differ from those that it has. References to others
-// than the owner and the Pod stay as they are. pod is the Pod that uses the claim, nil while there is none; wanted says that the owner
-// wants a Pod of its name. Write them before a Pod is deleted that is not wanted.
-func (r Retention) Owners(claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, pod *corev1.Pod, wanted bool) (refs []metav1.OwnerReference, differ bool) {
+// Owners returns the owner references that a claim is to have, and whether they differ from those that it has. name is that of the Pod
+// that uses the claim, pod the Pod, nil while there is none; wanted says that the owner wants a Pod of the name. References to earlier Pods
+// of the name go: the claim would go with them, although another Pod uses it. Those to others than the owner stay. Write them before a
+// Pod is deleted that is not wanted. See IsStale before a Pod is created.
+func (r Retention) Owners(
+	claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, name string, pod *corev1.Pod, wanted bool,
+) (refs []metav1.OwnerReference, differ bool) {
 	refs = claim.OwnerReferences
+	uid := types.UID("")
+	if pod != nil {
+		uid = pod.UID
+	}
+	if IsStale(claim, name, uid) {
+		refs = slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return isPod(ref, name) && ref.UID != uid })
+	}
 	refs = withReference(refs, owner, r.WithOwner && (wanted || !r.WithPod))
 	if pod != nil {
 		refs = withReference(refs, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}, r.WithPod && !wanted)
@@ -49,7 +59,9 @@ func has(refs []metav1.OwnerReference, uid types.UID) bool {
 // IsStale reports whether a claim goes with an earlier Pod of the name: it refers to one, and uid is not its UID. Do not create a Pod
 // before the claim is gone: it would lose its volume. uid is empty where no Pod of the name exists.
 func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return ref.APIVersion == "v1" && ref.Kind == "Pod" && ref.Name == pod && ref.UID != uid
-	})
+	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
+}
+
+func isPod(ref metav1.OwnerReference, name string) bool {
+	return ref.APIVersion == "v1" && ref.Kind == "Pod" && ref.Name == name
 }

@@ -56,13 +56,26 @@ func TestRetention(t *testing.T) {
 			has: []metav1.OwnerReference{other, pod}, pod: member, want: []metav1.OwnerReference{other, web},
 		},
 		{name: "settled", retention: pvc.Retention{WithOwner: true}, has: []metav1.OwnerReference{web}, pod: member, want: []metav1.OwnerReference{web}, same: true},
+		{
+			name: "an earlier Pod, and the policy was taken back", has: []metav1.OwnerReference{reference("Pod", "web-3", "earlier")},
+			want: []metav1.OwnerReference{},
+		},
+		{
+			name: "an earlier Pod, and another uses the claim", retention: pvc.Retention{WithPod: true},
+			has: []metav1.OwnerReference{reference("Pod", "web-3", "earlier"), reference("Pod", "web-4", "another")}, pod: member,
+			want: []metav1.OwnerReference{reference("Pod", "web-4", "another")},
+		},
+		{
+			name: "an earlier Pod, and a later one is not wanted", retention: pvc.Retention{WithPod: true},
+			has: []metav1.OwnerReference{reference("Pod", "web-3", "earlier")}, pod: member, unwanted: true, want: []metav1.OwnerReference{pod},
+		},
 		{name: "no Pod", retention: pvc.Retention{WithOwner: true, WithPod: true}, unwanted: true, has: []metav1.OwnerReference{web}, want: []metav1.OwnerReference{}},
 		{name: "no Pod, and one is wanted", retention: pvc.Retention{WithOwner: true, WithPod: true}, want: []metav1.OwnerReference{web}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			claim := ownedBy(tc.has...)
 			before := claim.DeepCopy()
-			got, differ := tc.retention.Owners(claim, web, tc.pod, !tc.unwanted)
+			got, differ := tc.retention.Owners(claim, web, "web-3", tc.pod, !tc.unwanted)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}

@@ -34,8 +34,9 @@ func fleet() schedules { return schedules{tests: "./embed/fleet"} }
 func hazard(test string) schedules {
 	return schedules{tests: "./embed/fleet", only: test}
 }
-func games() schedules    { return schedules{tests: "./embed/gameservers"} }
-func rotators() schedules { return schedules{tests: "./chaos/webhookcert"} }
+func games() schedules       { return schedules{tests: "./embed/gameservers"} }
+func statefulSet() schedules { return schedules{tests: "./controllers/statefulset"} }
+func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
@@ -319,6 +320,28 @@ func mutants() []mutant {
 			"a late rotator puts back the bundle that it knows", "webhookcert/rotator/write.go",
 			"if err := r.refresh(ctx, r.secret); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", "if err := error(nil); err != nil {\n\t\tr.fail(ctx, &o.attempts, err)", rotators(),
 		},
+
+		{"a Pod goes before its claim knows, because the word did not get through", "examples/controllers/statefulset/decide.go", "if t.own = append(t.own, owned...); len(owned) > 0 {", "if t.own = append(t.own, owned...); len(owned) > 1000 {", statefulSet()},
+		{"a claim goes with a Pod that is wanted", "examples/controllers/statefulset/decide.go", "wanted, active := o.settings.rollout.Wanted.Contains(ordinal), ", "wanted, active := ordinal == 0, ", statefulSet()},
+		{
+			"a Pod that is not wanted goes before its claim knows", "examples/controllers/statefulset/decide.go",
+			"owned := o.claims.Owned(pod.Name, pod, wanted)", "owned := []pvc.Owned(nil)", statefulSet(),
+		},
+		{
+			"a Pod gets a claim that is on its way out", "pvc/numbered.go",
+			"if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale", "if n.Retention == nil && IsStale", statefulSet(),
+		},
+		{"nobody looks again at claims that got other owners", "examples/controllers/statefulset/controller.go", "if len(t.own) > 0 {", "if len(t.own) > 1000 {", statefulSet()},
+		{"orphans are not adopted", "examples/controllers/statefulset/decide.go", "t.adopt = split.Adopt", "t.adopt = split.Adopt[:0]", statefulSet()},
+		{"Pods of other names are adopted", "examples/controllers/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
+		{"Pods keep labels that name another", "examples/controllers/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},
+		{
+			"Pods are created past those below that do not serve", "examples/controllers/statefulset/resolve.go",
+			"parallel := spec.PodManagementPolicy == appsv1.ParallelPodManagement", "parallel := spec.PodManagementPolicy != \"\" || appsv1.ParallelPodManagement == \"\"", statefulSet(),
+		},
+		{"one Pod more than may is taken out of service", "examples/controllers/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
+		{"a pause holds nothing up", "examples/controllers/statefulset/resolve.go", "Paused: ru.Paused,", "Paused: ru.Paused && replicas < 0,", statefulSet()},
+		{"a Pod is given back to a revision that is no more", "examples/controllers/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package claimwriter writes what package pvc decided.
 //
-// RBAC: create, patch and delete on persistentvolumeclaims.
+// RBAC: create, patch and delete on persistentvolumeclaims; get on storageclasses, for Grow.
 package claimwriter
 
 import (
@@ -9,12 +9,14 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Create creates claims. One that exists already is no error. It stops at the first that cannot be created, and names it in the
@@ -61,18 +63,50 @@ func SetOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	return nil
 }
 
+// Prepare makes the claims that a Pod lacks which is about to be created, and gives the others the owners that they are to have.
+func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
+	if err := Create(ctx, c, n.Missing(pod)); err != nil {
+		return err
+	}
+	for _, claim := range n.Owned(pod, nil, true) {
+		if err := SetOwners(ctx, c, claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Grow has a claim ask for the resources of its template, and puts annotations on it, by which to know it again when its volume has
-// grown.
-func Grow(ctx context.Context, c client.Writer, claim pvc.Small, annotations map[string]string) error {
+// grown. Its StorageClass is read from classes first: one that lets no claim grow is a final error with code pvc.ClassCannotExpand, which
+// path is in.
+func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
-	err := patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{
-		"metadata": map[string]any{"uid": claim.UID, "annotations": annotations},
-		"spec":     map[string]any{"resources": resources},
-	})
+	err := mayGrow(ctx, classes, claim, path)
+	if err == nil {
+		err = patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{
+			"metadata": map[string]any{"uid": claim.UID, "annotations": annotations},
+			"spec":     map[string]any{"resources": resources},
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("growing PersistentVolumeClaim %s/%s to %s: %w", claim.Namespace, claim.Name, resources.Requests.Storage(), err)
 	}
 	return nil
+}
+
+func mayGrow(ctx context.Context, classes client.Reader, claim pvc.Small, path string) error {
+	name := claim.Spec.StorageClassName
+	if name == nil || *name == "" {
+		return nil
+	}
+	class := &storagev1.StorageClass{}
+	switch err := classes.Get(ctx, client.ObjectKey{Name: *name}, class); {
+	case apierrors.IsNotFound(err):
+		class = nil
+	case err != nil:
+		return err
+	}
+	return reason.Final(pvc.MayGrow(path, *name, class))
 }
 
 // ownedBy is metadata with other owner references, on the version that was decided on: a merge patch replaces the list.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 func newClaim(name string, owners ...types.UID) *corev1.PersistentVolumeClaim {
@@ -195,14 +197,24 @@ func TestSetOwners(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
-	claim := newClaim("a", "owner")
-	claim.Annotations = map[string]string{"of": "somebody"}
-	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	template := claim.DeepCopy()
+	sized := func(name, class string) *corev1.PersistentVolumeClaim {
+		claim := newClaim(name, "owner")
+		claim.Annotations = map[string]string{"of": "somebody"}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		if class != "" {
+			claim.Spec.StorageClassName = &class
+		}
+		return claim
+	}
+	template := sized("data", "")
 	template.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 	var sent int
-	c := api(forbidden("patch", "b"), &sent, claim)
-	if err := claimwriter.Grow(t.Context(), c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, map[string]string{"grown": "by us"}); err != nil {
+	fast, slow := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: new(true)}, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}
+	c := api(forbidden("patch", "b"), &sent, sized("a", "fast"), sized("b", ""), sized("c", "slow"), sized("d", "none"), fast, slow)
+	grow := func(claim *corev1.PersistentVolumeClaim) error {
+		return claimwriter.Grow(t.Context(), c, c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, "spec.claims[data]", map[string]string{"grown": "by us"})
+	}
+	if err := grow(sized("a", "fast")); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := stored(t, c, "a")
@@ -212,8 +224,43 @@ func TestGrow(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"of": "somebody", "grown": "by us"}, after.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	err := claimwriter.Grow(t.Context(), c, pvc.Small{PersistentVolumeClaim: newClaim("b"), Template: template}, nil)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "2Gi") {
+	if err := grow(sized("b", "")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "2Gi") {
 		t.Errorf("Grow = %v, want what was refused, by name and size", err)
+	}
+	for name, class := range map[string]string{"c": "slow", "d": "none"} {
+		err := grow(sized(name, class))
+		if why := reason.From(err); !reason.IsFinal(err) || len(why) != 1 || why[0].Code != pvc.ClassCannotExpand || why[0].Path != "spec.claims[data]" {
+			t.Errorf("Grow with class %s = %v", class, err)
+		}
+	}
+	if sent != 2 {
+		t.Errorf("%d requests, want those for the claims that may grow", sent)
+	}
+}
+
+// TestPrepare: a Pod gets the claims that it lacks, and those that it finds go with whom they are to go.
+func TestPrepare(t *testing.T) {
+	var sent int
+	c := api(nil, &sent, newClaim("data-web-0"))
+	n := &pvc.Numbered{
+		Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, {ObjectMeta: metav1.ObjectMeta{Name: "logs"}}},
+		Namespace: "default", Labels: map[string]string{"app": "web"}, Retention: &pvc.Retention{WithOwner: true},
+		Owner: metav1.OwnerReference{APIVersion: "v1", Kind: "Web", Name: "web", UID: "owner"},
+		Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) {
+			claim, ok := stored(t, c, name)
+			return &claim, ok
+		},
+	}
+	if err := claimwriter.Prepare(t.Context(), c, n, "web-0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"data-web-0", "logs-web-0"} {
+		claim, _ := stored(t, c, name)
+		if diff := cmp.Diff([]metav1.OwnerReference{n.Owner}, claim.OwnerReferences); diff != "" {
+			t.Errorf("owners of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if logs, _ := stored(t, c, "logs-web-0"); logs.Labels["app"] != "web" {
+		t.Errorf("labels %v", logs.Labels)
 	}
 }

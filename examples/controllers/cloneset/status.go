@@ -49,7 +49,7 @@ func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1b
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
 	status.DropCondition(apps.ConditionInvalidSpec)
-	setFailure(status, t, err, metav1.NewTime(v.Now))
+	status.SetFailure(t, err, metav1.NewTime(v.Now))
 	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
 		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdate, status.Condition(t).Message)
 	}
@@ -68,22 +68,11 @@ func nextStatus(o *observation, instant time.Time, scaleErr, updateErr error) (v
 		LabelSelector:           o.settings.selector.String(), Conditions: slices.Clone(o.cs.Status.Conditions),
 	}
 	now := metav1.NewTime(instant)
-	setFailure(&status, apps.ConditionFailedScale, scaleErr, now)
-	setFailure(&status, apps.ConditionFailedUpdate, updateErr, now)
+	status.SetFailure(apps.ConditionFailedScale, scaleErr, now)
+	status.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
 	status.DropCondition(apps.ConditionInvalidSpec)
-	setFailure(&status, apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status, setProgress(o, &status, now)
-}
-
-// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error
-// (upstream never clears it).
-func setFailure(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error, now metav1.Time) {
-	if err == nil {
-		status.DropCondition(t)
-		return
-	}
-	why, message := reason.Explain(err)
-	status.SetCondition(v1beta1.CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }
 
 // setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that

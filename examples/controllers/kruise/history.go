@@ -28,12 +28,7 @@ type Templates struct {
 
 // SyncHistory finds or writes the revision of today's templates. Update of the history is nil where the pass has to end.
 func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, t Templates) (*revision.History, error) {
-	revisions := v.Revisions
-	for _, orphan := range p.Cache.Revisions.Orphans(v.Owner.GetNamespace()) { // used, not adopted
-		if t.Selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName()) {
-			revisions = append(revisions, orphan)
-		}
-	}
+	revisions := append(v.Revisions, p.Left(v, t.Selector)...)
 	if t.Collisions == nil {
 		t.Collisions = new(int32) // OpenKruise hashes with a count of zero from the start
 	}
@@ -49,6 +44,17 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass 
 		_, err = history.Write(ctx, v.Client, p.Cache.APIReader(), h, decision)
 		return false, err // the pass goes on with a new revision
 	})
+}
+
+// Left returns the revisions without an owner that an earlier owner of the name has left. They are used; whether they are adopted is up
+// to the kind.
+func (p *Parts[O]) Left(v *ownercache.View[O], selector labels.Selector) (out []*appsv1.ControllerRevision) {
+	for _, orphan := range p.Cache.Revisions.Orphans(v.Owner.GetNamespace()) {
+		if selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName()) {
+			out = append(out, orphan)
+		}
+	}
+	return out
 }
 
 // isLeftBy reports whether a revision without an owner can be of an owner of this name that was deleted without it: it is named as

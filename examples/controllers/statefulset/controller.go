@@ -104,7 +104,7 @@ func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observ
 	if s.rollout.Unordered {
 		o.members.Sort(podorder.Update{Priority: s.priority})
 	}
-	if o.isOver() {
+	if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {
 		o.current = o.update // whether the status says so yet or not: nothing goes back from here
 	}
 	return o
@@ -116,23 +116,24 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	each := func(task fanout.Task, list []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
 		return func() error { return fanout.Each(ctx, pass, task, list, do) }
 	}
-	remove := fanout.Task{Name: "delete Pods"}
 	scaleErr = pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, pass, v.Client, t.release) },
 		func() error { return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), t.adopt) },
 		func() error {
-			if len(t.own)+len(t.missing) > 0 {
-				pass.Wake(lookAgain) // claims have other owners, so that their events wake nobody
+			return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), r.Left(v, o.settings.selector))
+		},
+		func() error {
+			if len(t.own) > 0 {
+				pass.Wake(lookAgain)
 			}
 			return fanout.Each(ctx, pass, fanout.Task{Name: "own claims"}, t.own, func(ctx context.Context, claim pvc.Owned) (bool, error) {
 				return true, claimwriter.SetOwners(ctx, v.Client, claim)
 			})
 		},
 		func() error {
-			_, err := pass.Create(ctx, fanout.Task{Name: "create claims of Pods"}, len(t.missing), func(ctx context.Context, i int) error {
-				return claimwriter.Create(ctx, v.Client, t.missing[i:i+1])
+			return pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
+				return len(t.missing) > 0, claimwriter.Create(ctx, v.Client, t.missing)
 			})
-			return err
 		},
 		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, o.identity(pod))
@@ -140,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		}),
 		each(fanout.Task{Name: "take Pods back"}, o.members.Of(t.step.Cancel), pods.Cancel),
 		func() error { return r.create(ctx, v, pass, o, t) },
-		each(remove, o.members.Of(t.step.Delete), pods.Delete),
+		each(fanout.Task{Name: "delete Pods"}, t.remove, pods.Delete),
 	)
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
@@ -152,6 +153,9 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		},
 		each(update, t.update, pods.UpdateTo(o.update, r.PlansTo(o.history, o.update))),
 	)
+	if len(t.stuck) > 0 {
+		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdateClaim, t.stuck.Summary(kruise.ReasonsInEvent))
+	}
 	if updateErr == nil {
 		updateErr = errors.Join(reason.Final(t.stuck.Err()), pods.Unfinished(o.pods))
 	}
@@ -161,11 +165,13 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 // create makes the missing Pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
 	if len(t.blocked) > 0 {
-		pass.Wake(claimRetry)
+		pass.Wake(lookAgain)
 	}
 	made, err := r.Pods.For(v, pass).CreateNumbered(ctx, t.create, executor.NumberedTemplates{
 		History: o.history, Current: o.current, Selector: o.settings.selector, Prepare: o.prepare,
-		Before: func(ctx context.Context, pod *corev1.Pod) error { return r.createClaims(ctx, v, o, pod) },
+		Before: func(ctx context.Context, pod *corev1.Pod) error {
+			return claimwriter.Prepare(ctx, v.Client, &o.claims, pod.Name)
+		},
 	})
 	if made > 0 {
 		r.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)

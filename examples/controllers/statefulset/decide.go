@@ -1,16 +1,16 @@
 package statefulset
 
 import (
-	"cmp"
-	"maps"
 	"slices"
-	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/adopt"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ordinals"
@@ -38,10 +38,12 @@ type observation struct {
 type todo struct {
 	release, adopt, relabel []*corev1.Pod
 	own                     []pvc.Owned
+	unowned                 sets.Set[string]                // Pods whose claims are among own: they are not deleted before that is done
 	missing                 []*corev1.PersistentVolumeClaim // of Pods that exist and cannot start without them
 	step                    rollout.NumberedStep
 	// create are the Pods of the step but for those whose claims are in the way; blocked names those claims.
 	create  []rollout.NumberedCreate
+	remove  []*corev1.Pod
 	blocked reason.List
 	// grow are claims of Pods whose turn it is to be updated; update are the Pods that no claim keeps from it; stuck says which claims
 	// cannot become what their templates say.
@@ -52,7 +54,7 @@ type todo struct {
 
 // decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
 func decide(o *observation) (*todo, error) {
-	t := &todo{}
+	t := &todo{unowned: sets.New[string]()}
 	t.release = slices.Concat(o.pods.NotSelected, o.members.Unnumbered)
 	if err := o.decideOwnership(t); err != nil {
 		return nil, err
@@ -68,6 +70,7 @@ func decide(o *observation) (*todo, error) {
 			t.create = append(t.create, c)
 		}
 	}
+	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
 	for _, pod := range o.members.Of(t.step.Update) {
 		sizes := pvc.Sizes{}
 		if o.settings.grows {
@@ -92,27 +95,26 @@ func (o *observation) decideOwnership(t *todo) error {
 		return err
 	}
 	t.adopt = split.Adopt
-	for i := range o.pods.Active {
-		pod := o.pods.Active[i].Pod
+	for _, pod := range slices.Concat(o.pods.Select(func(*podcontrol.Pod) bool { return true }), o.pods.Inactive) {
 		ordinal, numbered := ordinals.OfPod(o.set.Name, pod)
 		if !numbered {
 			continue
 		}
-		wanted := o.settings.rollout.Wanted.Contains(ordinal)
-		t.own = append(t.own, o.claims.Owned(pod.Name, pod, wanted)...)
-		if o.identity(pod).Labels != nil {
+		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
+		owned := o.claims.Owned(pod.Name, pod, wanted)
+		if t.own = append(t.own, owned...); len(owned) > 0 {
+			t.unowned.Insert(pod.Name)
+		}
+		if active && o.identity(pod).Labels != nil {
 			t.relabel = append(t.relabel, pod)
 		}
-		if wanted && pod.Status.Phase == corev1.PodPending {
+		if active && wanted && pod.Status.Phase == corev1.PodPending {
 			t.missing = append(t.missing, o.claims.Missing(pod.Name)...)
 		}
 	}
 	t.own, t.missing = t.own[:min(len(t.own), fanout.PerPass)], t.missing[:min(len(t.missing), fanout.PerPass)]
-	slices.SortFunc(t.relabel, byName)
 	return nil
 }
-
-func byName(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) }
 
 // described are the members as the rollout sees them: a Pod whose claims are too small is to be updated, and one whose volumes are growing
 // does not serve as it should.
@@ -133,43 +135,23 @@ func (o *observation) described() []rollout.NumberedPod {
 	return members
 }
 
-// identity is what a Pod lacks of the labels that name it.
+// identity are the labels that name a Pod, where it lacks any of them.
 func (o *observation) identity(pod *corev1.Pod) (change podpatch.Change) {
-	for key, value := range o.names(pod) {
-		if pod.Labels[key] != value {
-			if change.Labels == nil {
-				change.Labels = map[string]*string{}
-			}
-			change.Labels[key] = &value
+	index := strings.TrimPrefix(pod.Name, o.set.Name+"-")
+	if pod.Labels[apps.LabelPodName] != pod.Name || o.settings.indexLabel && pod.Labels[apps.LabelPodIndex] != index {
+		change.Labels = map[string]*string{apps.LabelPodName: &pod.Name}
+		if o.settings.indexLabel {
+			change.Labels[apps.LabelPodIndex] = &index
 		}
 	}
 	return change
 }
 
-// names are the labels that name a Pod.
-func (o *observation) names(pod *corev1.Pod) map[string]string {
-	labels := map[string]string{appsv1.StatefulSetPodNameLabel: pod.Name}
-	if ordinal, ok := ordinals.OfPod(o.set.Name, pod); ok && o.settings.indexLabel {
-		labels[appsv1.PodIndexLabel] = strconv.Itoa(ordinal)
-	}
-	return labels
-}
-
 // prepare gives a new Pod its identity.
 func (o *observation) prepare(pod *corev1.Pod, _ int) {
-	maps.Copy(pod.Labels, o.names(pod))
+	for key, value := range o.identity(pod).Labels {
+		pod.Labels[key] = *value
+	}
 	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, o.set.Spec.ServiceName
 	pvc.Mount(pod, o.set.Spec.VolumeClaimTemplates)
-}
-
-// isOver reports whether all Pods that are wanted are there and ready, at the update revision. It does not wait until they have been
-// ready for long enough.
-func (o *observation) isOver() bool {
-	done := 0
-	for i := range o.pods.Active {
-		if p := &o.pods.Active[i]; p.Updated && p.Serves() {
-			done++
-		}
-	}
-	return !o.settings.rollout.OnDelete && done == len(o.pods.Active) && done == o.settings.rollout.Wanted.Len()
 }

@@ -30,8 +30,7 @@ type sight struct {
 	serving map[int]bool
 	taken   map[int]bool
 	wrote   bool
-	// adoptable are the names of Pods that nobody controlled and that were selected at any look: the last of them is at the answer to
-	// whether the owner still exists.
+	// adoptable are the names of Pods that nobody controlled and that were selected at any look.
 	adoptable map[string]bool
 }
 
@@ -50,6 +49,13 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 			w.attempted[pod.UID] = true
 		}
 	}
+	var pods corev1.PodList
+	w.must(t.Process.Cache.List(context.Background(), &pods))
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; metav1.GetControllerOf(pod) == nil && pod.Labels["app"] == "web" {
+			v.adoptable[pod.Name] = true
+		}
+	}
 	if v.wrote {
 		return
 	}
@@ -59,15 +65,11 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 	v.wanted = ordinalsOf(v.owner)
 	v.pods, v.serving, v.taken = map[int]*corev1.Pod{}, map[int]bool{}, map[int]bool{}
-	var pods corev1.PodList
-	w.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
 			o := ordinalOf(pod.Name)
 			v.pods[o] = pod
 			v.serving[o] = podstate.IsActive(pod) && serves(pod)
-		} else if metav1.GetControllerOf(pod) == nil && pod.Labels["app"] == "web" {
-			v.adoptable[pod.Name] = true
 		}
 	}
 }
@@ -118,7 +120,7 @@ func (w *story) judge(x *chaos.Write) {
 	adopts := before != nil && after != nil && metav1.GetControllerOf(before) == nil && w.isOurs(after)
 	switch {
 	case adopts:
-		if !v.adoptable[before.Name] {
+		if !v.adoptable[before.Name] || ordinalOf(before.Name) < 0 {
 			w.Failf("stranger", "Pod %s is adopted, which is not selected", before.Name)
 		}
 	case before != nil && !w.isOurs(before):
@@ -151,7 +153,7 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
 		w.Failf("hook", "%s of Pod %s, which is held", x.Call.Verb, seen.Name)
 	}
-	if v.serving[o] && !v.taken[o] && (x.Call.Verb == "delete" || !serves(after)) {
+	if v.serving[o] && !v.taken[o] && (x.Call.Verb == "delete" || serves(before) && !serves(after)) {
 		v.taken[o] = true
 		w.judgeTaking(v, o, seen)
 	}
@@ -163,7 +165,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if rank < 0 {
 		w.Failf("creation", "Pod %s, where %v are wanted", pod.Name, v.wanted)
 	}
-	if pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name || pod.Labels[appsv1.PodIndexLabel] != fmt.Sprint(o) || pod.Spec.Hostname != pod.Name || pod.Spec.Subdomain != "web" {
+	if pod.Labels[apps.LabelPodName] != pod.Name || pod.Labels[apps.LabelPodIndex] != fmt.Sprint(o) || pod.Spec.Hostname != pod.Name || pod.Spec.Subdomain != "web" {
 		w.Failf("identity", "Pod %s: labels %v, host name %s.%s", pod.Name, pod.Labels, pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 	for _, lower := range v.wanted[:rank] {
@@ -181,8 +183,9 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	if w.claims {
 		claim := &corev1.PersistentVolumeClaim{}
 		w.must(w.User.Get(context.Background(), claimOf(pod), claim))
-		if claim.DeletionTimestamp != nil {
-			w.Failf("claims", "Pod %s is created while its claim is on its way out", pod.Name)
+		goes := func(ref metav1.OwnerReference) bool { return ref.Kind == "Pod" }
+		if claim.DeletionTimestamp != nil || slices.ContainsFunc(claim.OwnerReferences, goes) {
+			w.Failf("claims", "Pod %s is created while its claim is on its way out, or goes with %+v", pod.Name, claim.OwnerReferences)
 		}
 	}
 }
@@ -231,6 +234,13 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 
 // judgeScaleIn: in order, a Pod that is not wanted goes when all that are wanted serve and none above it is left.
 func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
+	if policy := v.owner.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
+		claim := &corev1.PersistentVolumeClaim{}
+		err := w.User.Get(context.Background(), claimOf(pod), claim)
+		if err == nil && !slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == pod.UID }) {
+			w.Failf("claims", "Pod %s goes, which is not wanted, and its claim does not go with it", pod.Name)
+		}
+	}
 	if w.parallel {
 		return
 	}
@@ -275,6 +285,9 @@ func (w *story) converged() {
 			w.Failf("converged", "Pod %s of rank %d: ready %t, state %q, %s, want %s; partition %d",
 				pod.Name, rank, podstate.IsReady(pod), pod.Labels[apps.LabelLifecycleState], appOf(pod.Spec), appOf(set.Spec.Template.Spec), partition)
 		}
+		if pod.Labels[apps.LabelPodName] != pod.Name || pod.Labels[apps.LabelPodIndex] != fmt.Sprint(o) {
+			w.Failf("identity", "Pod %s has labels %v", pod.Name, pod.Labels)
+		}
 		w.convergedClaim(set, pod)
 	}
 	maps.DeleteFunc(got, func(_ int, there bool) bool { return !there })
@@ -286,6 +299,9 @@ func (w *story) converged() {
 	}
 	if s := set.Status; !odd && (int(s.Replicas) != len(wanted) || int(s.AvailableReplicas) != len(wanted) || s.ObservedGeneration != set.Generation) {
 		w.Failf("converged", "status %+v", s)
+	}
+	if s := set.Status; !odd && partition == 0 && s.CurrentRevision != s.UpdateRevision {
+		w.Failf("converged", "the current revision is %s, that of the template %s", s.CurrentRevision, s.UpdateRevision)
 	}
 	if n := len(faultapi.All[*appsv1.ControllerRevision](w.Server)); n == 0 || n > len(got)+2+int(*set.Spec.RevisionHistoryLimit) {
 		w.Failf("converged", "%d revisions", n)

@@ -62,7 +62,7 @@ func plan(t testing.TB) chaos.Plan {
 type story struct {
 	*chaos.World
 
-	parallel, claims, hooks, grows bool
+	parallel, claims, hooks bool
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
 	policy int
 	denied string
@@ -79,7 +79,7 @@ const (
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
-	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, w.grows
+	gates[apps.GateStatefulSetStartOrdinal] = true
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
 		Gates: gates,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
@@ -225,6 +225,9 @@ func (w *story) meddle() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.Rand().IntN(5))}}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 	pod.Labels = map[string]string{"app": released}
+	if w.Chance(30) { // selected, but not named as the Pods of the StatefulSet are
+		pod.Name, pod.Labels["app"] = fmt.Sprintf("db-%d", w.Rand().IntN(5)), "web"
+	}
 	if err := w.User.Create(context.Background(), pod); err == nil {
 		w.Logf("user: Pod %s is somebody else's", pod.Name)
 		return
@@ -254,6 +257,8 @@ func (w *story) relabel() {
 	pod := w.AnyPod()
 	switch {
 	case pod == nil || pod.Spec.Containers[0].Image == "other":
+	case w.Chance(30):
+		w.label(pod, apps.LabelPodIndex, "7")
 	case pod.Labels["app"] == released:
 		w.label(pod, "app", "web")
 	default:

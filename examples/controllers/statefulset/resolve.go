@@ -11,6 +11,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/statefulset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -65,7 +66,7 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 		grows: gates[apps.GateStatefulSetAutoResizePVC] && spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate &&
 			len(spec.VolumeClaimTemplates) > 0,
 	}
-	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", gracePeriod(ru))
+	read.OrZero(path+".inPlaceUpdateStrategy.gracePeriodSeconds", ptr.Deref(ru.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}).GracePeriodSeconds)
 	s.claims = pvc.Numbered{Templates: spec.VolumeClaimTemplates, Namespace: set.Namespace, Labels: spec.Selector.MatchLabels}
 	if gates[apps.GateStatefulSetAutoDeletePVC] {
 		const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -101,11 +102,4 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
 	s.warnings = read.Warnings
 	return s, read.Problems
-}
-
-func gracePeriod(ru v1beta1.RollingUpdateStatefulSet) int32 {
-	if ru.InPlaceUpdateStrategy == nil {
-		return 0
-	}
-	return ru.InPlaceUpdateStrategy.GracePeriodSeconds
 }

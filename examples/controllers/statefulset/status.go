@@ -20,7 +20,6 @@ import (
 // report writes status and history and says when to look again.
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, scaleErr, updateErr error) (ctrl.Result, error) {
 	pass.Wake(o.pods.NextAvailable)
-	pass.Wake(o.members.NextBroken)
 	status := nextStatus(o, metav1.NewTime(v.Now), scaleErr, updateErr)
 	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
 	_, err := v.WriteStatus(ctx, v.Owner.Status, status)
@@ -35,7 +34,7 @@ func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1b
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
 	status.DropCondition(apps.ConditionInvalidSpec)
-	setFailure(status, t, err, metav1.NewTime(v.Now))
+	status.SetFailure(t, err, metav1.NewTime(v.Now))
 	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
 		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdate, status.Condition(t).Message)
 	}
@@ -65,22 +64,10 @@ func nextStatus(o *observation, now metav1.Time, scaleErr, updateErr error) v1be
 			status.CurrentReplicas++
 		}
 	}
-	if len(o.set.Spec.VolumeClaimTemplates) > 0 {
-		status.VolumeClaims = o.claimStatus()
-	}
-	setFailure(&status, apps.ConditionFailedCreatePod, scaleErr, now)
-	setFailure(&status, apps.ConditionFailedUpdatePod, updateErr, now)
+	status.VolumeClaims = o.claimStatus()
+	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
+	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
 	status.DropCondition(apps.ConditionInvalidSpec)
-	setFailure(&status, apps.ConditionOddSpec, o.settings.warnings.Err(), now)
+	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status
-}
-
-// setFailure sets a condition while its error lasts and removes it afterwards; the message follows the error.
-func setFailure(status *v1beta1.StatefulSetStatus, t v1beta1.StatefulSetConditionType, err error, now metav1.Time) {
-	if err == nil {
-		status.DropCondition(t)
-		return
-	}
-	why, message := reason.Explain(err)
-	status.SetCondition(v1beta1.StatefulSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }

@@ -1,18 +1,24 @@
 package statefulset_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 const minute = time.Minute
@@ -83,4 +89,48 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 			c.t.Errorf("Pod %s has image %s", pod.Name, image)
 		}
 	}
+}
+
+// TestAdoption: Pods and revisions that a StatefulSet has left behind belong to the next one of its name, and go on running.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	c := start(t, "")
+	c.create(c.statefulSet("db", 2), 0, 1)
+	before := identities(c.untilPods("db", 0, 1))
+	set, err := c.get(t.Context(), "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if _, err := c.get(ctx, "db"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+	c.create(c.statefulSet("db", 2), 0, 1)
+	next, err := c.get(t.Context(), "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, identities(c.untilPods("db", 0, 1))); diff != "" {
+		t.Errorf("Pods (-before +after):\n%s", diff)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		var revisions appsv1.ControllerRevisionList
+		if err := c.List(ctx, &revisions, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		for i := range revisions.Items {
+			if !metav1.IsControlledBy(&revisions.Items[i], next) {
+				return fmt.Errorf("revision %s has owners %+v", revisions.Items[i].Name, revisions.Items[i].OwnerReferences)
+			}
+		}
+		if len(revisions.Items) != 1 || next.Status.UpdateRevision != set.Status.UpdateRevision {
+			return fmt.Errorf("%d revisions, that of today is %s, was %s", len(revisions.Items), next.Status.UpdateRevision, set.Status.UpdateRevision)
+		}
+		return nil
+	})
 }

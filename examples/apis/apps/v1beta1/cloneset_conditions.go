@@ -3,7 +3,10 @@ package v1beta1
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Condition returns the condition of a type, nil when there is none. The pointer is into the status.
@@ -37,4 +40,14 @@ func (s *CloneSetStatus) SetCondition(c CloneSetCondition, now metav1.Time) {
 // DropCondition removes the condition of a type.
 func (s *CloneSetStatus) DropCondition(t CloneSetConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c CloneSetCondition) bool { return c.Type == t })
+}
+
+// SetFailure sets a condition while its error lasts and removes it afterwards. Reason and message follow the error.
+func (s *CloneSetStatus) SetFailure(t CloneSetConditionType, err error, now metav1.Time) {
+	if err == nil {
+		s.DropCondition(t)
+		return
+	}
+	why, message := reason.Explain(err)
+	s.SetCondition(CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }
