@@ -69,18 +69,18 @@ const (
 	AnnotationPodDeletionCost = "controller.kubernetes.io/pod-deletion-cost"
 )
 
-// ReservedPodLabels returns the labels that owners write on their Pods. Templates must leave them alone.
+// ReservedPodLabels returns the labels that a CloneSet writes on its Pods. Templates must leave them alone.
 func ReservedPodLabels() []string {
 	return []string{LabelRevision, LabelPodTemplateHash, LabelInstanceID, LabelSpecifiedDelete, LabelLifecycleState}
 }
 
-// ReservedKeyIn returns a label of ReservedPodLabels that a selector asks for, empty if there is none. A selector must not: Pods are
-// made with these labels and change them, so that those that it selects today are released tomorrow.
-func ReservedKeyIn(selector *metav1.LabelSelector) string {
+// KeyIn returns one of the labels that a selector asks for, empty if there is none. A selector must not ask for those that its owner
+// writes: Pods are made with these labels and change them, so that those that it selects today are released tomorrow.
+func KeyIn(selector *metav1.LabelSelector, labels []string) string {
 	if selector == nil {
 		return ""
 	}
-	for _, key := range ReservedPodLabels() {
+	for _, key := range labels {
 		if _, ok := selector.MatchLabels[key]; ok {
 			return key
 		}

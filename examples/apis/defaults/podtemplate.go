@@ -65,8 +65,8 @@ func podSpec(spec *corev1.PodSpec) {
 	setIfZero(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	setIfZero(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	setIfZero(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	setIfNil(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	setIfNil(&spec.SecurityContext, corev1.PodSecurityContext{})
+	IfNil(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	IfNil(&spec.SecurityContext, corev1.PodSecurityContext{})
 }
 
 func hostPorts(containers []corev1.Container) {
@@ -89,7 +89,7 @@ func container(c *corev1.Container) {
 		if from := c.Env[i].ValueFrom; from != nil {
 			fieldRef(from.FieldRef)
 			if from.FileKeyRef != nil {
-				setIfNil(&from.FileKeyRef.Optional, false)
+				IfNil(&from.FileKeyRef.Optional, false)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func probe(p *corev1.Probe) {
 	setIfZero(&p.FailureThreshold, 3)
 	httpGet(p.HTTPGet)
 	if p.GRPC != nil {
-		setIfNil(&p.GRPC.Service, "")
+		IfNil(&p.GRPC.Service, "")
 	}
 }
 
@@ -143,8 +143,8 @@ func setIfZero[T comparable](field *T, value T) {
 	}
 }
 
-// setIfNil sets an optional field that is absent.
-func setIfNil[T any](field **T, value T) {
+// IfNil sets an optional field that is absent.
+func IfNil[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
 	}

@@ -25,11 +25,11 @@ func volume(v *corev1.Volume) {
 		setIfZero(&v.Image.PullPolicy, pullPolicyFor(v.Image.Reference))
 	}
 	if v.HostPath != nil {
-		setIfNil(&v.HostPath.Type, corev1.HostPathUnset)
+		IfNil(&v.HostPath.Type, corev1.HostPathUnset)
 	}
 	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
 		claim := &v.Ephemeral.VolumeClaimTemplate.Spec
-		setIfNil(&claim.VolumeMode, corev1.PersistentVolumeFilesystem)
+		IfNil(&claim.VolumeMode, corev1.PersistentVolumeFilesystem)
 		roundUp(claim.Resources.Limits)
 		roundUp(claim.Resources.Requests)
 	}
@@ -40,25 +40,25 @@ func volume(v *corev1.Volume) {
 // fileVolume covers the sources that show API data as files.
 func fileVolume(v *corev1.Volume) {
 	if v.Secret != nil {
-		setIfNil(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
+		IfNil(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	}
 	if v.ConfigMap != nil {
-		setIfNil(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
+		IfNil(&v.ConfigMap.DefaultMode, corev1.ConfigMapVolumeSourceDefaultMode)
 	}
 	if v.DownwardAPI != nil {
-		setIfNil(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
+		IfNil(&v.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
 		downwardFiles(v.DownwardAPI.Items)
 	}
 	if v.Projected == nil {
 		return
 	}
-	setIfNil(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
+	IfNil(&v.Projected.DefaultMode, corev1.ProjectedVolumeSourceDefaultMode)
 	for _, source := range v.Projected.Sources {
 		if source.DownwardAPI != nil {
 			downwardFiles(source.DownwardAPI.Items)
 		}
 		if source.ServiceAccountToken != nil {
-			setIfNil(&source.ServiceAccountToken.ExpirationSeconds, tokenSeconds)
+			IfNil(&source.ServiceAccountToken.ExpirationSeconds, tokenSeconds)
 		}
 	}
 }
@@ -80,10 +80,10 @@ func storageVolume(v *corev1.Volume) {
 		setIfZero(&v.RBD.Keyring, rbdKeyring)
 	}
 	if v.AzureDisk != nil {
-		setIfNil(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		setIfNil(&v.AzureDisk.FSType, azureFSType)
-		setIfNil(&v.AzureDisk.ReadOnly, false)
-		setIfNil(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		IfNil(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		IfNil(&v.AzureDisk.FSType, azureFSType)
+		IfNil(&v.AzureDisk.ReadOnly, false)
+		IfNil(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
 	}
 	if v.ScaleIO != nil {
 		setIfZero(&v.ScaleIO.StorageMode, scaleIOStorageMode)

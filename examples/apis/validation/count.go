@@ -63,3 +63,11 @@ func shown(value intstr.IntOrString) any {
 	}
 	return reason.Shorten(value.StrVal, 64)
 }
+
+// NotNegative refuses a number below 0. Nil is fine.
+func NotNegative(value *int32, path *field.Path) field.ErrorList {
+	if value != nil && *value < 0 {
+		return field.ErrorList{field.Invalid(path, *value, "must be at least 0")}
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-// Package validation answers "which counts, percentages and Pod templates may a workload have?"
+// Package validation answers "which names, selectors, counts and Pod templates may a workload have?"
 //
 // The functions are pure and return every problem they find, each with its path, the value and what is allowed.
 //

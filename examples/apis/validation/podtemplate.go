@@ -2,7 +2,10 @@ package validation
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
 // LongRunning checks what the template of a workload whose Pods run for ever must have besides what every Pod must have:
@@ -15,6 +18,39 @@ func LongRunning(template *corev1.PodTemplateSpec, path *field.Path) field.Error
 	}
 	if spec.ActiveDeadlineSeconds != nil {
 		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "Pods of this kind have no deadline"))
+	}
+	return errs
+}
+
+// Reserved refuses what the controller itself writes on Pods, these labels and the annotations of [apps.ReservedPodAnnotations]: in a
+// template it would have no effect, or would ask for the deletion of every Pod. path is that of the template's metadata.
+func Reserved(template *corev1.PodTemplateSpec, labels []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(values map[string]string, reserved []string, at *field.Path) {
+		for _, key := range reserved {
+			if value, ok := values[key]; ok {
+				errs = append(errs, field.Invalid(at.Key(key), value, "is written by the controller, and must not be in a template"))
+			}
+		}
+	}
+	check(template.Labels, labels, path.Child("labels"))
+	check(template.Annotations, apps.ReservedPodAnnotations(), path.Child("annotations"))
+	return errs
+}
+
+// ClaimNames checks the names of the claim templates, which become volumes.
+func ClaimNames(claims []corev1.PersistentVolumeClaim, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	names := sets.New[string]()
+	for i := range claims {
+		at, name := path.Index(i).Child("metadata", "name"), claims[i].Name
+		switch {
+		case name == "":
+			errs = append(errs, field.Required(at, "volumeMounts refer to claims by name"))
+		case names.Has(name):
+			errs = append(errs, field.Duplicate(at, name))
+		}
+		names.Insert(name)
 	}
 	return errs
 }

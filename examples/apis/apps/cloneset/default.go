@@ -13,7 +13,6 @@ package cloneset
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -42,32 +41,20 @@ type DefaultOptions struct {
 // learned would otherwise roll every Pod. It is idempotent.
 func Default(obj, stored *v1beta1.CloneSet, opts DefaultOptions) {
 	spec := &obj.Spec
-	setIfNil(&spec.Replicas, DefaultReplicas)
-	setIfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)
+	defaults.IfNil(&spec.Replicas, DefaultReplicas)
+	defaults.IfNil(&spec.RevisionHistoryLimit, DefaultRevisionHistoryLimit)
 	defaultUpdateStrategy(&spec.UpdateStrategy)
 	if opts.TemplateNoDefaults {
 		return
 	}
-	if stored == nil || !apiequality.Semantic.DeepEqual(spec.Template, stored.Spec.Template) {
-		defaults.PodTemplate(&spec.Template, defaults.Options{
-			ContainerImagePullPolicy: corev1.PullAlways,
-			HostNetworkHostPorts:     opts.HostNetworkHostPorts,
-		})
+	var before defaults.Templates
+	if stored != nil {
+		before = defaults.Templates{Pod: &stored.Spec.Template, Claims: stored.Spec.VolumeClaimTemplates}
 	}
-	for i := range spec.VolumeClaimTemplates {
-		if claim := &spec.VolumeClaimTemplates[i]; stored == nil || !isStored(claim, stored.Spec.VolumeClaimTemplates) {
-			defaults.ClaimTemplate(claim)
-		}
-	}
-}
-
-func isStored(claim *corev1.PersistentVolumeClaim, stored []corev1.PersistentVolumeClaim) bool {
-	for i := range stored {
-		if apiequality.Semantic.DeepEqual(claim, &stored[i]) {
-			return true
-		}
-	}
-	return false
+	defaults.Templates{Pod: &spec.Template, Claims: spec.VolumeClaimTemplates}.Default(before, defaults.Options{
+		ContainerImagePullPolicy: corev1.PullAlways,
+		HostNetworkHostPorts:     opts.HostNetworkHostPorts,
+	})
 }
 
 // defaultUpdateStrategy leaves the settings under rollingUpdate alone unless the type is RollingUpdate.
@@ -78,24 +65,17 @@ func defaultUpdateStrategy(strategy *v1beta1.CloneSetUpdateStrategy) {
 	if strategy.Type != v1beta1.RollingUpdate {
 		return
 	}
-	setIfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
+	defaults.IfNil(&strategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 	rolling := strategy.RollingUpdate
 	if rolling.PodUpdatePolicy == "" {
 		rolling.PodUpdatePolicy = v1beta1.ReCreate
 	}
-	setIfNil(&rolling.Partition, intstr.FromInt32(0))
-	setIfNil(&rolling.MaxUnavailable, intstr.FromString(DefaultMaxUnavailable))
-	setIfNil(&rolling.MaxSurge, intstr.FromInt32(0))
+	defaults.IfNil(&rolling.Partition, intstr.FromInt32(0))
+	defaults.IfNil(&rolling.MaxUnavailable, intstr.FromString(DefaultMaxUnavailable))
+	defaults.IfNil(&rolling.MaxSurge, intstr.FromInt32(0))
 	switch rolling.PodUpdatePolicy {
 	case v1beta1.InPlaceIfPossible, v1beta1.InPlaceOnly:
-		setIfNil(&rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{})
+		defaults.IfNil(&rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{})
 	case v1beta1.ReCreate:
-	}
-}
-
-// setIfNil sets an optional field that is absent.
-func setIfNil[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
 	}
 }

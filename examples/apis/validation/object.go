@@ -1,0 +1,68 @@
+package validation
+
+import (
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// maxName is the longest name, in characters: with a dash and a hash of up to 10 it is the value of a label on every Pod, which has at most
+// 63.
+const maxName = 63 - 1 - 10
+
+// Name checks the name of a workload by the rule for its kind, or what the name will be made from.
+func Name(obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
+	return NameUpTo(maxName, obj, rule)
+}
+
+// NameUpTo is [Name] for a kind whose names may have so many characters.
+func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
+	name, path, prefix := obj.GetName(), field.NewPath("metadata", "name"), false
+	if name == "" && obj.GetGenerateName() != "" {
+		name, path, prefix = obj.GetGenerateName(), field.NewPath("metadata", "generateName"), true
+	}
+	if name == "" {
+		return field.ErrorList{field.Required(path, "name or generateName is required")}
+	}
+	var errs field.ErrorList
+	for _, msg := range rule(name, prefix) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	if prefix {
+		longest -= len("x7k2p") // what the API server adds
+	}
+	if len(name) > longest {
+		errs = append(errs, field.TooLong(path, name, longest))
+	}
+	return errs
+}
+
+// NewProblems returns the errors that are not in before: an update is not refused for what is stored already.
+func NewProblems(errs, before field.ErrorList) field.ErrorList {
+	known := map[string]bool{}
+	for _, err := range before {
+		known[err.Error()] = true
+	}
+	var fresh field.ErrorList
+	for _, err := range errs {
+		if !known[err.Error()] {
+			fresh = append(fresh, err)
+		}
+	}
+	return fresh
+}
+
+// DeletionProtected returns why an object of a kind with these labels may not be deleted while it has so many replicas. Values of the label other
+// than Always and Cascading protect nothing.
+func DeletionProtected(kind string, labels map[string]string, replicas int32) field.ErrorList {
+	path := field.NewPath("metadata", "labels").Key(apps.LabelDeleteProtection)
+	switch protection := labels[apps.LabelDeleteProtection]; {
+	case protection == apps.DeleteProtectionAlways:
+		return field.ErrorList{field.Forbidden(path, "Always: remove the label before deleting the "+kind)}
+	case protection == apps.DeleteProtectionCascading && replicas > 0:
+		return field.ErrorList{field.Forbidden(path, "Cascading: scale to 0 or remove the label before deleting")}
+	}
+	return nil
+}

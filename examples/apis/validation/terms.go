@@ -1,0 +1,84 @@
+package validation
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+)
+
+// Selector checks the selector of a workload: it selects something, Pods of the template are among that, and it asks for none of the
+// reserved labels, which the controller writes. path is that of the spec.
+func Selector(selector *metav1.LabelSelector, template map[string]string, reserved []string, path *field.Path) field.ErrorList {
+	at := path.Child("selector")
+	if errs := NotTooMany(apps.SelectorTerms(selector), at); len(errs) > 0 {
+		return errs
+	}
+	if errs := selects(selector, at); len(errs) > 0 {
+		return errs
+	}
+	if key := apps.KeyIn(selector, reserved); key != "" {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "must not ask for "+key+", which the controller writes")}
+	}
+	matching, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), err.Error())}
+	}
+	if !matching.Matches(labels.Set(template)) {
+		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), template,
+			"must match spec.selector ("+matching.String()+")")}
+	}
+	return nil
+}
+
+// selects checks that a selector is well-formed and selects by something.
+func selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return field.ErrorList{field.Required(path, "must select at least one label")}
+	}
+	errs := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Error(), b.Error()) }) // labels are a map
+	return errs
+}
+
+// NotTooMany refuses more terms than are looked at; what is in them is not either.
+func NotTooMany(n int, path *field.Path) field.ErrorList {
+	if n <= apps.MaxTerms {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, n, apps.MaxTerms)}
+}
+
+// Priority checks the terms that order Pods.
+func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList {
+	if priority == nil {
+		return nil
+	}
+	errs := NotTooMany(len(priority.OrderPriority), path.Child("orderPriority"))
+	errs = append(errs, NotTooMany(apps.WeightTerms(priority.WeightPriority), path.Child("weightPriority"))...)
+	if len(errs) > 0 {
+		return errs
+	}
+	if len(priority.OrderPriority) > 0 && len(priority.WeightPriority) > 0 {
+		errs = append(errs, field.Forbidden(path, "orderPriority and weightPriority exclude each other"))
+	}
+	for i, term := range priority.OrderPriority {
+		if term.OrderedKey == "" {
+			errs = append(errs, field.Required(path.Child("orderPriority").Index(i).Child("orderedKey"), "name a label"))
+		}
+	}
+	for i := range priority.WeightPriority {
+		term, at := &priority.WeightPriority[i], path.Child("weightPriority").Index(i)
+		if term.Weight < 0 || term.Weight > 100 {
+			errs = append(errs, field.Invalid(at.Child("weight"), term.Weight, "must be from 0 to 100"))
+		}
+		errs = append(errs, selects(&term.MatchSelector, at.Child("matchSelector"))...)
+	}
+	return errs
+}
