@@ -20,21 +20,25 @@ const roomy = 256 << 10 / 8
 // Check returns what a serialised CloneSet would lose on its way to the other version and back: what has no place there and for which
 // there is no room in the annotation. Admission refuses such objects, because [JSON] converts whatever is stored.
 func Check(object []byte) field.ErrorList {
+	return check(object, JSON, readParts[v1alpha1.CloneSet], readParts[v1beta1.CloneSet])
+}
+
+func check(object []byte, convert func([]byte, string) ([]byte, error), alphaParts, betaParts func([]byte) (map[string]any, error)) field.ErrorList {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), field.OmitValueType{}, err.Error())}
 	}
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
-	other, partsOf := alpha, readParts[v1beta1.CloneSet]
+	other, partsOf := alpha, betaParts
 	if meta.APIVersion == alpha {
-		other, partsOf = beta, readParts[v1alpha1.CloneSet]
+		other, partsOf = beta, alphaParts
 	}
 	if (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object) {
 		return nil
 	}
-	back, err := JSON(object, other)
+	back, err := convert(object, other)
 	if err == nil {
-		back, err = JSON(back, meta.APIVersion)
+		back, err = convert(back, meta.APIVersion)
 	}
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "cannot be converted: "+err.Error())}
@@ -69,6 +73,10 @@ func readParts[T any](object []byte) (map[string]any, error) {
 		f = betaFields(obj)
 	case *v1alpha1.CloneSet:
 		f = alphaFields(obj)
+	case *v1beta1.DaemonSet:
+		f = daemonSetBetaFields(obj)
+	case *v1alpha1.DaemonSet:
+		f = daemonSetAlphaFields(obj)
 	}
 	delete(*f.annotations, apps.AnnotationV1alpha1Only)
 	delete(*f.annotations, apps.AnnotationV1beta1Only)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -21,22 +22,41 @@ var ErrNotCloneSet = errors.New("not a CloneSet of a known version")
 // An object that has that version already is returned as it is. Labels, annotations, spec.scaleStrategy and
 // spec.updateStrategy are read, keys by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
+	return jsonKind[v1alpha1.CloneSet, v1beta1.CloneSet]{kind: kindCloneSet, refused: ErrNotCloneSet, toBeta: ToV1beta1, toAlpha: ToV1alpha1}.
+		convert(object, apiVersion)
+}
+
+// jsonKind is what converting serialised objects of a kind takes.
+type jsonKind[A, B any] struct {
+	kind    string
+	refused error // for other kinds and versions
+	toBeta  func(*A) (*B, error)
+	toAlpha func(*B) (*A, error)
+	// renamed are keys of the status that have another name in v1beta1, by their name in v1alpha1. Values stay.
+	renamed map[string]string
+}
+
+func (k jsonKind[A, B]) convert(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return nil, fmt.Errorf("reading apiVersion: %w", err)
 	}
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
 	switch {
-	case meta.Kind != kindCloneSet:
-		return nil, fmt.Errorf("%w: kind %q", ErrNotCloneSet, meta.Kind)
+	case meta.Kind != k.kind:
+		return nil, fmt.Errorf("%w: kind %q", k.refused, meta.Kind)
 	case meta.APIVersion == apiVersion && (apiVersion == alpha || apiVersion == beta):
 		return object, nil
 	case meta.APIVersion == alpha && apiVersion == beta:
-		return convertJSON(object, apiVersion, ToV1beta1)
+		return convertJSON(object, apiVersion, k.toBeta, k.renamed)
 	case meta.APIVersion == beta && apiVersion == alpha:
-		return convertJSON(object, apiVersion, ToV1alpha1)
+		back := map[string]string{}
+		for old, name := range k.renamed {
+			back[name] = old
+		}
+		return convertJSON(object, apiVersion, k.toAlpha, back)
 	}
-	return nil, fmt.Errorf("%w: from %q to %q", ErrNotCloneSet, meta.APIVersion, apiVersion)
+	return nil, fmt.Errorf("%w: from %q to %q", k.refused, meta.APIVersion, apiVersion)
 }
 
 // What conversion reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
@@ -46,7 +66,7 @@ var (
 	specKeys     = [...]string{scaleKey, updateKey}
 )
 
-func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error)) ([]byte, error) {
+func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error), renamed map[string]string) ([]byte, error) {
 	whole, src, err := read[S](object)
 	if err != nil {
 		return nil, err
@@ -63,7 +83,35 @@ func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := whole.renameStatus(renamed); err != nil {
+		return nil, err
+	}
 	return whole.with(converted, apiVersion)
+}
+
+// renameStatus gives keys of the status other names.
+func (p parts) renameStatus(names map[string]string) error {
+	raw, found := p.all[statusKey]
+	if len(names) == 0 || !found {
+		return nil
+	}
+	var status map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &status); err != nil {
+		return fmt.Errorf("%s: %w", statusKey, err)
+	}
+	changed := false
+	for from, to := range names {
+		if value, ok := status[from]; ok {
+			delete(status, from)
+			status[to], changed = value, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	var err error
+	p.all[statusKey], err = json.Marshal(status)
+	return err
 }
 
 // read returns an object, and what conversion reads of it as its Go type.
@@ -78,7 +126,7 @@ func read[S any](object []byte) (parts, *S, error) {
 	}
 	src := new(S)
 	err = utiljson.Unmarshal(part, src)
-	if beta, ok := any(src).(*v1beta1.CloneSet); err != nil || ok && len(beta.Spec.Undecodable) > 0 {
+	if err != nil || len(undecodable(src)) > 0 {
 		// One object that admission has not seen must not keep all others from being converted.
 		src = new(S)
 		err = utiljson.Unmarshal(withSmallNumbers(part), src)
@@ -87,6 +135,16 @@ func read[S any](object []byte) (parts, *S, error) {
 		return whole, nil, fmt.Errorf("decoding: %w", err)
 	}
 	return whole, src, nil
+}
+
+func undecodable(obj any) []decode.Problem {
+	switch obj := obj.(type) {
+	case *v1beta1.CloneSet:
+		return obj.Spec.Undecodable
+	case *v1beta1.DaemonSet:
+		return obj.Spec.Undecodable
+	}
+	return nil
 }
 
 // withSmallNumbers makes numbers that do not fit into 32 bits the largest or smallest that do. The schema does not say how many bits a
