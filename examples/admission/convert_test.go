@@ -120,7 +120,7 @@ func TestConvertFailures(t *testing.T) {
 		{"wrong type", "apps.kruise.io/v1beta1", edit(t, good, "/spec/updateStrategy", "many"), `object 2 of 3: converting CloneSet default/web from "apps.kruise.io/v1alpha1" to "apps.kruise.io/v1beta1": decoding: json`},
 		{"another kind", "apps.kruise.io/v1beta1", tree{"apiVersion": "v1", "kind": "Pod", "metadata": tree{"name": "p", "namespace": "n"}}, `converting Pod n/p from "v1" to "apps.kruise.io/v1beta1": Pod is not converted here`},
 		{"another group", "apps.kruise.io/v1beta1", edit(t, good, "/apiVersion", "apps/v1"), `CloneSet.apps is not converted here`},
-		{"another version", "apps.kruise.io/v1beta1", edit(t, good, "/apiVersion", "apps.kruise.io/v2"), `not a CloneSet of a known version`},
+		{"another version", "apps.kruise.io/v1beta1", edit(t, good, "/apiVersion", "apps.kruise.io/v2"), `not of a kind and version that is converted here`},
 		{"no object", "apps.kruise.io/v1beta1", []any{1}, `object 2 of 3`},
 		{"null", "apps.kruise.io/v1beta1", nil, `object 2 of 3`},
 	}

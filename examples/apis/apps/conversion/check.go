@@ -3,6 +3,8 @@ package conversion
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,48 +19,53 @@ import (
 // roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
 const roomy = 256 << 10 / 8
 
-// Check returns what a serialised CloneSet would lose on its way to the other version and back: what has no place there and for which
+// Check returns what a serialised object would lose on its way to the other version and back: what has no place there and for which
 // there is no room in the annotation. Admission refuses such objects, because [JSON] converts whatever is stored.
 func Check(object []byte) field.ErrorList {
-	return check(object, JSON, readParts[v1alpha1.CloneSet], readParts[v1beta1.CloneSet])
-}
-
-func check(object []byte, convert func([]byte, string) ([]byte, error), alphaParts, betaParts func([]byte) (map[string]any, error)) field.ErrorList {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), field.OmitValueType{}, err.Error())}
 	}
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
-	other, partsOf := alpha, betaParts
+	other := alpha
 	if meta.APIVersion == alpha {
-		other, partsOf = beta, alphaParts
+		other = beta
 	}
-	if (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object) {
+	k, ok := kindNamed(meta.Kind)
+	if ok && (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object, k.specKeys) {
 		return nil
 	}
-	back, err := convert(object, other)
+	back, err := JSON(object, other)
 	if err == nil {
-		back, err = convert(back, meta.APIVersion)
+		back, err = JSON(back, meta.APIVersion)
 	}
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "cannot be converted: "+err.Error())}
 	}
-	return lost(partsOf, object, back, other)
+	return lost(k, object, back, meta.APIVersion, other)
 }
 
 // fits reports whether what conversion reads is so little that nothing can be lost. It is wrong about nothing else.
-func fits(object []byte) bool {
+func fits(object []byte, specKeys []string) bool {
 	whole, err := split(object)
 	if err != nil {
 		return false
 	}
 	size := 0
-	for _, part := range []map[string]json.RawMessage{chosen(whole.metadata, metadataKeys[:]), chosen(whole.spec, specKeys[:])} {
+	for _, part := range []map[string]json.RawMessage{chosen(whole.metadata, metadataKeys[:]), chosen(whole.spec, specKeys)} {
 		for _, raw := range part {
 			size += len(raw)
 		}
 	}
 	return size <= roomy
+}
+
+// cloneSetParts are as the Go types of a CloneSet have them.
+func cloneSetParts(object []byte, apiVersion string) (map[string]any, error) {
+	if apiVersion == v1alpha1.GroupVersion.String() {
+		return readParts[v1alpha1.CloneSet](object)
+	}
+	return readParts[v1beta1.CloneSet](object)
 }
 
 // readParts returns what conversion reads of an object, by path, as its Go types have it.
@@ -86,17 +93,17 @@ func readParts[T any](object []byte) (map[string]any, error) {
 	}, nil
 }
 
-func lost(partsOf func([]byte) (map[string]any, error), object, back []byte, other string) field.ErrorList {
-	was, err := partsOf(object)
+func lost(k kind, object, back []byte, apiVersion, other string) field.ErrorList {
+	was, err := k.parts(object, apiVersion)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, err.Error())}
 	}
-	is, err := partsOf(back)
+	is, err := k.parts(back, apiVersion)
 	if err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath(specKey), field.OmitValueType{}, "after conversion: "+err.Error())}
 	}
 	var errs field.ErrorList
-	for _, path := range []string{metadataKey + ".labels", metadataKey + ".annotations", specKey + "." + scaleKey, specKey + "." + updateKey} {
+	for _, path := range slices.Sorted(maps.Keys(was)) {
 		if !apiequality.Semantic.DeepEqual(was[path], is[path]) {
 			errs = append(errs, field.Invalid(field.NewPath(path), field.OmitValueType{}, fmt.Sprintf(
 				"has parts that %s keeps in an annotation, and all annotations together are more than 256 KiB then", other)))

@@ -416,8 +416,8 @@ func TestJSONRefuses(t *testing.T) {
 		`{"apiVersion":"apps.kruise.io/v2","kind":"CloneSet"}`:      "apps.kruise.io/v1beta1",
 		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"Other"}`:    "apps.kruise.io/v1alpha1",
 	} {
-		if _, err := conversion.JSON([]byte(object), version); !errors.Is(err, conversion.ErrNotCloneSet) {
-			t.Errorf("JSON(%s, %s) = %v, want ErrNotCloneSet", object, version, err)
+		if _, err := conversion.JSON([]byte(object), version); !errors.Is(err, conversion.ErrUnknown) {
+			t.Errorf("JSON(%s, %s) = %v, want ErrUnknown", object, version, err)
 		}
 	}
 	for _, object := range []string{

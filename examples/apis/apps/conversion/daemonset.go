@@ -1,10 +1,8 @@
 package conversion
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -12,9 +10,6 @@ import (
 )
 
 const kindDaemonSet = "DaemonSet"
-
-// ErrNotDaemonSet is wrapped by errors of [DaemonSetJSON] about objects or versions it does not convert.
-var ErrNotDaemonSet = errors.New("not a DaemonSet of a known version")
 
 // DaemonSetToV1beta1 converts and restores what [DaemonSetToV1alpha1] kept. The result shares no memory with src. An error means that src
 // holds values JSON cannot express, such as an IntOrString of no type.
@@ -56,17 +51,56 @@ func DaemonSetToV1alpha1(src *v1beta1.DaemonSet) (*v1alpha1.DaemonSet, error) {
 	return dst, nil
 }
 
-// DaemonSetJSON is [JSON] for a DaemonSet. The revision in its status has another name in each version, which is all that is read of it.
-func DaemonSetJSON(object []byte, apiVersion string) ([]byte, error) {
-	return jsonKind[v1alpha1.DaemonSet, v1beta1.DaemonSet]{
-		kind: kindDaemonSet, refused: ErrNotDaemonSet, toBeta: DaemonSetToV1beta1, toAlpha: DaemonSetToV1alpha1,
-		renamed: map[string]string{"daemonSetHash": "updateRevision"},
-	}.convert(object, apiVersion)
+func daemonSetToBeta(object []byte) ([]byte, error) {
+	object, err := withStatusKey(object, "daemonSetHash", "updateRevision")
+	if err != nil {
+		return nil, err
+	}
+	return convertJSON(object, v1beta1.GroupVersion.String(), DaemonSetToV1beta1)
 }
 
-// CheckDaemonSet is [Check] for a DaemonSet.
-func CheckDaemonSet(object []byte) field.ErrorList {
-	return check(object, DaemonSetJSON, readParts[v1alpha1.DaemonSet], readParts[v1beta1.DaemonSet])
+func daemonSetToAlpha(object []byte) ([]byte, error) {
+	object, err := withStatusKey(object, "updateRevision", "daemonSetHash")
+	if err != nil {
+		return nil, err
+	}
+	return convertJSON(object, v1alpha1.GroupVersion.String(), DaemonSetToV1alpha1)
+}
+
+// withStatusKey returns the object with another name for a key of its status, and the value as it was.
+func withStatusKey(object []byte, from, to string) ([]byte, error) {
+	var all, status map[string]json.RawMessage
+	if err := json.Unmarshal(object, &all); err != nil {
+		return nil, err
+	}
+	raw, found := all[statusKey]
+	if !found {
+		return object, nil
+	}
+	if err := json.Unmarshal(raw, &status); err != nil {
+		return nil, fmt.Errorf("%s: %w", statusKey, err)
+	}
+	value, found := status[from]
+	if !found {
+		return object, nil
+	}
+	delete(status, from)
+	status[to] = value
+	var err error
+	if all[statusKey], err = json.Marshal(status); err != nil {
+		return nil, fmt.Errorf("%s: %w", statusKey, err)
+	}
+	return json.Marshal(all)
+}
+
+const statusKey = "status"
+
+// daemonSetParts are as the Go types of a DaemonSet have them.
+func daemonSetParts(object []byte, apiVersion string) (map[string]any, error) {
+	if apiVersion == v1alpha1.GroupVersion.String() {
+		return readParts[v1alpha1.DaemonSet](object)
+	}
+	return readParts[v1beta1.DaemonSet](object)
 }
 
 // plainDaemonSetBeta converts without the annotation of this package.

@@ -15,58 +15,67 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// ErrNotCloneSet is wrapped by errors of [JSON] about objects or versions it does not convert.
-var ErrNotCloneSet = errors.New("not a CloneSet of a known version")
+// ErrUnknown is wrapped by errors of [JSON] about kinds and versions it does not convert.
+var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
-// JSON converts a serialised CloneSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
-// An object that has that version already is returned as it is. Labels, annotations, spec.scaleStrategy and
-// spec.updateStrategy are read, keys by their exact case; everything else is in the result as it was.
+// kind is what [JSON] and [Check] need of one kind.
+type kind struct {
+	toAlpha, toBeta func(object []byte) ([]byte, error)
+	// specKeys is what conversion reads of a spec, and may change; metadataKeys are the same of all kinds.
+	specKeys []string
+	// parts returns what conversion could lose of an object of a version, by path.
+	parts func(object []byte, apiVersion string) (map[string]any, error)
+}
+
+func kindNamed(name string) (kind, bool) {
+	switch name {
+	case kindCloneSet:
+		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
+	case kindDaemonSet:
+		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
+	}
+	return kind{}, false
+}
+
+// JSON converts a serialised CloneSet or DaemonSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
+// An object that has that version already is returned as it is. Labels, annotations, spec.scaleStrategy and spec.updateStrategy are read,
+// and of a DaemonSet the name that the revision has in the status, keys by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
-	return jsonKind[v1alpha1.CloneSet, v1beta1.CloneSet]{kind: kindCloneSet, refused: ErrNotCloneSet, toBeta: ToV1beta1, toAlpha: ToV1alpha1}.
-		convert(object, apiVersion)
-}
-
-// jsonKind is what converting serialised objects of a kind takes.
-type jsonKind[A, B any] struct {
-	kind    string
-	refused error // for other kinds and versions
-	toBeta  func(*A) (*B, error)
-	toAlpha func(*B) (*A, error)
-	// renamed are keys of the status that have another name in v1beta1, by their name in v1alpha1. Values stay.
-	renamed map[string]string
-}
-
-func (k jsonKind[A, B]) convert(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return nil, fmt.Errorf("reading apiVersion: %w", err)
 	}
+	k, ok := kindNamed(meta.Kind)
 	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
 	switch {
-	case meta.Kind != k.kind:
-		return nil, fmt.Errorf("%w: kind %q", k.refused, meta.Kind)
+	case !ok:
+		return nil, fmt.Errorf("%w: kind %q", ErrUnknown, meta.Kind)
 	case meta.APIVersion == apiVersion && (apiVersion == alpha || apiVersion == beta):
 		return object, nil
 	case meta.APIVersion == alpha && apiVersion == beta:
-		return convertJSON(object, apiVersion, k.toBeta, k.renamed)
+		return k.toBeta(object)
 	case meta.APIVersion == beta && apiVersion == alpha:
-		back := map[string]string{}
-		for old, name := range k.renamed {
-			back[name] = old
-		}
-		return convertJSON(object, apiVersion, k.toAlpha, back)
+		return k.toAlpha(object)
 	}
-	return nil, fmt.Errorf("%w: from %q to %q", k.refused, meta.APIVersion, apiVersion)
+	return nil, fmt.Errorf("%w: from %q to %q", ErrUnknown, meta.APIVersion, apiVersion)
 }
 
-// What conversion reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
+func cloneSetToBeta(object []byte) ([]byte, error) {
+	return convertJSON(object, v1beta1.GroupVersion.String(), ToV1beta1)
+}
+
+func cloneSetToAlpha(object []byte) ([]byte, error) {
+	return convertJSON(object, v1alpha1.GroupVersion.String(), ToV1alpha1)
+}
+
+// What conversion of these kinds reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
 // is, without being decoded: it may hold what these Go types do not know, or what makes no sense.
 var (
 	metadataKeys = [...]string{"labels", "annotations"}
 	specKeys     = [...]string{scaleKey, updateKey}
 )
 
-func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error), renamed map[string]string) ([]byte, error) {
+func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error)) ([]byte, error) {
 	whole, src, err := read[S](object)
 	if err != nil {
 		return nil, err
@@ -83,35 +92,7 @@ func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := whole.renameStatus(renamed); err != nil {
-		return nil, err
-	}
 	return whole.with(converted, apiVersion)
-}
-
-// renameStatus gives keys of the status other names.
-func (p parts) renameStatus(names map[string]string) error {
-	raw, found := p.all[statusKey]
-	if len(names) == 0 || !found {
-		return nil
-	}
-	var status map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &status); err != nil {
-		return fmt.Errorf("%s: %w", statusKey, err)
-	}
-	changed := false
-	for from, to := range names {
-		if value, ok := status[from]; ok {
-			delete(status, from)
-			status[to], changed = value, true
-		}
-	}
-	if !changed {
-		return nil
-	}
-	var err error
-	p.all[statusKey], err = json.Marshal(status)
-	return err
 }
 
 // read returns an object, and what conversion reads of it as its Go type.
@@ -137,6 +118,7 @@ func read[S any](object []byte) (parts, *S, error) {
 	return whole, src, nil
 }
 
+// undecodable returns what of an object was left out when it was decoded.
 func undecodable(obj any) []decode.Problem {
 	switch obj := obj.(type) {
 	case *v1beta1.CloneSet:

@@ -65,7 +65,6 @@ func alphaFields(obj *v1alpha1.CloneSet) fields {
 const (
 	metadataKey = "metadata"
 	specKey     = "spec"
-	statusKey   = "status"
 	scaleKey    = "scaleStrategy"
 	updateKey   = "updateStrategy"
 )

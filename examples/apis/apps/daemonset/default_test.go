@@ -112,7 +112,8 @@ func TestDefault(t *testing.T) {
 		{"4.1 nothing set", v1beta1.DaemonSetSpec{}, full},
 		{"V-1 rollingUpdate is created", v1beta1.DaemonSetSpec{UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{Type: "RollingUpdate"}}, full},
 		{
-			"V-1 OnDelete gets nothing", v1beta1.DaemonSetSpec{UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{Type: "OnDelete"}},
+			"V-1 OnDelete gets nothing",
+			v1beta1.DaemonSetSpec{UpdateStrategy: v1beta1.DaemonSetUpdateStrategy{Type: "OnDelete"}},
 			with(v1beta1.DaemonSetUpdateStrategy{Type: "OnDelete"}),
 		},
 		{
@@ -121,16 +122,19 @@ func TestDefault(t *testing.T) {
 			with(v1beta1.DaemonSetUpdateStrategy{Type: "OnDelete", RollingUpdate: &v1beta1.RollingUpdateDaemonSet{}}),
 		},
 		{
-			"4.1 maxUnavailable alone", v1beta1.DaemonSetSpec{UpdateStrategy: rolling(v1beta1.RollingUpdateDaemonSet{MaxUnavailable: ptr(number(5))})},
+			"4.1 maxUnavailable alone",
+			v1beta1.DaemonSetSpec{UpdateStrategy: rolling(v1beta1.RollingUpdateDaemonSet{MaxUnavailable: ptr(number(5))})},
 			with(standard(ptr(number(5)), nil)),
 		},
 		{
-			"4.1 maxSurge alone", v1beta1.DaemonSetSpec{UpdateStrategy: rolling(v1beta1.RollingUpdateDaemonSet{MaxSurge: ptr(number(2))})},
+			"4.1 maxSurge alone",
+			v1beta1.DaemonSetSpec{UpdateStrategy: rolling(v1beta1.RollingUpdateDaemonSet{MaxSurge: ptr(number(2))})},
 			with(standard(nil, ptr(number(2)))),
 		},
 		{"4.1 everything set", everything, everything},
 		{
-			"D-31 the template is left alone", v1beta1.DaemonSetSpec{Template: container},
+			"D-31 the template is left alone",
+			v1beta1.DaemonSetSpec{Template: container},
 			func() v1beta1.DaemonSetSpec { spec := full; spec.Template = container; return spec }(),
 		},
 	}

@@ -61,7 +61,9 @@ func inPlace(obj *v1beta1.DaemonSet) {
 	obj.Spec.UpdateStrategy.RollingUpdate.RollingUpdateType = v1beta1.InPlaceIfPossibleRollingUpdateType
 }
 
-func onDelete(obj *v1beta1.DaemonSet) { obj.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType }
+func onDelete(obj *v1beta1.DaemonSet) {
+	obj.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType
+}
 
 const ru = "spec.updateStrategy.rollingUpdate."
 
