@@ -199,12 +199,8 @@ func daemonSetAlphaFields(obj *v1alpha1.DaemonSet) fields {
 
 // daemonSetFields are those of both versions.
 func daemonSetFields(labels, annotations *map[string]string, strategy *v1beta1.DaemonSetUpdateStrategy) fields {
-	when := []string{string(strategy.Type)}
-	if strategy.RollingUpdate != nil {
-		when = append(when, string(strategy.RollingUpdate.RollingUpdateType))
-	}
 	return fields{
-		labels: labels, annotations: annotations, when: when,
+		labels: labels, annotations: annotations, when: []string{string(strategy.Type)},
 		strategies:     map[string]any{updateKey: strategy},
 		ownAnnotations: []string{apps.AnnotationProgressiveCreate},
 	}

@@ -321,6 +321,13 @@ func TestDaemonSetMergeRule(t *testing.T) {
 			t.Errorf("scaleStrategy %+v, annotations %v", got.Spec.ScaleStrategy, got.Annotations)
 		}
 	})
+	t.Run("V-44 Surging goes with the type of update", func(t *testing.T) {
+		stored := daemonSetToBeta(t, &v1alpha1.DaemonSet{Spec: v1alpha1.DaemonSetSpec{UpdateStrategy: rollingUpdate("Surging")}})
+		stored.Spec.UpdateStrategy.Type = "OnDelete"
+		if got := daemonSetToAlpha(t, stored).Spec.UpdateStrategy.RollingUpdate.RollingUpdateType; got != "Standard" {
+			t.Errorf("rollingUpdateType %q", got)
+		}
+	})
 	surging := &v1alpha1.DaemonSet{Spec: v1alpha1.DaemonSetSpec{UpdateStrategy: rollingUpdate("Surging")}}
 	for name, tc := range map[string]struct {
 		edit func(*v1beta1.RollingUpdateDaemonSet)
@@ -337,6 +344,20 @@ func TestDaemonSetMergeRule(t *testing.T) {
 				t.Errorf("rollingUpdateType %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestDaemonSetReservedKeys puts each note on the version it does not belong to, where it must not survive.
+func TestDaemonSetReservedKeys(t *testing.T) {
+	const kept = `{"when":[""],"fields":[{"path":["spec","updateStrategy","type"],"kept":"OnDelete"}]}`
+	alpha, beta := &v1alpha1.DaemonSet{}, &v1beta1.DaemonSet{}
+	alpha.Annotations = map[string]string{apps.AnnotationV1alpha1Only: kept}
+	beta.Annotations = map[string]string{apps.AnnotationV1beta1Only: kept}
+	if got := daemonSetToBeta(t, alpha); got.Annotations != nil || got.Spec.UpdateStrategy.Type != "" {
+		t.Errorf("on v1beta1: %v", got)
+	}
+	if got := daemonSetToAlpha(t, beta); got.Annotations != nil || got.Spec.UpdateStrategy.Type != "" {
+		t.Errorf("on v1alpha1: %v", got)
 	}
 }
 

@@ -40,7 +40,7 @@
 //
 // A DaemonSet looks alike in both versions, but for three things. scaleStrategy.partitionedScaling of v1beta1 is an annotation in v1alpha1, which shows it
 // exactly when it is true. The rollingUpdateType Surging of v1alpha1 is Standard in v1beta1, with the numbers as they are. The revision in
-// the status has two names. Notes keep the rest as they do for a CloneSet; "when" is the type of update and the rollingUpdateType.
+// the status has two names. Notes keep the rest as they do for a CloneSet; "when" is the type of update.
 //
 // # Schemaless fields
 //

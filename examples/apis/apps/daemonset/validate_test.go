@@ -186,6 +186,9 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		{"V-19 0 and nothing", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxSurge, ru.MaxUnavailable = ptr(number(0)), nil }), []string{
 			ru + "maxUnavailable: Required value",
 		}},
+		{"V-19 0 without a surge", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxUnavailable, ru.MaxSurge = ptr(number(0)), nil }), []string{
+			ru + "maxUnavailable: Required value",
+		}},
 		{"V-19 a surge alone", budget(text("0%"), number(1)), nil},
 		{"V-19 a budget without a surge", rolling(func(ru *v1beta1.RollingUpdateDaemonSet) { ru.MaxSurge = nil }), nil},
 		{"4.1 100%", both(budget(text("100%"), number(0)), partition(text("100%")), burst(text("150%"))), nil},
