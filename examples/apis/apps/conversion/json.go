@@ -29,10 +29,10 @@ type kind struct {
 
 func kindNamed(name string) (kind, bool) {
 	switch name {
+	case kindDaemonSet: // has the same places as a CloneSet
+		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
 	case kindCloneSet:
 		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
-	case kindDaemonSet:
-		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
 	}
 	return kind{}, false
 }
@@ -68,7 +68,7 @@ func cloneSetToAlpha(object []byte) ([]byte, error) {
 	return convertJSON(object, v1alpha1.GroupVersion.String(), ToV1alpha1)
 }
 
-// What conversion of these kinds reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
+// What conversion of a CloneSet reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
 // is, without being decoded: it may hold what these Go types do not know, or what makes no sense.
 var (
 	metadataKeys = [...]string{"labels", "annotations"}
