@@ -148,18 +148,20 @@ func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	return (have == f.value) != f.differs
 }
 
-// unmet returns a reason for each term, none of which the Node fulfils.
-func (a *affinity) unmet(node *corev1.Node) reason.List {
+// explain notes why the Node fulfils none of the terms.
+func (a *affinity) explain(node *corev1.Node, v *Verdict) {
 	if len(a.terms) == 0 {
-		return reason.List{{
+		v.refuse(node, reason.Reason{
 			Code: NodeAffinityUnmet, Path: requiredPath, Detail: "without a term, no Node fits", Remedy: "add a term, or remove the affinity",
-		}}
+		})
 	}
-	why := make(reason.List, 0, len(a.terms))
 	for i := range a.terms {
-		why = append(why, a.terms[i].unmet(node))
+		v.Run, v.Continue = false, false
+		if v.isFull() {
+			return
+		}
+		v.refuse(node, a.terms[i].unmet(node))
 	}
-	return why
 }
 
 func (t *term) unmet(node *corev1.Node) reason.Reason {

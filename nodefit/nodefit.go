@@ -41,7 +41,8 @@ type Verdict struct {
 	// Continue means that a Pod which is on the Node already should stay. It is true wherever Run is.
 	Continue bool
 	// Why says what keeps the Pod from running there; it is empty where Run is true. Each reason's Object is the Node and its Path the
-	// field of the Pod's spec that the Node does not suit.
+	// field of the Pod's spec that the Node does not suit. It holds the first ten reasons, or a long spec would fill the memory for every
+	// Node that does not fit.
 	Why reason.List
 }
 
@@ -81,9 +82,7 @@ func (r *Requirements) Fits(node *corev1.Node) Verdict {
 		r.labels[i].check(node, &v)
 	}
 	if r.affinity != nil && !r.affinity.matches(node) {
-		for _, why := range r.affinity.unmet(node) {
-			v.refuse(node, why)
-		}
+		r.affinity.explain(node, &v)
 	}
 	r.checkTaints(node, &v)
 	return v
@@ -98,13 +97,21 @@ func (v *Verdict) refuse(node *corev1.Node, why reason.Reason) {
 // hold notes why no new Pod should be on the Node.
 func (v *Verdict) hold(node *corev1.Node, why reason.Reason) {
 	v.Run = false
+	if v.isFull() {
+		return
+	}
 	why.Object = reason.Object{Kind: "Node", Name: node.Name, UID: node.UID}
 	v.Why = append(v.Why, why)
 }
 
+// maxReasons is how many reasons a verdict holds.
+const maxReasons = 10
+
+func (v *Verdict) isFull() bool { return len(v.Why) >= maxReasons }
+
 func (l *label) check(node *corev1.Node, v *Verdict) {
 	value, found := node.Labels[l.key]
-	if found && value == l.value {
+	if found && value == l.value || v.isFull() {
 		return
 	}
 	v.refuse(node, reason.Reason{

@@ -233,6 +233,44 @@ func TestReasonsReadWell(t *testing.T) {
 	}
 }
 
+// TestReasonsAreBounded: a spec of many requirements gives ten reasons for each of many Nodes, and the same verdict.
+func TestReasonsAreBounded(t *testing.T) {
+	many := corev1.PodSpec{NodeSelector: map[string]string{}}
+	var list []corev1.NodeSelectorTerm
+	var taints []corev1.Taint
+	for i := range 100 {
+		key := fmt.Sprint("key", i)
+		many.NodeSelector[key] = "x"
+		list = append(list, expressions(requirement(key, "Exists")))
+		taints = append(taints, taint(key, "", corev1.TaintEffectNoSchedule))
+	}
+	for name, tc := range map[string]struct {
+		spec corev1.PodSpec
+		node *corev1.Node
+		want verdict
+	}{
+		"labels": {many, newNode("n1", nil), verdict{false, false}},
+		"terms":  {requires(list...), newNode("n1", nil), verdict{false, false}},
+		"taints": {corev1.PodSpec{}, newNode("n1", nil, taints...), verdict{false, true}},
+		"taints, the last of which evicts": {
+			corev1.PodSpec{}, newNode("n1", nil, append(taints, taint("last", "", corev1.TaintEffectNoExecute))...), verdict{false, false},
+		},
+		"terms behind taints that are no reason": {requires(list...), newNode("n1", nil, taints...), verdict{false, false}},
+		"terms behind labels":                    {corev1.PodSpec{NodeSelector: many.NodeSelector, Affinity: requires(list...).Affinity}, newNode("n1", nil), verdict{false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requirements, err := nodefit.New(&tc.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := requirements.Fits(tc.node)
+			if diff := cmp.Diff(tc.want, verdict{got.Run, got.Continue}); diff != "" || len(got.Why) != 10 {
+				t.Errorf("%d reasons, verdict (-want +got):\n%s", len(got.Why), diff)
+			}
+		})
+	}
+}
+
 func TestNewNamesEverythingThatCannotBeCompiled(t *testing.T) {
 	spec := requires(
 		expressions(requirement("a", "Is", "x"), requirement("b", "In"), requirement("c", "Exists", "x"), requirement("bad key", "Exists"), requirement("d", "Exists")),
