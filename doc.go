@@ -13,6 +13,7 @@
 //	podreadiness   who keeps this Pod from being ready?
 //	podcontrol     what does this one Pod need now?
 //	adopt          which of these objects are mine?
+//	nodefit        may this Pod run on that Node?
 //	pvc            which claims does a Pod need, which of them are missing, and which may go?
 //
 // Know: what the decisions are made on.

@@ -48,6 +48,7 @@ func layers() []layer {
 		{"ordinals", pure, "reason"},
 		{"expectations", pure, "reason"},
 		{"adopt", pure, "reason"},
+		{"nodefit", pure, "reason"},
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
 		{"rollout", pure, "ordinals reason"},
 		{"revision", pure, "decode reason"},

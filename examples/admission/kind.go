@@ -44,6 +44,8 @@ type Kind[Hub, Old any] struct {
 	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
 	// lists; what it removes or reorders is not patched.
 	Default func(obj, stored *Hub)
+	// DefaultOld fills in what an object of the older version lacks and conversion would hide. Default comes after it. Optional.
+	DefaultOld func(obj *Old)
 	// ValidateCreate and ValidateUpdate return what is wrong with a defaulted object; an error means that they could not find
 	// out.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)

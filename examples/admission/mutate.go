@@ -55,6 +55,12 @@ func (k *Kind[Hub, Old]) defaulted(obj object[Hub, Old], stored *Hub) (before, a
 	if before, err = tree(obj.old); err != nil {
 		return nil, nil, fmt.Errorf("encoding: %w", err)
 	}
+	if k.DefaultOld != nil {
+		k.DefaultOld(obj.old)
+		if obj.hub, err = k.ToHub(obj.old); err != nil {
+			return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
+		}
+	}
 	k.Default(obj.hub, stored)
 	back, err := k.FromHub(obj.hub)
 	if err != nil {

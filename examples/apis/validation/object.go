@@ -14,6 +14,11 @@ const maxName = 63 - 1 - 10
 
 // Name checks the name of a workload by the rule for its kind, or what the name will be made from.
 func Name(obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
+	return NameUpTo(maxName, obj, rule)
+}
+
+// NameUpTo is [Name] for a kind whose names may have so many characters.
+func NameUpTo(longest int, obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorList {
 	name, path, prefix := obj.GetName(), field.NewPath("metadata", "name"), false
 	if name == "" && obj.GetGenerateName() != "" {
 		name, path, prefix = obj.GetGenerateName(), field.NewPath("metadata", "generateName"), true
@@ -25,7 +30,6 @@ func Name(obj metav1.Object, rule apivalidation.ValidateNameFunc) field.ErrorLis
 	for _, msg := range rule(name, prefix) {
 		errs = append(errs, field.Invalid(path, name, msg))
 	}
-	longest := maxName
 	if prefix {
 		longest -= len("x7k2p") // what the API server adds
 	}

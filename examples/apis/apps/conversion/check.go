@@ -80,6 +80,10 @@ func readParts[T any](object []byte) (map[string]any, error) {
 		f = betaFields(obj)
 	case *v1alpha1.CloneSet:
 		f = alphaFields(obj)
+	case *v1beta1.DaemonSet:
+		f = daemonSetBetaFields(obj)
+	case *v1alpha1.DaemonSet:
+		f = daemonSetAlphaFields(obj)
 	}
 	delete(*f.annotations, apps.AnnotationV1alpha1Only)
 	delete(*f.annotations, apps.AnnotationV1beta1Only)

@@ -39,6 +39,12 @@
 // Pods, is left as it is. An inPlaceUpdateStrategy with nothing in it is shown as none, and none becomes
 // the {} that the defaults give to the two in-place policies.
 //
+// # DaemonSets
+//
+// A DaemonSet looks alike in both versions, but for three things. scaleStrategy.partitionedScaling of v1beta1 is an annotation in v1alpha1, which shows it
+// exactly when it is true. The rollingUpdateType Surging of v1alpha1 is Standard in v1beta1, with the numbers as they are. The revision in
+// the status has two names. Notes keep the rest as they do for a CloneSet; "when" is the type of update.
+//
 // # Schemaless fields
 //
 // Templates may hold fields these Go types do not know, or values that make no sense. [JSON] works on serialised objects, looks at

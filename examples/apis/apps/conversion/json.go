@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
@@ -32,14 +33,16 @@ func kindNamed(name string) (kind, bool) {
 		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
 	case kindStatefulSet:
 		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
+	case kindDaemonSet: // has the same places as a CloneSet
+		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
 	}
 	return kind{}, false
 }
 
-// JSON converts a serialised CloneSet or StatefulSet to the given apiVersion, "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1".
-// An object that has that version already is returned as it is. Of a CloneSet, labels, annotations, spec.scaleStrategy and
-// spec.updateStrategy are read, and of a StatefulSet annotations and the fields of spec that only v1beta1 has, keys by their exact
-// case; everything else is in the result as it was.
+// JSON converts a serialised CloneSet, StatefulSet or DaemonSet to the given apiVersion, "apps.kruise.io/v1alpha1" or
+// "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and DaemonSets, labels, annotations,
+// spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has in the status; of a StatefulSet
+// annotations and the fields of spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
@@ -107,7 +110,7 @@ func read[S any](object []byte) (parts, *S, error) {
 	}
 	src := new(S)
 	err = utiljson.Unmarshal(part, src)
-	if beta, ok := any(src).(*v1beta1.CloneSet); err != nil || ok && len(beta.Spec.Undecodable) > 0 {
+	if err != nil || len(undecodable(src)) > 0 {
 		// One object that admission has not seen must not keep all others from being converted.
 		src = new(S)
 		err = utiljson.Unmarshal(withSmallNumbers(part), src)
@@ -116,6 +119,17 @@ func read[S any](object []byte) (parts, *S, error) {
 		return whole, nil, fmt.Errorf("decoding: %w", err)
 	}
 	return whole, src, nil
+}
+
+// undecodable returns what of an object was left out when it was decoded.
+func undecodable(obj any) []decode.Problem {
+	switch obj := obj.(type) {
+	case *v1beta1.CloneSet:
+		return obj.Spec.Undecodable
+	case *v1beta1.DaemonSet:
+		return obj.Spec.Undecodable
+	}
+	return nil
 }
 
 // withSmallNumbers makes numbers that do not fit into 32 bits the largest or smallest that do. The schema does not say how many bits a

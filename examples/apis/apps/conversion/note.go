@@ -36,6 +36,8 @@ type fields struct {
 	strategies map[string]any
 	// when is what decides how an updateStrategy is understood.
 	when []string
+	// ownLabels and ownAnnotations are those that conversion of the kind writes.
+	ownLabels, ownAnnotations []string
 }
 
 func betaFields(obj *v1beta1.CloneSet) fields {
@@ -47,6 +49,7 @@ func betaFields(obj *v1beta1.CloneSet) fields {
 	return fields{
 		labels: &obj.Labels, annotations: &obj.Annotations, when: when,
 		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
+		ownLabels:  []string{apps.LabelExcludePreparingDelete}, ownAnnotations: imageKeys(),
 	}
 }
 
@@ -55,6 +58,7 @@ func alphaFields(obj *v1alpha1.CloneSet) fields {
 	return fields{
 		labels: &obj.Labels, annotations: &obj.Annotations, when: []string{string(strategy.Type)},
 		strategies: map[string]any{scaleKey: &obj.Spec.ScaleStrategy, updateKey: strategy},
+		ownLabels:  []string{apps.LabelExcludePreparingDelete}, ownAnnotations: imageKeys(),
 	}
 }
 
@@ -142,7 +146,7 @@ func (n note) restore(f fields) error {
 	changed := false
 	for _, field := range n.Fields {
 		underUpdate := len(field.Path) > 1 && field.Path[0] == specKey && field.Path[1] == updateKey
-		if (sameStrategy || !underUpdate) && field.restore(tree) {
+		if (sameStrategy || !underUpdate) && f.owns(field) && field.restore(tree) {
 			changed = true
 		}
 	}
@@ -159,8 +163,8 @@ func (n note) restore(f fields) error {
 	return nil
 }
 
-// isOurs reports whether conversion writes such fields into notes, with a value that may be there. Anybody may write notes.
-func (k keptField) isOurs() bool {
+// owns reports whether conversion writes such fields into notes, with a value that may be there. Anybody may write notes.
+func (f fields) owns(k keptField) bool {
 	if len(k.Path) < 2 {
 		return false
 	}
@@ -177,18 +181,15 @@ func (k keptField) isOurs() bool {
 	}
 	switch k.Path[1] {
 	case "labels":
-		return k.Path[2] == apps.LabelExcludePreparingDelete && len(validation.IsValidLabelValue(text)) == 0
+		return slices.Contains(f.ownLabels, k.Path[2]) && len(validation.IsValidLabelValue(text)) == 0
 	case "annotations":
-		return slices.Contains(imageKeys(), k.Path[2])
+		return slices.Contains(f.ownAnnotations, k.Path[2])
 	}
 	return false
 }
 
 // restore puts the kept value in place if the tree has the shown one there, and reports whether it did.
 func (k keptField) restore(tree map[string]any) bool {
-	if !k.isOurs() {
-		return false
-	}
 	parent := tree
 	for _, step := range k.Path[:len(k.Path)-1] {
 		next, ok := parent[step].(map[string]any)

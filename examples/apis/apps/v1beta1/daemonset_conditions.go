@@ -1,0 +1,36 @@
+package v1beta1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition returns the condition of a type, nil when there is none. The pointer is into the status.
+func (s *DaemonSetStatus) Condition(t DaemonSetConditionType) *DaemonSetCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// SetCondition replaces the condition of c's type, or adds it. It fills in LastTransitionTime: now where the status changes.
+func (s *DaemonSetStatus) SetCondition(c DaemonSetCondition, now metav1.Time) {
+	c.LastTransitionTime = now
+	old := s.Condition(c.Type)
+	if old == nil {
+		s.Conditions = append(s.Conditions, c)
+		return
+	}
+	if old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	*old = c
+}
+
+// DropCondition removes the condition of a type.
+func (s *DaemonSetStatus) DropCondition(t DaemonSetConditionType) {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c DaemonSetCondition) bool { return c.Type == t })
+}

@@ -1,0 +1,41 @@
+package v1beta1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+func (s *DaemonSetSpec) UnmarshalJSON(data []byte) error {
+	type plain DaemonSetSpec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	if err != nil {
+		return err
+	}
+	*s = DaemonSetSpec(read)
+	s.Undecodable = problems
+	return nil
+}
+
+// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
+	if len(s.Undecodable) > 0 {
+		return nil, fmt.Errorf("a spec that was not decoded in full cannot be written: %w", s.Undecodable[0])
+	}
+	type plain DaemonSetSpec
+	return json.Marshal(plain(s))
+}
+
+// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+func (s *DaemonSetStatus) UnmarshalJSON(data []byte) error {
+	type plain DaemonSetStatus
+	var read plain
+	if _, err := decode.Fields(data, &read, "status"); err != nil {
+		return err
+	}
+	*s = DaemonSetStatus(read)
+	return nil
+}

@@ -1,0 +1,196 @@
+package nodefit
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// InvalidNodeTerm means that the spec's nodeSelector or a requirement of its node affinity cannot be used. No Node fulfils the term
+// that it stands in.
+const InvalidNodeTerm reason.Code = "InvalidNodeTerm"
+
+const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+// affinity is a required node affinity: one of its terms must fit.
+type affinity struct{ terms []term }
+
+// term is one of the terms, all of whose requirements must be met. A term that cannot be compiled holds why.
+type term struct {
+	labels  []requirement
+	fields  []fieldRequirement
+	invalid reason.List
+}
+
+// requirement is one on the Node's labels.
+type requirement struct {
+	labels.Requirement
+
+	path, text string
+}
+
+// fieldRequirement is one on a field of the Node, of which there is the name alone.
+type fieldRequirement struct {
+	key, value string
+	differs    bool // the field must not have the value
+	path, text string
+}
+
+func compileAffinity(selector *corev1.NodeSelector) (*affinity, reason.List) {
+	var problems reason.List
+	a := &affinity{}
+	for i, from := range selector.NodeSelectorTerms {
+		if len(from.MatchExpressions) == 0 && len(from.MatchFields) == 0 {
+			continue // an empty term fits no Node
+		}
+		t := compileTerm(from, fmt.Sprintf("%s[%d]", requiredPath, i))
+		problems = append(problems, t.invalid...)
+		a.terms = append(a.terms, t)
+	}
+	return a, problems
+}
+
+func compileTerm(from corev1.NodeSelectorTerm, path string) term {
+	var t term
+	for i, expression := range from.MatchExpressions {
+		at := fmt.Sprintf("%s.matchExpressions[%d]", path, i)
+		compiled, err := compileRequirement(expression)
+		if err != nil {
+			t.invalid = append(t.invalid, reason.Reason{
+				Code: InvalidNodeTerm, Path: at, New: textOf(expression), Detail: err.Error(), Remedy: "use a requirement that Nodes can meet",
+			})
+			continue
+		}
+		t.labels = append(t.labels, requirement{*compiled, at, textOf(expression)})
+	}
+	for i, field := range from.MatchFields {
+		at := fmt.Sprintf("%s.matchFields[%d]", path, i)
+		if len(field.Values) != 1 || field.Operator != corev1.NodeSelectorOpIn && field.Operator != corev1.NodeSelectorOpNotIn {
+			t.invalid = append(t.invalid, reason.Reason{
+				Code: InvalidNodeTerm, Path: at, New: textOf(field), Detail: "no requirement on a field", Remedy: "use In or NotIn with one value",
+			})
+			continue
+		}
+		t.fields = append(t.fields, fieldRequirement{field.Key, field.Values[0], field.Operator == corev1.NodeSelectorOpNotIn, at, textOf(field)})
+	}
+	return t
+}
+
+// compileRequirement reads a requirement as selectors of labels do.
+func compileRequirement(from corev1.NodeSelectorRequirement) (*labels.Requirement, error) {
+	operators := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn:           selection.In,
+		corev1.NodeSelectorOpNotIn:        selection.NotIn,
+		corev1.NodeSelectorOpExists:       selection.Exists,
+		corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpGt:           selection.GreaterThan,
+		corev1.NodeSelectorOpLt:           selection.LessThan,
+	}
+	operator, known := operators[from.Operator]
+	if !known {
+		return nil, fmt.Errorf("unknown operator %q", reason.Shorten(string(from.Operator), maxText))
+	}
+	return labels.NewRequirement(from.Key, operator, slices.Clone(from.Values))
+}
+
+// maxText is how much of a value stands in a reason.
+const maxText = 100
+
+func textOf(r corev1.NodeSelectorRequirement) string {
+	text := r.Key + " " + string(r.Operator)
+	if len(r.Values) > 0 {
+		text += fmt.Sprintf(" %q", r.Values[:min(len(r.Values), maxText)])
+	}
+	return reason.Shorten(text, maxText)
+}
+
+func (a *affinity) matches(node *corev1.Node) bool {
+	for i := range a.terms {
+		if a.terms[i].matches(node) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *term) matches(node *corev1.Node) bool {
+	if t.invalid != nil {
+		return false
+	}
+	for i := range t.labels {
+		if !t.labels[i].Matches(labels.Set(node.Labels)) {
+			return false
+		}
+	}
+	for i := range t.fields {
+		if !t.fields[i].matches(node) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches asks nothing of a Node without a name: that is a Node of which nothing is known but its labels.
+func (f *fieldRequirement) matches(node *corev1.Node) bool {
+	if node.Name == "" {
+		return true
+	}
+	have := ""
+	if f.key == metav1.ObjectNameField {
+		have = node.Name
+	}
+	return (have == f.value) != f.differs
+}
+
+// explain notes why the Node fulfils none of the terms.
+func (a *affinity) explain(node *corev1.Node, v *Verdict) {
+	if len(a.terms) == 0 {
+		v.refuse(node, reason.Reason{
+			Code: NodeAffinityUnmet, Path: requiredPath, Detail: "without a term, no Node fits", Remedy: "add a term, or remove the affinity",
+		})
+	}
+	for i := range a.terms {
+		v.Run, v.Continue = false, false
+		if v.isFull() {
+			return
+		}
+		v.refuse(node, a.terms[i].unmet(node))
+	}
+}
+
+func (t *term) unmet(node *corev1.Node) reason.Reason {
+	if t.invalid != nil {
+		return t.invalid[0]
+	}
+	for i := range t.labels {
+		if r := &t.labels[i]; !r.Matches(labels.Set(node.Labels)) {
+			value, found := node.Labels[r.Key()]
+			return reason.Reason{
+				Code: NodeAffinityUnmet, Path: r.path, New: r.text, Detail: has(value, found), Remedy: "label the Node, or change the affinity",
+			}
+		}
+	}
+	for i := range t.fields {
+		if f := &t.fields[i]; !f.matches(node) {
+			return reason.Reason{Code: NodeAffinityUnmet, Path: f.path, New: f.text, Remedy: "change the affinity"}
+		}
+	}
+	return reason.Reason{}
+}
+
+// problems says what is wrong with an entry of a nodeSelector, which no Node can have then.
+func (l *label) problems() reason.List {
+	if _, err := labels.NewRequirement(l.key, selection.Equals, []string{l.value}); err != nil {
+		return reason.List{{
+			Code: InvalidNodeTerm, Path: "spec.nodeSelector[" + l.key + "]", New: reason.Shorten(l.value, maxText),
+			Detail: err.Error(), Remedy: "use a valid label",
+		}}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+// Package nodefit answers "may this Pod run on that Node?"
+//
+// It is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: one Pod on every Node, one
+// run of a job on every Node. The answer is the one that the DaemonSet controller of Kubernetes gives.
+//
+// # Use
+//
+// Compile what the template requires with [New], once per template. [Requirements.Fits] then tells for each Node whether a Pod
+// should be created there, whether one that is there already should stay, and why not:
+//
+//   - Where the template names a Node, no other fits.
+//   - The Node's labels must fulfil spec.nodeSelector and one term of the required node affinity.
+//   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. A Pod that does not tolerate a taint of effect
+//     NoSchedule alone stays where it is, but none is created.
+//
+// A Node that is cordoned counts as tainted with node.kubernetes.io/unschedulable, also before it has that taint. Resources, ports and the
+// affinity to other Pods are not looked at: they are the scheduler's and the kubelet's affair.
+//
+// Give New the tolerations that the controller adds to its Pods, and [Tolerate] the same ones when it creates a Pod, so that the Pod is
+// judged as it will be. [DaemonSetTolerations] are those of daemons.
+//
+// # Pods for one Node
+//
+// [Pin] makes a Pod's affinity name its Node, so that the scheduler binds it there once there is room. [NodeOf] reads where a
+// Pod is, or where it is pinned to.
+//
+// Everything here is pure and safe for concurrent use. Nodes are never modified; Tolerate and Pin modify the spec that they are given, and
+// nothing that it shares with others.
+package nodefit

@@ -1,0 +1,58 @@
+package nodefit
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// NotPinned means that a Pod is on no Node yet, and its affinity does not name one.
+const NotPinned reason.Code = "NotPinned"
+
+// Pin makes the spec's required node affinity name the Node, so that the scheduler binds the Pod there and nowhere else. That takes the place
+// of all terms it had, since one of several terms is enough to be bound elsewhere: Requirements.Fits has judged them. What else the
+// affinity holds stays. The spec gets an affinity of its own, and may be a shallow copy of a template's.
+func Pin(spec *corev1.PodSpec, node string) {
+	var affinity corev1.Affinity
+	if spec.Affinity != nil {
+		affinity = *spec.Affinity
+	}
+	var nodeAffinity corev1.NodeAffinity
+	if affinity.NodeAffinity != nil {
+		nodeAffinity = *affinity.NodeAffinity
+	}
+	nodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+	}}}
+	affinity.NodeAffinity = &nodeAffinity
+	spec.Affinity = &affinity
+}
+
+// NodeOf returns the name of the Node that the Pod is bound to, or else of the one that its affinity names. The error is a reason,
+// NotPinned.
+func NodeOf(pod *corev1.Pod) (string, error) {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName, nil
+	}
+	notPinned := reason.Reason{
+		Code: NotPinned, Object: reason.ObjectOf("Pod", pod), Path: requiredPath, Remedy: "pin the Pod to its Node when it is created",
+	}
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return "", notPinned
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn {
+				continue
+			}
+			if len(field.Values) != 1 {
+				notPinned.New, notPinned.Detail = textOf(field), "more than one Node, or none"
+				return "", notPinned
+			}
+			return field.Values[0], nil
+		}
+	}
+	return "", notPinned
+}
