@@ -55,11 +55,12 @@ func fresh(t testing.TB) *cluster {
 		}
 	}
 	for _, obj := range left {
-		tries := 0
+		patience := time.Now().Add(20 * time.Second)
 		controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
 			err := c.Delete(ctx, obj)
-			if tries++; err == nil && tries%600 == 0 {
+			if err == nil && time.Now().After(patience) {
 				out.letGo(ctx, obj)
+				patience = time.Now().Add(20 * time.Second)
 			}
 			if err == nil {
 				return fmt.Errorf("%s is still there: %v", obj.GetName(), out.conditions(obj))
