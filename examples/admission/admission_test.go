@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
 func TestPaths(t *testing.T) {
@@ -45,6 +46,13 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	resources, wanted := map[string]string{}, []string(nil) // by name of the webhook
+	for _, k := range kinds.All() {
+		for _, prefix := range []string{"m", "v"} {
+			name := prefix + k.Name() + ".kb.io"
+			resources[name], wanted = k.Resource, append(wanted, name)
+		}
+	}
 	var paths, names []string
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -63,7 +71,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 				operations = append(operations, "DELETE")
 			}
 			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{"clonesets"},
+				APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]},
 			}}}
 			if diff := cmp.Diff(rules, w.Rules); diff != "" {
 				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
@@ -74,11 +82,14 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			}
 		}
 	}
-	slices.Sort(paths)
-	if diff := cmp.Diff(admission.Paths(admission.CloneSet(admission.Options{})), paths); diff != "" {
+	for _, list := range [][]string{paths, names, wanted} {
+		slices.Sort(list)
+	}
+	served := slices.Sorted(slices.Values(admission.Paths(kinds.Endpoints(kinds.All(), admission.Options{})...)))
+	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"mcloneset.kb.io", "vcloneset.kb.io"}, names); diff != "" {
+	if diff := cmp.Diff(wanted, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,9 +54,10 @@ func repeated(n int, value func(i int) any) []any {
 
 // TestHostileIsAnsweredShortly: whatever is wrong, the answer is small and few questions are asked for it.
 func TestHostileIsAnsweredShortly(t *testing.T) {
-	for _, object := range hostile.Objects() {
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets()) {
 		content := named(t, object)
-		for _, path := range []string{mutatePath, validatePath} {
+		for _, verb := range []string{"mutate", "validate"} {
+			path := pathOf(verb, content)
 			t.Run(path+" "+object.Name, func(t *testing.T) {
 				reader := &pods{}
 				response := review(t, admission.Options{Reader: reader}, path, request(t, admissionv1.Create, content, nil))
@@ -65,7 +67,7 @@ func TestHostileIsAnsweredShortly(t *testing.T) {
 				if len(reader.asked) > 1 {
 					t.Errorf("%d requests", len(reader.asked))
 				}
-				if path == validatePath && response.Allowed != object.Passes {
+				if verb == "validate" && response.Allowed != object.Passes {
 					t.Errorf("admitted: %v, %.300v", response.Allowed, response.Result)
 				}
 			})
@@ -81,14 +83,12 @@ func named(t testing.TB, object hostile.Object) tree {
 
 // BenchmarkHostile says what they cost: at most a second and 64 MiB are wanted.
 func BenchmarkHostile(b *testing.B) {
-	for _, object := range hostile.Objects() {
-		req := request(b, admissionv1.Create, named(b, object), nil)
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets()) {
+		content := named(b, object)
+		req := request(b, admissionv1.Create, content, nil)
 		body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})
-		for path, handler := range handlersOf(admission.Options{Reader: &pods{}}) {
-			if path == admission.HealthzPath || path == admission.ConvertPath || path == admission.RestPath {
-				continue
-			}
-			verb, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "-")
+		for _, verb := range []string{"mutate", "validate"} {
+			handler := handlersOf(admission.Options{Reader: &pods{}})[pathOf(verb, content)]
 			b.Run(verb+" "+object.Name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -54,11 +55,12 @@ func fresh(t testing.TB) *cluster {
 		}
 	}
 	for _, obj := range left {
-		tries := 0
+		patience := time.Now().Add(20 * time.Second)
 		controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error {
 			err := c.Delete(ctx, obj)
-			if tries++; err == nil && tries%600 == 0 {
+			if err == nil && time.Now().After(patience) {
 				out.letGo(ctx, obj)
+				patience = time.Now().Add(20 * time.Second)
 			}
 			if err == nil {
 				return fmt.Errorf("%s is still there: %v", obj.GetName(), out.conditions(obj))
@@ -182,7 +184,7 @@ func TestInstallTwice(t *testing.T) {
 	}
 }
 
-func TestBuiltInRolesExtendToCloneSets(t *testing.T) {
+func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
 	for name, want := range map[string][]string{"view": {"get"}, "edit": {"get", "delete"}, "admin": {"get", "delete"}} {
@@ -191,12 +193,14 @@ func TestBuiltInRolesExtendToCloneSets(t *testing.T) {
 			if err := c.Get(ctx, client.ObjectKey{Name: name}, &role); err != nil {
 				return err
 			}
-			for _, verb := range []string{"get", "delete"} {
-				granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
-					return slices.Contains(rule.APIGroups, "apps.kruise.io") && slices.Contains(rule.Resources, "clonesets") && slices.Contains(rule.Verbs, verb)
-				})
-				if granted != slices.Contains(want, verb) {
-					return fmt.Errorf("role %s grants %s on clonesets: %v", name, verb, granted)
+			for _, k := range kinds.All() {
+				for _, verb := range []string{"get", "delete"} {
+					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
+					})
+					if granted != slices.Contains(want, verb) {
+						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
+					}
 				}
 			}
 			return nil
@@ -229,7 +233,7 @@ func (c *cluster) checkPods() {
 }
 
 // Helm itself installs, upgrades and removes the chart. What the manager has put into its objects survives an upgrade (MG-29),
-// and CloneSets survive a removal, because their CRD stays (compare MG-28).
+// and workloads survive a removal, because their CRDs stay (compare MG-28).
 func TestHelmRelease(t *testing.T) {
 	c := fresh(t)
 	elsewhere := "helm-" + rand.String(5)
@@ -248,16 +252,21 @@ func TestHelmRelease(t *testing.T) {
 	c.follow(notes, elsewhere)
 
 	const bundle = "spec.conversion.webhook.clientConfig.caBundle"
-	crd := find(t, objects, "CustomResourceDefinition", "clonesets.apps.kruise.io")
+	crds := kinds.ConvertedCRDs(kinds.All())
 	body := `[{"op":"add","path":"/` + strings.ReplaceAll(bundle, ".", "/") + `","value":"` + c.authority() + `"}]`
-	if err := c.Patch(t.Context(), crd.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(body))); err != nil {
-		t.Fatal(err)
+	for _, name := range crds {
+		crd := find(t, objects, "CustomResourceDefinition", name)
+		if err := c.Patch(t.Context(), crd.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	service := find(t, c.read(objects), "Service", "")
 	release(append(upgrade, "--set", "manager.replicas=3", "--set", "webhookConfiguration.timeoutSeconds=20")...)
 	after := c.read(objects)
-	if got, _, _ := unstructured.NestedString(find(t, after, "CustomResourceDefinition", "clonesets.apps.kruise.io").Object, strings.Split(bundle, ".")...); got == "" {
-		t.Error("the upgrade has taken the CA bundle out of the CRD")
+	for _, name := range crds {
+		if got, _, _ := unstructured.NestedString(find(t, after, "CustomResourceDefinition", name).Object, strings.Split(bundle, ".")...); got == "" {
+			t.Errorf("the upgrade has taken the CA bundle out of the CRD %s", name)
+		}
 	}
 	address := func(obj *unstructured.Unstructured) string {
 		ip, _, _ := unstructured.NestedString(obj.Object, "spec", "clusterIP")
@@ -281,19 +290,25 @@ func TestHelmRelease(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); err != nil {
-		t.Errorf("the CRD has not been kept: %v", err)
+	for _, name := range crds {
+		crd := find(t, objects, "CustomResourceDefinition", name)
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); err != nil {
+			t.Errorf("the CRD has not been kept: %v", err)
+		}
 	}
-	c.checkLeftAlone()
+	for _, k := range kinds.All() {
+		c.checkLeftAlone(k)
+	}
 }
 
 // follow does what the notes say to do after an installation, and checks that they speak of it.
 func (c *cluster) follow(notes, namespace string) {
 	c.t.Helper()
-	for _, text := range []string{
-		"kruise-controller-manager", namespace, "helm uninstall kruise --namespace default", "clonesets.apps.kruise.io", "v1alpha1",
-		"kruise-webhook-certs", "kubectl delete crd",
-	} {
+	crds := kinds.ConvertedCRDs(kinds.All())
+	for _, text := range append([]string{
+		"kruise-controller-manager", namespace, "helm uninstall kruise --namespace default", "v1alpha1",
+		"kruise-webhook-certs", "kubectl delete crd " + strings.Join(crds, " "), "What stays: the CRDs " + strings.Join(crds, " and "),
+	}, crds...) {
 		if !strings.Contains(notes, text) {
 			c.t.Errorf("the notes do not name %s:\n%s", text, notes)
 		}
@@ -310,9 +325,9 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// checkLeftAlone looks at CloneSets when the chart is gone: as the notes say, they can be used in the version that is stored, and not in
+// checkLeftAlone looks at a kind when the chart is gone: as the notes say, it can be used in the version that is stored, and not in
 // the other one, which nobody converts.
-func (c *cluster) checkLeftAlone() {
+func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	c.t.Helper()
 	left := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "left"}},
@@ -321,8 +336,7 @@ func (c *cluster) checkLeftAlone() {
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
 		},
 	}}}
-	left.SetAPIVersion("apps.kruise.io/v1beta1")
-	left.SetKind("CloneSet")
+	left.SetGroupVersionKind(k.Kind)
 	left.SetNamespace(env.Namespace(c.t))
 	left.SetName("left")
 	// Webhooks are forgotten a moment after they are deleted.

@@ -74,22 +74,26 @@ type request struct {
 func unused() map[string]string {
 	const (
 		unanswered = "read when the answer to a write was lost"
+		neverSent  = "never sent: the API server asks for it when an object is created that blocks its owner's deletion, as this one does"
 		overtaken  = "read when somebody else has changed it before the manager's patch"
 	)
 	return map[string]string{
-		"get apps.kruise.io/clonesets": unanswered,
-		"get persistentvolumeclaims":   unanswered,
-		"get apps/controllerrevisions": unanswered + ", or when the name of a new one is taken",
-		"list nodes":                   "an API server that cannot send the list with the watch is asked for it first",
+		"get apps.kruise.io/clonesets":    unanswered,
+		"get apps.kruise.io/statefulsets": unanswered,
+		"get persistentvolumeclaims":      unanswered,
+		"get apps/controllerrevisions":    unanswered + ", or when the name of a new one is taken",
+		"list nodes":                      "an API server that cannot send the list with the watch is asked for it first",
 		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
 		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
-		"update apps.kruise.io/clonesets/finalizers":                                                               "never sent: the API server asks for it when an object is created that blocks its owner's deletion, as this one does",
+		"get apiextensions.k8s.io/customresourcedefinitions statefulsets.apps.kruise.io":                           overtaken,
+		"update apps.kruise.io/clonesets/finalizers":                                                               neverSent,
+		"update apps.kruise.io/statefulsets/finalizers":                                                            neverSent,
 	}
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets and certificates. It misses no right, and uses each.
+// does to CloneSets, StatefulSets and certificates. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -100,7 +104,9 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	own := c.asManager()
 	stop := runManager(t, own)
 	defer c.reportMissing(since) // which is why a wait takes too long
-	c.live(env.Namespace(t))
+	ns := env.Namespace(t)
+	c.liveNumbered(ns)
+	c.live(ns)
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.
@@ -238,7 +244,7 @@ func (c *cluster) asManager() *rest.Config {
 // runManager runs the manager until stop is called or the test ends, with its webhooks at a URL on this machine.
 func runManager(t testing.TB, config *rest.Config, changes ...func(*manager.Options)) (stop func()) {
 	t.Helper()
-	gates, err := manager.ParseGates("InPlaceWorkloadVerticalScaling=true")
+	gates, err := manager.ParseGates("InPlaceWorkloadVerticalScaling=true,StatefulSetAutoResizePVCGate=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +299,7 @@ func freePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// live is what a cluster does to a manager.
+// live is what a cluster does to a manager of CloneSets.
 func (c *cluster) live(ns string) {
 	w := &workload{cluster: c, key: client.ObjectKey{Namespace: ns, Name: "web"}}
 	w.create(4, 24)                                                                                        // a volume is used once

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -27,7 +28,7 @@ type kindOf struct {
 
 func (k kindOf) crd() string { return k.plural + "." + k.group }
 
-// otherKinds are those that OpenKruise 1.9 installs beside CloneSet.
+// otherKinds are those that OpenKruise 1.9 installs and the chart does not.
 func otherKinds() []kindOf {
 	const apps, policy = "apps.kruise.io", "policy.kruise.io"
 	return []kindOf{
@@ -45,18 +46,17 @@ func otherKinds() []kindOf {
 		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
 		{"resourcedistributions", apps, "ResourceDistribution", true},
 		{"sidecarsets", apps, "SidecarSet", true},
-		{"statefulsets", apps, "StatefulSet", false},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}
 }
 
 // stub writes a chart that installs CRDs of these kinds and nothing else, as OpenKruise's does among its templates.
-func stub(t testing.TB, kinds []kindOf) (path string) {
+func stub(t testing.TB, installed []kindOf) (path string) {
 	t.Helper()
 	path = t.TempDir()
 	var crds strings.Builder
-	for _, k := range kinds {
+	for _, k := range installed {
 		scope := "Namespaced"
 		if k.cluster {
 			scope = "Cluster"
@@ -100,10 +100,10 @@ func (k kindOf) object(namespace string) *unstructured.Unstructured {
 }
 
 // uids tells which CRDs and which of their objects are there, and that they are the ones that were there before.
-func (c *cluster) uids(kinds []kindOf, namespace string) map[string]string {
+func (c *cluster) uids(installed []kindOf, namespace string) map[string]string {
 	c.t.Helper()
 	out := map[string]string{}
-	for _, k := range kinds {
+	for _, k := range installed {
 		crd := &unstructured.Unstructured{}
 		crd.SetAPIVersion("apiextensions.k8s.io/v1")
 		crd.SetKind("CustomResourceDefinition")
@@ -124,12 +124,12 @@ func (c *cluster) uids(kinds []kindOf, namespace string) map[string]string {
 }
 
 // installStub installs the stub as a release and an object of each kind, and takes both away after the test.
-func (c *cluster) installStub(release, namespace string, kinds []kindOf) {
+func (c *cluster) installStub(release, namespace string, installed []kindOf) {
 	c.t.Helper()
-	must(c.t)(helm(c.t, "install", release, stub(c.t, kinds), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
+	must(c.t)(helm(c.t, "install", release, stub(c.t, installed), "--kubeconfig", c.kubeconfig, "--namespace", "default"))
 	c.t.Cleanup(func() {
 		must(c.t)(helm(c.t, "uninstall", release, "--ignore-not-found", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
-		for _, k := range kinds {
+		for _, k := range installed {
 			crd := &unstructured.Unstructured{}
 			crd.SetAPIVersion("apiextensions.k8s.io/v1")
 			crd.SetKind("CustomResourceDefinition")
@@ -139,7 +139,7 @@ func (c *cluster) installStub(release, namespace string, kinds []kindOf) {
 			}
 		}
 	})
-	for _, k := range kinds {
+	for _, k := range installed {
 		// Until the kind is served.
 		controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error { return c.Create(ctx, k.object(namespace)) })
 	}
@@ -149,11 +149,11 @@ func (c *cluster) installStub(release, namespace string, kinds []kindOf) {
 // them, and goes on once they are protected.
 func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 	c := fresh(t)
-	kinds, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
+	others, ns, elsewhere := otherKinds(), env.Namespace(t), "helm-"+rand.String(5)
 	// What is another release's, or kept already, is none of this one's business.
 	c.installStub("stranger", ns, []kindOf{{"strangers", "stranger.test", "Stranger", false}})
-	c.installStub("kruise", ns, kinds)
-	before := c.uids(kinds, ns)
+	c.installStub("kruise", ns, others)
+	before := c.uids(others, ns)
 
 	upgrade := []string{
 		"upgrade", "kruise", "examples/charts/kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default", "--take-ownership",
@@ -163,7 +163,7 @@ func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 	if err == nil {
 		t.Errorf("upgraded, and deleted what was not protected")
 	}
-	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
 		t.Fatalf("after a refused upgrade (-before +after):\n%s", diff)
 	}
 	command := regexp.MustCompile(`kubectl (annotate crd .* helm\.sh/resource-policy=keep)`).FindStringSubmatch(err.Error())
@@ -172,7 +172,7 @@ func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 	}
 	words := strings.Fields(command[1])
 	var want []string
-	for _, k := range kinds {
+	for _, k := range others {
 		want = append(want, k.crd())
 	}
 	got := slices.Sorted(slices.Values(words[2 : len(words)-1]))
@@ -182,22 +182,29 @@ func TestUpgradeOfOpenKruisesReleaseKeepsItsCRDs(t *testing.T) {
 
 	must(t)(kubectl(t, append([]string{"--kubeconfig", c.kubeconfig}, words...)...))
 	must(t)(helm(t, upgrade...))
-	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
 		t.Errorf("after the upgrade (-before +after):\n%s", diff)
 	}
 	must(t)(helm(t, upgrade...))
 	must(t)(helm(t, "uninstall", "kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default"))
-	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+	if diff := cmp.Diff(before, c.uids(others, ns)); diff != "" {
 		t.Errorf("after another upgrade and the end of the release (-before +after):\n%s", diff)
 	}
 }
 
-// Without the chart's CRDs an upgrade would delete CloneSet's too, and nobody's once it is kept.
-func TestUpgradeWithoutCRDsKeepsThatOfCloneSets(t *testing.T) {
+// Without the chart's CRDs an upgrade would delete those of the kinds that are built here too, and nobody's once they are kept.
+func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	c := fresh(t)
-	kinds, ns := []kindOf{{"clonesets", "apps.kruise.io", "CloneSet", false}}, env.Namespace(t)
-	c.installStub("kruise", ns, kinds)
-	before := c.uids(kinds, ns)
+	var built []kindOf
+	var crds []string
+	for _, k := range kinds.All() {
+		built = append(built, kindOf{k.Resource, k.Kind.Group, k.Kind.Kind, false})
+		crds = append(crds, built[len(built)-1].crd())
+	}
+	command := "kubectl annotate crd " + strings.Join(slices.Sorted(slices.Values(crds)), " ") + " helm.sh/resource-policy=keep"
+	ns := env.Namespace(t)
+	c.installStub("kruise", ns, built)
+	before := c.uids(built, ns)
 	for _, tc := range []struct {
 		name  string
 		args  []string
@@ -210,12 +217,12 @@ func TestUpgradeWithoutCRDsKeepsThatOfCloneSets(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			args := []string{"upgrade", "kruise", "examples/charts/kruise", "--kubeconfig", c.kubeconfig, "--namespace", "default", "--take-ownership"}
 			_, err := helm(t, append(args, tc.args...)...)
-			if tc.fails != (err != nil && strings.Contains(err.Error(), "kubectl annotate crd clonesets.apps.kruise.io helm.sh/resource-policy=keep")) {
+			if tc.fails != (err != nil && strings.Contains(err.Error(), command)) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
-	if diff := cmp.Diff(before, c.uids(kinds, ns)); diff != "" {
+	if diff := cmp.Diff(before, c.uids(built, ns)); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }

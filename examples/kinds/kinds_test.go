@@ -1,6 +1,7 @@
 package kinds_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -91,18 +92,24 @@ func TestAddFlags(t *testing.T) {
 	table := kinds.All()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	kinds.AddFlags(table, fs)
-	if err := fs.Parse([]string{"--cloneset-workers=7", "--cloneset-scaling-exclude-preparing-delete"}); err != nil {
+	args := []string{"--cloneset-scaling-exclude-preparing-delete"}
+	for i, k := range table {
+		args = append(args, fmt.Sprintf("--%s=%d", k.WorkersFlag(), 7+i))
+	}
+	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if *table[0].Workers != 7 {
-		t.Errorf("%d workers, want 7", *table[0].Workers)
-	}
-	if other := kinds.All(); *other[0].Workers != 3 {
-		t.Errorf("another table has %d workers, want 3: rows share values", *other[0].Workers)
+	for i, other := range kinds.All() {
+		if *table[i].Workers != 7+i {
+			t.Errorf("%s has %d workers, want %d", table[i].Kind, *table[i].Workers, 7+i)
+		}
+		if *other.Workers != 3 {
+			t.Errorf("%s has %d workers in another table, want 3: rows share values", other.Kind, *other.Workers)
+		}
 	}
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if diff := cmp.Diff([]string{"cloneset-scaling-exclude-preparing-delete", "cloneset-workers"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"cloneset-scaling-exclude-preparing-delete", "cloneset-workers", "statefulset-workers"}, names); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
 	}
 }

@@ -76,16 +76,19 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 		}
 	}
 	ours, others := controlledBy("apps.kruise.io/v1beta1", "CloneSet"), controlledBy("apps/v1", "StatefulSet")
+	numbered := controlledBy("apps.kruise.io/v1beta1", "StatefulSet")
 	for _, tc := range []struct {
 		name     string
 		in, want client.Object
 	}{
 		{"a Pod of a CloneSet", pod(ours), pod(ours)},
 		{"a Pod of an older version's CloneSet", pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet")), pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet"))},
-		{"a Pod of a StatefulSet", pod(others), little(others)},
+		{"a Pod of Kruise's StatefulSet", pod(numbered), pod(numbered)},
+		{"a Pod of Kubernetes' StatefulSet", pod(others), little(others)},
 		{"a Pod of nobody", pod(nil), little(nil)},
 		{"a revision of a CloneSet", revision(ours, "{}"), revision(ours, "{}")},
-		{"a revision of a StatefulSet", revision(others, "{}"), revision(others, "")},
+		{"a revision of Kruise's StatefulSet", revision(numbered, "{}"), revision(numbered, "{}")},
+		{"a revision of Kubernetes' StatefulSet", revision(others, "{}"), revision(others, "")},
 		{"a revision of nobody", revision(nil, "{}"), revision(nil, "{}")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
 
@@ -49,12 +50,16 @@ const MaxConnections = 300
 // Cached says what the manager's caches keep.
 func Cached() map[client.Object]cache.ByObject { return cached() }
 
-// RegisterMetrics registers what the manager counts itself, with webhooks and the controller of CloneSets.
+// RegisterMetrics registers what the manager counts itself, with webhooks and the controllers of all kinds.
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
-	_, cloneSets := kruise.NewMetrics(registry, "cloneset")
-	return errors.Join(certificates, reviews, cloneSets, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric()))
+	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
+	for _, k := range kinds.All() {
+		_, err := kruise.NewMetrics(registry, k.Name())
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // CountWatchErrors returns what is told of lists and watches that fail.

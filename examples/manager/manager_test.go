@@ -34,12 +34,17 @@ func TestParseGates(t *testing.T) {
 			apps.GateCloneSetShortHash: true, apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true,
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
 			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
+			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true,
+		})},
+		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
+			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
 		})},
 		{name: "a mode by its own name", in: "EnableExternalCerts=true,AllAlpha=false", want: with(map[apps.Gate]bool{apps.GateExternalCerts: true})},
 		{name: "FG-6 none of a stage but one", in: "PodIndexLabel=true,AllBeta=false", want: betaOff(apps.GatePodIndexLabel)},
 		{name: "FG-6 a gate's own value wins", in: "CloneSetShortHash=false,AllAlpha=true,EnableExternalCerts=false,TemplateNoDefaults=false", want: with(map[apps.Gate]bool{
 			apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true, apps.GateDefaultHostNetworkHostPorts: true,
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
+			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true,
 		})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},

@@ -19,11 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/config"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/testing/controlplane/audit"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -71,11 +73,7 @@ func (c *cluster) bundles(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	var m admissionregistrationv1.MutatingWebhookConfiguration
 	var v admissionregistrationv1.ValidatingWebhookConfiguration
-	crd := c.crd()
-	if err := errors.Join(
-		c.Get(ctx, client.ObjectKey{Name: mutating}, &m), c.Get(ctx, client.ObjectKey{Name: validating}, &v),
-		c.Get(ctx, client.ObjectKeyFromObject(crd), crd),
-	); err != nil {
+	if err := errors.Join(c.Get(ctx, client.ObjectKey{Name: mutating}, &m), c.Get(ctx, client.ObjectKey{Name: validating}, &v)); err != nil {
 		return nil, err
 	}
 	for _, w := range m.Webhooks {
@@ -84,7 +82,14 @@ func (c *cluster) bundles(ctx context.Context) (map[string]string, error) {
 	for _, w := range v.Webhooks {
 		out[w.Name] = string(w.ClientConfig.CABundle)
 	}
-	out["conversion"], _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	for _, name := range kinds.ConvertedCRDs(kinds.All()) {
+		crd := c.crd()
+		crd.SetName(name)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+			return nil, err
+		}
+		out["conversion of "+name], _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	}
 	return out, nil
 }
 
@@ -181,6 +186,9 @@ func withoutConfigurations(t *testing.T, c *cluster, m *process) {
 		t.Fatal(err)
 	}
 	c.untilRolledOut("stored")
+	for _, k := range kinds.All() {
+		c.runs(k)
+	}
 	for _, name := range []string{mutating, validating} {
 		said := 0
 		for line := range strings.Lines(m.read()) {
@@ -192,6 +200,31 @@ func withoutConfigurations(t *testing.T, c *cluster, m *process) {
 			t.Errorf("%d lines say that %s is missing, want 1", said, name)
 		}
 	}
+}
+
+// runs has the controller of a kind make Pods for an object.
+func (c *cluster) runs(k kinds.Kind) {
+	c.t.Helper()
+	labels := map[string]string{"app": "runs-" + k.Name()}
+	object := k.Sample.Object(kinds.Shape{
+		Namespace: namespace, Name: "runs-" + k.Name(), Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		MaxUnavailable: intstr.FromInt32(1), Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+		},
+	})
+	if err := c.Create(c.t.Context(), object); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if !k.Sample.Settled(object, 2) {
+			return fmt.Errorf("the %s is not settled: %+v", k.Kind.Kind, object)
+		}
+		return nil
+	})
 }
 
 func laterConfigurations(t *testing.T, c *cluster, m *process) {

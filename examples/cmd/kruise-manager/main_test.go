@@ -56,6 +56,7 @@ func TestBadUsage(t *testing.T) {
 		{"no rate of failing objects", []string{"--rate-limiter-qps=0"}, nil, []string{"--rate-limiter-qps", "0"}},
 		{"no bucket", []string{"--rate-limiter-bucket-size=0"}, nil, []string{"--rate-limiter-bucket-size", "0"}},
 		{"no workers", []string{"--cloneset-workers=0"}, nil, []string{"--cloneset-workers", "0"}},
+		{"no workers of another kind", []string{"--statefulset-workers=0"}, nil, []string{"--statefulset-workers", "0"}},
 		{"lease as short as renewing", []string{"--leader-election-lease-duration=10s"}, nil, []string{"--leader-election-lease-duration", "10s", "--leader-election-renew-deadline"}},
 		{
 			"renewing as short as trying with jitter",

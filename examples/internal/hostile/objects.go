@@ -1,5 +1,5 @@
 // Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a cluster's admission,
-// conversion or controller with them, or minutes and gigabytes.
+// conversion or controller with them, or minutes and gigabytes, and StatefulSets of the same kind.
 package hostile
 
 import (
@@ -12,7 +12,7 @@ import (
 
 type tree = map[string]any
 
-// Object is a CloneSet with something wrong about it.
+// Object is a CloneSet or StatefulSet with something wrong about it.
 type Object struct {
 	// Name says what.
 	Name string
@@ -22,7 +22,7 @@ type Object struct {
 	Passes bool
 }
 
-// Objects returns new ones, the same each time.
+// Objects returns new CloneSets, the same each time.
 func Objects() []Object {
 	return append(large(), odd()...)
 }
