@@ -1,7 +1,6 @@
 package pvc
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,8 +16,6 @@ const (
 	ClaimDiffers reason.Code = "ClaimDiffers"
 	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow it.
 	ClassCannotExpand reason.Code = "ClassCannotExpand"
-	// ClaimGrows means that a claim has been asked to grow and its volume has not grown yet.
-	ClaimGrows reason.Code = "ClaimGrows"
 )
 
 // IsSmaller reports whether a claim asks for less storage than its template. A claim that asks for more is never made smaller.
@@ -86,12 +83,4 @@ func NeedsRestart(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
 	})
-}
-
-// Growing returns a reason for a claim whose volume has not grown yet.
-func Growing(claim *corev1.PersistentVolumeClaim) reason.Reason {
-	return reason.Reason{
-		Code: ClaimGrows, Object: reason.ObjectOf("PersistentVolumeClaim", claim),
-		Detail: fmt.Sprintf("the volume has %s of %s", claim.Status.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()),
-	}
 }

@@ -111,8 +111,4 @@ func TestNeedsRestart(t *testing.T) {
 	if pending.Status.Conditions[1].Status = corev1.ConditionTrue; !pvc.NeedsRestart(pending) {
 		t.Error("S-29: the file system waits for the Pod's restart")
 	}
-	const want = "ClaimGrows: PersistentVolumeClaim default/data-web-0: the volume has 1Gi of 2Gi"
-	if got := pvc.Growing(pending).String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // ControllerName is the component that reports events, and the controller's name in logs.
@@ -166,6 +167,11 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
 	if len(t.blocked) > 0 {
 		pass.Wake(lookAgain)
+	}
+	for _, limit := range t.step.Limits {
+		if limit.Code == rollout.ScaleUpLimited {
+			r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
+		}
 	}
 	made, err := r.Pods.For(v, pass).CreateNumbered(ctx, t.create, executor.NumberedTemplates{
 		History: o.history, Current: o.current, Selector: o.settings.selector, Prepare: o.prepare,
