@@ -143,13 +143,15 @@ func (w *story) judge(x *chaos.Write) {
 }
 
 func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod) {
-	delete(w.attempted, before.UID)
 	o := ordinalOf(before.Name)
 	seen := v.pods[o]
 	if seen == nil || seen.UID != before.UID {
 		w.Failf("unseen", "%s of Pod %s, which the pass had not seen", x.Call.Verb, before.Name)
 	}
 	touched := x.Call.Verb == "delete" || appOf(after.Spec) != appOf(before.Spec)
+	if touched || serves(before) != serves(after) { // a label that is put right is no update
+		delete(w.attempted, before.UID)
+	}
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
 		w.Failf("hook", "%s of Pod %s, which is held", x.Call.Verb, seen.Name)
 	}
