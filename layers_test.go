@@ -83,7 +83,7 @@ func layers() []layer {
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
 
 		// Admission reads counts as the controllers do, and says why it cannot in the same words.
-		{"examples/apis/...", types, "examples/apis/... decode ordinals partition reason"},
+		{"examples/apis/...", types, "examples/apis/... decode ordinals partition pvc reason"},
 		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another

@@ -62,13 +62,18 @@ func MayGrow(path, name string, class *storagev1.StorageClass) error {
 			Code: ClassCannotExpand, Path: path, Object: reason.Object{Kind: "StorageClass", Name: name}, Detail: "the StorageClass does not exist",
 			Remedy: "create it, or leave the size as it was",
 		}
-	case !ptr.Deref(class.AllowVolumeExpansion, false):
+	case !Expands(class):
 		return reason.Reason{
 			Code: ClassCannotExpand, Path: path, Object: reason.Object{Kind: "StorageClass", Name: name}, Detail: "the StorageClass does not allow volumes to grow",
 			Remedy: "set allowVolumeExpansion in it, or leave the size as it was",
 		}
 	}
 	return nil
+}
+
+// Expands reports whether a StorageClass lets claims grow. One that does not say so does not, and nor does a missing one.
+func Expands(class *storagev1.StorageClass) bool {
+	return class != nil && ptr.Deref(class.AllowVolumeExpansion, false)
 }
 
 // HasGrown reports whether the volume of a claim is as large as the claim asks for.

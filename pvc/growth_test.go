@@ -89,6 +89,9 @@ func TestMayGrow(t *testing.T) {
 		{name: "no name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if got := pvc.Expands(tc.class); got != (tc.named != "" && !tc.refused) {
+				t.Errorf("Expands = %t", got)
+			}
 			err := pvc.MayGrow("spec.volumeClaimTemplates[data]", tc.named, tc.class)
 			if (err != nil) != tc.refused {
 				t.Fatalf("got %v", err)

@@ -1,7 +1,7 @@
 // Package statefulset answers "what does the API make of a StatefulSet somebody writes: what is filled in, what is refused?"
 //
 // There is one set of rules for what no controller can work with, [Unusable], which controllers ask too, because objects come past
-// admission. Admission refuses that and what is merely a mistake. [Ordinals] and [Expandable] are the readings that both share.
+// admission. Admission refuses that and what is merely a mistake. [Ordinals] is the reading that both share, and whether claims may grow is for package pvc to say.
 //
 // The functions are pure and work on v1beta1, the hub; webhooks for v1alpha1 convert first. Differences from OpenKruise 1.9, where that
 // was wrong or left a gap: InPlaceOnly is checked for the whole container and not for paths that contain "image"; claim templates are

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/pvc"
 )
 
 // StorageClasses finds storage classes. Both functions return nil for a class that there is not, and an error if they could not find out.
@@ -39,11 +40,6 @@ func DefaultClass(classes []storagev1.StorageClass) *storagev1.StorageClass {
 	return slices.MinFunc(marked, func(a, b *storagev1.StorageClass) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-}
-
-// Expandable reports whether claims of a class may grow. A class that does not say so does not let them, and nor does a missing one.
-func Expandable(class *storagev1.StorageClass) bool {
-	return class != nil && class.AllowVolumeExpansion != nil && *class.AllowVolumeExpansion
 }
 
 // validateClaimUpdate checks changes of claim templates that claims are to follow. The strategy is that of the update. With others,
@@ -121,7 +117,7 @@ func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *f
 		if err != nil {
 			return nil, fmt.Errorf("looking up the default storage class of claims %q: %w", claim.Name, err)
 		}
-		if class == nil || Expandable(class) {
+		if class == nil || pvc.Expands(class) {
 			return nil, nil
 		}
 		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf(
@@ -137,7 +133,7 @@ func growth(claim *corev1.PersistentVolumeClaim, classes StorageClasses, path *f
 	switch {
 	case class == nil:
 		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf("claims cannot grow: there is no storage class %q", *named))}, nil
-	case !Expandable(class):
+	case !pvc.Expands(class):
 		return field.ErrorList{field.Invalid(at, wanted.String(), fmt.Sprintf(
 			"claims cannot grow: storage class %s does not have allowVolumeExpansion true", class.Name))}, nil
 	}

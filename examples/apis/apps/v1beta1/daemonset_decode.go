@@ -2,7 +2,6 @@ package v1beta1
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/workloadkit/workloadkit/decode"
 )
@@ -22,8 +21,8 @@ func (s *DaemonSetSpec) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
 func (s DaemonSetSpec) MarshalJSON() ([]byte, error) {
-	if len(s.Undecodable) > 0 {
-		return nil, fmt.Errorf("a spec that was not decoded in full cannot be written: %w", s.Undecodable[0])
+	if err := readInFull(s.Undecodable); err != nil {
+		return nil, err
 	}
 	type plain DaemonSetSpec
 	return json.Marshal(plain(s))
