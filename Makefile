@@ -64,13 +64,10 @@ hostile: build ## a soak of ten minutes: one namespace and whoever reaches the w
 lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
 
-# CRDs of kinds that have no controller yet: nothing installs them.
-LATER := apps.kruise.io_daemonsets.yaml
 generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths=./apps/...
 	cd examples/apis && $(TOOL) controller-gen crd paths=./apps/... output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/crdconversion config/crd
-	cd examples/config/crd && mkdir -p later && mv $(LATER) later/
 	@for d in crd webhook rbac; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done
 	cd testing && $(GO) generate ./...

@@ -57,7 +57,7 @@ func layers() []layer {
 		{"podreadiness", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
-		{"podcontrol", pure, "inplaceupdate lifecycle ordinals podorder podpatch podreadiness podstate reason revision rollout"},
+		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout"},
 
 		{"fairqueue", acting, ""},
 		{"podpatch/podwrite", acting, "podpatch reason"},
@@ -68,7 +68,7 @@ func layers() []layer {
 		{"pvc/claimwriter", acting, "pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue ordinals"},
-		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},
 		{"internal/clustertest", acting, ""}, // for tests alone

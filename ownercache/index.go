@@ -128,6 +128,9 @@ func (x *Index[T]) ensure(name string, keys func(T) []string) error {
 // By returns the objects that an index has under a key, in no particular order. It panics if Add was not called for the index.
 func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
+// All returns all objects of the cache, in no particular order.
+func (x *Index[T]) All() []T { return typed[T](x.informer.GetIndexer().List()) }
+
 // IsPresent reports whether the object with the UID is in the store and not terminating.
 func (x *Index[T]) IsPresent(uid types.UID) bool {
 	obj, ok := x.ByUID(uid)
@@ -140,10 +143,14 @@ func (x *Index[T]) lookup(index, key string) []T {
 		// Only an index that does not exist is an error, and NewIndex added it.
 		panic(err)
 	}
-	out := make([]T, 0, len(found))
-	for _, obj := range found {
-		if typed, ok := obj.(T); ok {
-			out = append(out, typed)
+	return typed[T](found)
+}
+
+func typed[T client.Object](objects []any) []T {
+	out := make([]T, 0, len(objects))
+	for _, obj := range objects {
+		if object, ok := obj.(T); ok {
+			out = append(out, object)
 		}
 	}
 	return out

@@ -44,6 +44,11 @@ type Config struct {
 	// CountUnscheduled lets new Pods count as normal before they have a node. They are created so, unless a preNormal hook waits for
 	// something that their template does not bring.
 	CountUnscheduled bool
+	// OnlyPreDelete leaves Pods without a state, but for those whose deletion waits for its hook: for owners that have no other hook.
+	OnlyPreDelete bool
+	// NeedsGate recreates Pods that do not list the gate of InPlace, where others are updated in place: nothing would take them out of
+	// service first, or tell when their update is complete.
+	NeedsGate bool
 	// GateWhereUpdated gives new Pods the gate of InPlace only where the rules update Pods in place, so that others need no write to
 	// open it. A Pod without the gate is not taken out of service before it is updated in place. A template may list the gate itself.
 	GateWhereUpdated bool
@@ -108,6 +113,10 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 // names for. It is an error of the program.
 const InvalidRules reason.Code = "InvalidRules"
 
+// GateMissing means that a Pod is not updated in place because it does not list the readiness gate for that: it was created when its owner
+// recreated Pods for updates.
+const GateMissing reason.Code = "GateMissing"
+
 // Policy says how Pods are taken to another revision.
 type Policy string
 
@@ -162,7 +171,9 @@ func (c *Control) NewPod(
 	if c.config.CountUnscheduled {
 		state = rules.Hooks.Initial(&pod.ObjectMeta)
 	}
-	c.machine(rules).Stamp(&pod.ObjectMeta, state, now)
+	if !c.config.OnlyPreDelete {
+		c.machine(rules).Stamp(&pod.ObjectMeta, state, now)
+	}
 	return pod
 }
 

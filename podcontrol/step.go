@@ -59,7 +59,11 @@ func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan,
 		return Step{}, invalidRules("", "there is no plan for an update in place", "")
 	}
 	why := plan.Blocking
-	if plan.Possible() {
+	switch gate := c.config.InPlace.Gate(); {
+	case !plan.Possible():
+	case c.config.NeedsGate && !podstate.HasGate(pod, gate):
+		why = reason.List{{Code: GateMissing, Object: reason.ObjectOf("Pod", pod), Path: "spec.readinessGates", New: string(gate)}}
+	default:
 		step, err := c.start(pod, rules, plan, revisionName, now)
 		if !errors.Is(err, inplaceupdate.UpdateBlocked) {
 			return step, err
@@ -84,6 +88,8 @@ func (c *Control) check(rules Rules) error {
 		return invalidRules("", "podcontrol.New has not made this Control", "")
 	case hooks == lifecycle.Hooks{}:
 		return nil
+	case c.config.OnlyPreDelete && hooks != lifecycle.Hooks{PreDelete: hooks.PreDelete}:
+		return invalidRules("", "Pods have another hook than PreDelete", "have Config.OnlyPreDelete unset")
 	case c.config.Lifecycle.Keys() == lifecycle.Keys{}:
 		return invalidRules("", "Pods have hooks, but no key for their state", "set Config.Lifecycle")
 	case c.config.HookGate == "" && (hooks.PreDelete != nil && hooks.PreDelete.MarkNotReady || hooks.InPlaceUpdate != nil && hooks.InPlaceUpdate.MarkNotReady):
@@ -96,19 +102,19 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	if err := errors.Join(c.check(rules), c.unreadable(pod)); err != nil { // or it would leave service for a hook, and stay there
 		return Step{}, err
 	}
-	machine := c.machine(rules)
-	t := machine.Next(pod, lifecycle.Want{Intent: lifecycle.Update})
+	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Update})
 	if t.Act != lifecycle.StartUpdate {
 		return c.move(pod, rules, t, false, now)
 	}
-	target := inplaceupdate.Target{Revision: revisionName, Labels: c.RevisionLabels(revisionName), GracePeriod: rules.GracePeriod}
+	labels := c.RevisionLabels(revisionName)
+	target := inplaceupdate.Target{Revision: labels[c.config.RevisionLabel], Labels: labels, GracePeriod: rules.GracePeriod}
 	change, err := c.config.InPlace.Start(pod, plan, target, now)
 	if err != nil {
 		return Step{}, err
 	}
 	step := Step{Act: Start, Changes: []podpatch.Change{change}}
 	if !plan.Immediate() || rules.Hooks.InPlaceUpdate != nil {
-		step.Changes = append(step.Changes, machine.Change(pod, t, now))
+		step.Changes = append(step.Changes, c.machine(rules).Change(pod, t, now))
 	}
 	return step, nil
 }
@@ -129,7 +135,7 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	if err := c.check(rules); err != nil {
 		return Step{}, err
 	}
-	t := c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Delete})
+	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Delete})
 	if t.Act == lifecycle.DeletePod {
 		return Step{Act: Delete}, nil
 	}
@@ -138,13 +144,13 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 
 // Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
+	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
 }
 
 // Settle is Cancel for updates alone, which are not wanted any more after a rollback, or because a partition keeps the Pod where
 // it is. The deletion of a Pod goes on.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
-	return c.move(pod, rules, c.machine(rules).Next(pod, lifecycle.Want{Settled: true, Complete: true}), false, now)
+	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
 
 // settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for them.
@@ -163,7 +169,7 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 			return Step{RequeueAfter: wait}, nil
 		}
 	}
-	t := c.machine(rules).Next(pod, lifecycle.Want{Complete: next.Complete, AnyNode: c.config.CountUnscheduled})
+	t := c.next(pod, rules, lifecycle.Want{Complete: next.Complete, AnyNode: c.config.CountUnscheduled})
 	if t.Act == lifecycle.DeletePod {
 		return Step{}, nil // the owner deletes, within its budget
 	}
@@ -228,6 +234,15 @@ func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, ini
 	}
 	step.Changes = append(step.Changes, change)
 	return step, nil
+}
+
+// next is what comes next in the life of a Pod.
+func (c *Control) next(pod *corev1.Pod, rules Rules, want lifecycle.Want) lifecycle.Transition {
+	t := c.machine(rules).Next(pod, want)
+	if c.config.OnlyPreDelete && t.From == "" && t.To != lifecycle.PreparingDelete {
+		t.To = ""
+	}
+	return t
 }
 
 func (c *Control) machine(rules Rules) lifecycle.Machine {

@@ -110,6 +110,25 @@ func (h *History) Current(name string) *appsv1.ControllerRevision {
 	return h.Update
 }
 
+// Twins returns the owner's other revisions of the same template as Update, which somebody else has written: Pods at them are not to be
+// updated but to have their label changed. There are none before Update is known.
+func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
+	if h.Update == nil {
+		return nil
+	}
+	template, err := h.Template(h.Update)
+	if err != nil {
+		return nil
+	}
+	for _, rev := range h.Revisions {
+		ref := metav1.GetControllerOfNoCopy(rev)
+		if rev.Name != h.Update.Name && ref != nil && ref.UID == h.owner.Reference.UID && h.decoder.holds(rev, template, h.Update.Data.Raw) {
+			twins = append(twins, rev)
+		}
+	}
+	return twins
+}
+
 // UnknownRevision means that a revision is asked for that is not in the history, as Find says by nil.
 const UnknownRevision reason.Code = "UnknownRevision"
 

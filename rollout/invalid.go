@@ -6,7 +6,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidRollout means that neither Plan nor Numbered can decide, because a number is negative, the wanted ordinals were never computed,
+// InvalidRollout means that Plan, Numbered or PerNode cannot decide, because a number is negative, the wanted ordinals were never computed,
 // or Pods are counted or described wrongly.
 const InvalidRollout reason.Code = "InvalidRollout"
 
@@ -33,7 +33,7 @@ func (s *Spec) problems(c Counts) reason.List {
 	negative(&out, "replicas", s.Replicas)
 	negative(&out, s.Paths.partition(), s.Partition)
 	negative(&out, s.Paths.maxUnavailable(), s.MaxUnavailable)
-	negative(&out, "maxSurge", s.MaxSurge)
+	negative(&out, s.Paths.maxSurge(), s.MaxSurge)
 	if s.ScaleMaxUnavailable != nil {
 		negative(&out, s.Paths.scaleMaxUnavailable(), *s.ScaleMaxUnavailable)
 	}

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -23,7 +22,7 @@ type roster struct {
 	untested int
 
 	create []NumberedCreate
-	limits reason.List
+	limited
 }
 
 // entry is a Pod and what is decided for it.
@@ -345,9 +344,4 @@ func (r *roster) explainWaiting() {
 	if !r.OnDelete && r.Partition > 0 && due == 0 && kept > 0 {
 		r.limitf(PartitionReached, r.Paths.partition(), "lower the partition to go on", "%d Pods are at the old revision, %d are kept there", kept, r.Partition)
 	}
-}
-
-// limitf notes what keeps the step from being larger.
-func (r *roster) limitf(code reason.Code, path, remedy, format string, args ...any) {
-	r.limits = append(r.limits, reason.Reason{Code: code, Path: path, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
 }

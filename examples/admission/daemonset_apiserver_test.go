@@ -34,7 +34,7 @@ func startDaemonSets(t *testing.T) *cluster {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}))
 	at := func(path string) tree { return tree{"url": tls.URL + path, "caBundle": ca} }
 
-	raw, err := os.ReadFile("../config/crd/later/apps.kruise.io_daemonsets.yaml")
+	raw, err := os.ReadFile("../config/crd/apps.kruise.io_daemonsets.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

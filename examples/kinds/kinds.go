@@ -52,6 +52,8 @@ func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
 
 // Sample is how a measurement makes objects of a kind and sees that they are settled.
 type Sample struct {
+	// PerNode says that an object has a Pod on every Node, whatever Shape.Replicas says.
+	PerNode bool
 	List   func() client.ObjectList
 	Object func(Shape) client.Object
 	// Settled reports whether all Pods run at the wanted revision, by the object's status.
@@ -69,7 +71,7 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet(), statefulSet()}
+	return []Kind{cloneSet(), statefulSet(), daemonSet()}
 }
 
 // AddToScheme registers the types of all kinds.

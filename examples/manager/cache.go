@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -27,6 +28,7 @@ func cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
+		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
 	}
 }
 
@@ -90,6 +92,18 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return out
+}
+
+// strippedNode is what of a Node says which Pods may be on it: of a cluster with thousands the rest would be most of the memory.
+func strippedNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	out := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta}
+	out.Annotations, out.ManagedFields = nil, nil
+	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
+	return out, nil
 }
 
 // keepRevision drops the content of revisions that other controllers have: of StatefulSets and DaemonSets above all. Those of nobody stay,

@@ -12,8 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -160,7 +158,6 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if options.Namespace != "" {
 		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
-		out.Cache.ByObject[nodeMetadata()] = cache.ByObject{Field: fields.Everything()}
 	}
 	if e := options.LeaderElection; e != nil {
 		lock, err := newLock(config, e)
@@ -174,10 +171,4 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 		out.RetryPeriod = ptr.To(orDefault(e.RetryPeriod, 2*time.Second))
 	}
 	return out, nil
-}
-
-func nodeMetadata() client.Object {
-	node := &metav1.PartialObjectMetadata{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return node
 }

@@ -91,35 +91,46 @@ func (p *Pods[O]) createAt(
 	if err != nil {
 		return 0, reason.Final(err)
 	}
+	return p.createEach(ctx, task, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) }, from.Selector,
+		func(ctx context.Context, i int) (*corev1.Pod, error) {
+			pod := p.NewPod(template, rev.Name)
+			pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
+			if from.Prepare != nil {
+				from.Prepare(pod, list[i])
+			}
+			if from.Before != nil {
+				return pod, from.Before(ctx, pod)
+			}
+			return pod, nil
+		})
+}
+
+// createEach creates n Pods, each as what its own task says. A Pod that was refused is tried after the others, so that it does not end a
+// batch that others could be in.
+func (p *Pods[O]) createEach(
+	ctx context.Context, task string, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (*corev1.Pod, error),
+) (made int, err error) {
 	owner, backoff := p.view.Owner.GetUID(), p.executor.fanout.Backoff
-	one := func(ordinal int) fanout.Task { return fanout.Task{Name: "create Pod " + strconv.Itoa(ordinal)} }
 	var first, last []int
-	for _, ordinal := range list {
-		if backoff.WasRefused(owner, one(ordinal)) {
-			last = append(last, ordinal)
+	for i := range n {
+		if backoff.WasRefused(owner, fanout.Task{Name: own(i)}) {
+			last = append(last, i)
 		} else {
-			first = append(first, ordinal)
+			first = append(first, i)
 		}
 	}
-	list = slices.Concat(first, last)
-	return p.pass.Create(ctx, fanout.Task{Name: task}, len(list), func(ctx context.Context, i int) error {
-		pod := p.NewPod(template, rev.Name)
-		pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
-		if from.Prepare != nil {
-			from.Prepare(pod, list[i])
-		}
-		var err error
-		if from.Before != nil {
-			err = from.Before(ctx, pod)
-		}
+	order := slices.Concat(first, last)
+	return p.pass.Create(ctx, fanout.Task{Name: task}, n, func(ctx context.Context, i int) error {
+		one := fanout.Task{Name: own(order[i])}
+		pod, err := build(ctx, order[i])
 		if err == nil {
-			err = p.Create(ctx, pod, from.Selector)
+			err = p.Create(ctx, pod, selector)
 		}
 		if err != nil {
-			backoff.Refused(fanout.Attempt{Object: owner, Task: one(list[i])}, err, p.view.Now)
+			backoff.Refused(fanout.Attempt{Object: owner, Task: one}, err, p.view.Now)
 			return failed("creating", pod, err)
 		}
-		backoff.Succeeded(owner, one(list[i]))
+		backoff.Succeeded(owner, one)
 		return nil
 	})
 }

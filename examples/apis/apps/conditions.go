@@ -39,7 +39,7 @@ const (
 	ConditionOddSpec = "OddSpec"
 )
 
-// Condition types of a StatefulSet, written by its controller.
+// Condition types of a StatefulSet and a DaemonSet, written by their controllers.
 const (
 	// ConditionFailedCreatePod is True with the error as message when a Pod could not be created.
 	ConditionFailedCreatePod = "FailedCreatePod"
@@ -89,6 +89,10 @@ const (
 	EventFailedResize = "FailedResize"
 	// EventFailedUpdateClaim is a Warning: a claim cannot become what its template says.
 	EventFailedUpdateClaim = "FailedUpdatePVC"
+	// EventSelectingAll is a Warning: the selector of a DaemonSet is empty, and nothing is done.
+	EventSelectingAll = "SelectingAll"
+	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for another.
+	EventFailedDaemonPod = "FailedDaemonPod"
 	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.
 	EventCreatedImagePullJob = "CreatedImagePullJob"
 	// EventFailedCreateImagePullJob reports that no image job could be created; type Normal as well.

@@ -84,7 +84,7 @@ func BenchmarkDecision10000(b *testing.B) {
 		b.Fatal(err)
 	}
 	decoder := revision.NewDecoder(10, nil)
-	histories, err := revision.NewHistories(kruise.RevisionKeys(), decoder)
+	histories, err := revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), decoder)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func BenchmarkReconcileIdle10000(b *testing.B) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
 		},
 	}
-	histories, err := revision.NewHistories(kruise.RevisionKeys(), revision.NewDecoder(10, nil))
+	histories, err := revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(10, nil))
 	if err != nil {
 		b.Fatal(err)
 	}

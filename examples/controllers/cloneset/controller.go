@@ -70,7 +70,9 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	r := &Reconciler{options: options}
 	kind := kruise.Kind[*v1beta1.CloneSet]{
 		Name: "cloneset", Controller: ControllerName, Claims: true, Rules: rules, AfterDelete: r.deleteClaimsOf, Labels: apps.ReservedPodLabels(),
-		Pods: podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash]},
+		Pods: podcontrol.Config{
+			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
+		},
 	}
 	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {
 		kind.Blocks = kruise.ClaimTemplatesBlock

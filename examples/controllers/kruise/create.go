@@ -7,9 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -56,6 +54,17 @@ func (p *Parts[O]) Create(
 	return err
 }
 
+// TellCreated tells as events how many Pods were created, and the first that was not.
+func (p *Parts[O]) TellCreated(owner O, made int, err error) {
+	if made > 0 {
+		p.Events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
+	}
+	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		_, message := reason.Explain(err)
+		p.Events.Event(owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
+	}
+}
+
 // TendClaims hands claims over and deletes others, as package pvc has decided.
 func (p *Parts[O]) TendClaims(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, handOver []pvc.Transfer, remove []*corev1.PersistentVolumeClaim) error {
 	if len(handOver)+len(remove) == 0 {
@@ -83,14 +92,4 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// NodeLabels returns what finds the labels of a Node, in memory.
-func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string]string, bool) {
-	return func(name string) (map[string]string, bool) {
-		node := &metav1.PartialObjectMetadata{}
-		node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		err := p.Client.Get(ctx, client.ObjectKey{Name: name}, node)
-		return node.Labels, err == nil
-	}
 }

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -50,7 +49,7 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass 
 // to the kind.
 func (p *Parts[O]) Left(v *ownercache.View[O], selector labels.Selector) (out []*appsv1.ControllerRevision) {
 	for _, orphan := range p.Cache.Revisions.Orphans(v.Owner.GetNamespace()) {
-		if selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName()) {
+		if selector.Matches(labels.Set(orphan.Labels)) && isLeftBy(orphan, v.Owner.GetName(), orphan.Labels[p.kind.HashLabel]) {
 			out = append(out, orphan)
 		}
 	}
@@ -59,14 +58,15 @@ func (p *Parts[O]) Left(v *ownercache.View[O], selector labels.Selector) (out []
 
 // isLeftBy reports whether a revision without an owner can be of an owner of this name that was deleted without it: it is named as
 // owners name theirs.
-func isLeftBy(rev *appsv1.ControllerRevision, owner string) bool {
-	hash := rev.Labels[apps.LabelRevisionHash]
+func isLeftBy(rev *appsv1.ControllerRevision, owner, hash string) bool {
 	return hash != "" && rev.Name == revision.Name(owner, hash)
 }
 
-// Truncate deletes revisions that nobody needs. current is the name of the current revision.
-func (p *Parts[O]) Truncate(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, pods *podcontrol.Set, limit int, current string) error {
+// Truncate deletes revisions that nobody needs. keep are the names of others to keep: that of the current revision.
+func (p *Parts[O]) Truncate(
+	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, pods *podcontrol.Set, limit int, keep ...string,
+) error {
 	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
-		return history.Truncate(ctx, v.Client, h, limit, revision.CountUnused, pods.Uses, current)
+		return history.Truncate(ctx, v.Client, h, limit, p.kind.Counting, pods.Uses, keep...)
 	})
 }

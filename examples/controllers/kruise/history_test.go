@@ -27,7 +27,7 @@ func TestIsLeftBy(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: tc.revision, Labels: tc.labels}}
-			if got := isLeftBy(rev, "web"); got != tc.want {
+			if got := isLeftBy(rev, "web", rev.Labels[apps.LabelRevisionHash]); got != tc.want {
 				t.Errorf("isLeftBy is %v, want %v", got, tc.want)
 			}
 		})

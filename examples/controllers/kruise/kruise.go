@@ -23,9 +23,10 @@ import (
 // AnnotationHashVersion marks the revisions whose hashes follow this kit's recipes.
 const AnnotationHashVersion = "workloadkit.io/hash-version"
 
-// RevisionKeys are those of CloneSet and StatefulSet revisions.
-func RevisionKeys() revision.Keys {
-	return revision.Keys{HashLabel: apps.LabelRevisionHash, HashVersionAnnotation: AnnotationHashVersion}
+// RevisionKeys are those of revisions that carry their hash in a label: [apps.LabelRevisionHash] with CloneSet and StatefulSet,
+// [apps.LabelRevision] with DaemonSet.
+func RevisionKeys(hashLabel string) revision.Keys {
+	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion}
 }
 
 // InPlace returns what updates Pods in place under the given feature gates. labels are those that the controller of a kind writes.
@@ -66,11 +67,11 @@ func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
 }
 
 // PodControl says under which names controllers keep what they know on their Pods. kind has the fields that kinds differ in: whether
-// revision labels hold whole names, a label for the hash, how Pods begin.
+// revision labels hold whole names, labels for the hash and for the wish to delete a Pod, how Pods begin.
 func PodControl(updater *inplaceupdate.Updater, kind podcontrol.Config) (podcontrol.Config, error) {
 	var err error
 	kind.Lifecycle, err = lifecycle.New(lifecycle.Keys{State: apps.LabelLifecycleState, Timestamp: apps.AnnotationLifecycleTimestamp})
-	kind.InPlace, kind.RevisionLabel, kind.DeleteLabel = updater, apps.LabelRevision, apps.LabelSpecifiedDelete
+	kind.InPlace, kind.RevisionLabel = updater, apps.LabelRevision
 	kind.HookGate, kind.Holder = apps.ConditionKruisePodReady, Holder
 	return kind, err
 }

@@ -1,6 +1,7 @@
 package kruise
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // Options of a controller of Pods. The zero value is usable.
@@ -80,6 +82,10 @@ type Kind[O client.Object] struct {
 	Numbered bool
 	// Labels are those that the controller writes on Pods.
 	Labels []string
+	// HashLabel holds the hash on revisions; empty stands for [apps.LabelRevisionHash].
+	HashLabel string
+	// Counting says which revisions the limit of the history counts; empty stands for those that no Pod uses.
+	Counting revision.Counting
 	// Pods says what is special about the Pods, as for PodControl.
 	Pods podcontrol.Config
 	// Watch adds event sources for owners; nil for none.
@@ -112,6 +118,7 @@ type Manager interface {
 // NewParts makes the parts for the kind of owner. c is the client that they write with; it must read from the manager's cache.
 func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client, owner O, options Options, kind Kind[O]) (*Parts[O], error) {
 	options = options.Complete()
+	kind.HashLabel, kind.Counting = cmp.Or(kind.HashLabel, apps.LabelRevisionHash), cmp.Or(kind.Counting, revision.CountUnused)
 	p := &Parts[O]{Options: options, Client: c, kind: kind, Events: mgr.GetEventRecorderFor(kind.Controller)}
 	var err error
 	if p.InPlace, err = InPlace(options.Gates, kind.Labels); err != nil {
@@ -122,7 +129,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		return nil, err
 	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
-		Control: control, Revisions: RevisionKeys(), Calls: options.Calls, Blocks: kind.Blocks,
+		Control: control, Revisions: RevisionKeys(kind.HashLabel), Calls: options.Calls, Blocks: kind.Blocks,
 		Options: executor.Options[O]{
 			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
 		},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +55,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	parts, err := kruise.NewParts(ctx, mgr, c, &v1beta1.StatefulSet{}, options.Complete(), kruise.Kind[*v1beta1.StatefulSet]{
 		Name: "statefulset", Controller: ControllerName, Claims: true, Numbered: true, Rules: rules, Watch: watchClaims, Labels: apps.ReservedStatefulSetLabels(),
-		Pods: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true},
+		Pods: podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete},
 	})
 	return &Reconciler{parts}, err
 }
@@ -179,12 +178,6 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 			return claimwriter.Prepare(ctx, v.Client, &o.claims, pod.Name)
 		},
 	})
-	if made > 0 {
-		r.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
-	}
-	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		_, message := reason.Explain(err)
-		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
-	}
+	r.TellCreated(v.Owner, made, err)
 	return errors.Join(err, reason.Final(t.blocked.Err()))
 }

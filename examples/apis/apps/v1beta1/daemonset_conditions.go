@@ -3,7 +3,10 @@ package v1beta1
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Condition returns the condition of a type, nil when there is none. The pointer is into the status.
@@ -33,4 +36,14 @@ func (s *DaemonSetStatus) SetCondition(c DaemonSetCondition, now metav1.Time) {
 // DropCondition removes the condition of a type.
 func (s *DaemonSetStatus) DropCondition(t DaemonSetConditionType) {
 	s.Conditions = slices.DeleteFunc(s.Conditions, func(c DaemonSetCondition) bool { return c.Type == t })
+}
+
+// SetFailure sets a condition while its error lasts and removes it afterwards. Reason and message follow the error.
+func (s *DaemonSetStatus) SetFailure(t DaemonSetConditionType, err error, now metav1.Time) {
+	if err == nil {
+		s.DropCondition(t)
+		return
+	}
+	why, message := reason.Explain(err)
+	s.SetCondition(DaemonSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }

@@ -19,7 +19,7 @@ import (
 
 func readDaemonSetCRD(t *testing.T) crd {
 	t.Helper()
-	raw, err := os.ReadFile("../../../config/crd/later/apps.kruise.io_daemonsets.yaml")
+	raw, err := os.ReadFile("../../../config/crd/apps.kruise.io_daemonsets.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

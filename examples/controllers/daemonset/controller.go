@@ -1,0 +1,235 @@
+package daemonset
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/adopt/ownerrefs"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/revision/history"
+)
+
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "daemonset-controller"
+
+// directScheduler is what Pods name as their scheduler that are bound to their Node from the start.
+const directScheduler = "kubernetes.io/daemonset-controller"
+
+// Options of the controller. The zero value is usable.
+type Options struct {
+	kruise.Options
+	// BindPods binds Pods to their Nodes when they are created, instead of leaving that to the scheduler.
+	BindPods bool
+}
+
+// Reconciler reconciles DaemonSets.
+type Reconciler struct {
+	*kruise.Parts[*v1beta1.DaemonSet]
+
+	options Options
+	nodes   *ownercache.Index[*corev1.Node]
+	fits    *lru.Cache
+}
+
+// fitsKept is how many DaemonSets a change of a Node costs no compiling of their requirements.
+const fitsKept = 2000
+
+// view is a DaemonSet and what it controls, as the cache shows it.
+type view = ownercache.View[*v1beta1.DaemonSet]
+
+// Setup adds both controllers to the manager. c is the client they write with; it must read from the manager's cache. The
+// scheme must know the DaemonSet types.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	return r.AddTo(mgr, r)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	nodes, err := kruise.NewNodes(ctx, mgr)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reconciler{options: options, nodes: nodes, fits: lru.New(fitsKept)}
+	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Complete(), kruise.Kind[*v1beta1.DaemonSet]{
+		Name: "daemonset", Controller: ControllerName, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
+		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
+		Pods: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
+		Watch: kruise.WatchNodes(func() []*v1beta1.DaemonSet { return r.Cache.Owners.All() }, func(set *v1beta1.DaemonSet, node *corev1.Node) claim {
+			return r.fitOf(set).claim(node)
+		}),
+	})
+	return r, err
+}
+
+// fitOf compiles what a DaemonSet requires of Nodes, once for each of its generations. One that no Pod is made for has no interest in Nodes.
+func (r *Reconciler) fitOf(set *v1beta1.DaemonSet) *fit {
+	type key struct {
+		uid        types.UID
+		generation int64
+	}
+	k := key{set.UID, set.Generation}
+	if known, ok := r.fits.Get(k); ok {
+		if f, ok := known.(*fit); ok {
+			return f
+		}
+	}
+	f := &fit{}
+	if _, problems := resolve(set, r.Options.Gates); problems == nil {
+		f = newFit(set)
+	}
+	r.fits.Add(k, f)
+	return f
+}
+
+// Reconcile brings one DaemonSet a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.Cache.Observe(ctx, req)
+	if v == nil {
+		return result, err
+	}
+	pass := r.Fanout.Begin(v)
+	s, problems := resolve(v.Owner, r.Options.Gates)
+	if problems != nil {
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
+	}
+	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector})
+	if err != nil || h.Update == nil {
+		return r.stop(ctx, v, pass, apps.ConditionFailedUpdatePod, err)
+	}
+	o := r.observed(v, pass, s, h)
+	todo, err := decide(o)
+	if err != nil {
+		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(err))
+	}
+	var scaleErr, updateErr error
+	if v.Owner.DeletionTimestamp == nil {
+		scaleErr, updateErr = r.act(ctx, v, pass, o, todo)
+	}
+	return r.report(ctx, v, pass, o, todo, scaleErr, updateErr)
+}
+
+// observed reads what the pass is decided on.
+func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
+	o := &observation{
+		set: v.Owner, settings: s, history: h, fit: r.fitOf(v.Owner), nodes: r.nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
+		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
+	}
+	o.perNode = describe(v.Owner, o.pods, podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(_ *corev1.Pod, node string) time.Duration {
+		wait, _ := r.Fanout.Backoff.Resting(endedOn(v.Owner, node), v.Now)
+		pass.Wake(wait)
+		return wait
+	}})
+	return o
+}
+
+// endedOn is the next attempt to replace a Pod that has ended. The first is made at once.
+func endedOn(set *v1beta1.DaemonSet, node string) fanout.Attempt {
+	return fanout.Attempt{
+		Object: set.UID, Target: strconv.FormatInt(set.Generation, 10),
+		Task: fanout.Task{Name: "replace what has ended on Node " + node, First: time.Second, Last: 15 * time.Minute},
+	}
+}
+
+// errEnded is why the next Pod that ends on a Node is left alone for a while.
+var errEnded = errors.New("the Pod before has ended as well")
+
+// act carries the decision out, until something has changed.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) (scaleErr, updateErr error) {
+	pods := r.Pods.For(v, pass)
+	each := func(task fanout.Task, list []*corev1.Pod, do func(context.Context, *corev1.Pod) (bool, error)) func() error {
+		return func() error { return fanout.Each(ctx, pass, task, list, do) }
+	}
+	scaleErr = pass.UntilChanged(
+		func() error { return ownerrefs.Release(ctx, pass, v.Client, t.release) },
+		func() error { return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), t.adopt) },
+		func() error {
+			return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), r.Left(v, o.settings.selector))
+		},
+		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, r.newestRevision(o))
+			return result.Sent > 0, err
+		}),
+		func() error {
+			return pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
+				return history.Delete(ctx, v.Client, t.twins)
+			})
+		},
+		func() error { return r.create(ctx, v, pass, o, t) },
+		each(fanout.Task{Name: "delete Pods"}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			return r.remove(ctx, v, pods, pod)
+		}),
+	)
+	// An update that is refused has taken a Pod out of service, so it rests for longer.
+	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
+	updateErr = pass.UntilChanged(each(update, t.update, pods.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
+	if updateErr == nil {
+		updateErr = pods.Unfinished(o.pods)
+	}
+	return scaleErr, updateErr
+}
+
+// newestRevision are the labels of Pods at the newest revision.
+func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
+	change.Labels = map[string]*string{}
+	for key, value := range r.Control.RevisionLabels(o.history.Update.Name) {
+		change.Labels[key] = &value
+	}
+	return change
+}
+
+// create makes the missing Pods.
+func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
+	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, t.step.Create, executor.NodeTemplates{
+		History: o.history, Selector: o.settings.selector, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
+	})
+	r.TellCreated(v.Owner, made, err)
+	return err
+}
+
+// prepare makes a new Pod one of its Node.
+func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node string) {
+	nodefit.Tolerate(&pod.Spec, nodefit.DaemonSetTolerations(pod.Spec.HostNetwork)...)
+	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
+		pod.Labels[apps.LabelTemplateGeneration] = generation
+	}
+	if r.options.BindPods {
+		pod.Spec.NodeName, pod.Spec.SchedulerName = node, directScheduler
+	} else {
+		nodefit.Pin(&pod.Spec, node)
+	}
+}
+
+// remove deletes a Pod. After one that has ended, the next that ends on its Node stays for a while.
+func (r *Reconciler) remove(ctx context.Context, v *view, pods *executor.Pods[*v1beta1.DaemonSet], pod *corev1.Pod) (changed bool, err error) {
+	changed, err = pods.Delete(ctx, pod)
+	if changed && !podstate.IsActive(pod) {
+		node, _ := nodefit.NodeOf(pod)
+		r.Fanout.Backoff.Refused(endedOn(v.Owner, node), errEnded, v.Now)
+		r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "deleted Pod %s, which has ended on Node %s", pod.Name, node)
+	}
+	return changed, err
+}

@@ -1,0 +1,126 @@
+package daemonset
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/adopt"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// observation is everything that a pass is decided on.
+type observation struct {
+	set      *v1beta1.DaemonSet
+	settings *settings
+	fit      *fit
+	nodes    []*corev1.Node
+	pods     *podcontrol.Set
+	perNode  *podcontrol.PerNode
+	orphans  []*corev1.Pod
+	history  *revision.History
+}
+
+// todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
+type todo struct {
+	release, adopt []*corev1.Pod
+	// relabel are Pods at a revision of the same template as the newest, and twins those revisions.
+	relabel []*corev1.Pod
+	twins   []*appsv1.ControllerRevision
+	step    rollout.NodeStep
+	remove  []*corev1.Pod
+	update  []*corev1.Pod
+}
+
+// decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
+func decide(o *observation) (*todo, error) {
+	t := &todo{release: o.pods.NotSelected}
+	owner := adopt.Owner{UID: o.set.UID, Namespace: o.set.Namespace, Selector: o.settings.selector, Deleting: o.set.DeletionTimestamp != nil}
+	split, err := adopt.Split(owner, "Pod", o.orphans, adopt.Options{Adopt: true})
+	if err != nil {
+		return nil, err
+	}
+	t.adopt = split.Adopt
+	o.decideTwins(t)
+	nodes, fitting := make([]rollout.Node, len(o.nodes)), 0
+	for i, node := range o.nodes {
+		c := o.fit.claim(node)
+		nodes[i] = rollout.Node{Name: node.Name, Run: c.Run, Continue: c.Continue, Excluded: c.Excluded}
+		if c.Run {
+			fitting++
+		}
+	}
+	spec, problems := o.settings.count(o.set, fitting)
+	if problems != nil {
+		return nil, problems
+	}
+	if t.step, err = rollout.PerNode(spec, nodes, o.perNode.Pods); err != nil {
+		return nil, err
+	}
+	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
+	return t, nil
+}
+
+// decideTwins finds revisions that were written twice, and the Pods at them, which are not to be updated for it.
+func (o *observation) decideTwins(t *todo) {
+	if t.twins = o.history.Twins(); len(t.twins) == 0 {
+		return
+	}
+	t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool {
+		return slices.ContainsFunc(t.twins, func(twin *appsv1.ControllerRevision) bool { return revision.Same(p.Revision, twin.Name) })
+	})
+}
+
+// claim is what a Node is to a DaemonSet.
+type claim struct{ Run, Continue, Excluded bool }
+
+// fit says what Nodes are to a DaemonSet. The zero value has no interest in any.
+type fit struct {
+	requirements *nodefit.Requirements
+	updated      labels.Selector // nil for all
+	// oddities are what of the template no Node can fulfil.
+	oddities reason.List
+}
+
+// newFit compiles what a DaemonSet whose spec can be used requires of Nodes.
+func newFit(set *v1beta1.DaemonSet) *fit {
+	spec, f := &set.Spec.Template.Spec, &fit{}
+	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
+	f.requirements = requirements
+	f.oddities.Add(nodefit.InvalidNodeTerm, err)
+	if selector := rollingOf(set).Selector; selector != nil {
+		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
+	}
+	return f
+}
+
+func (f *fit) claim(node *corev1.Node) claim {
+	if f.requirements == nil {
+		return claim{}
+	}
+	verdict := f.requirements.Fits(node)
+	c := claim{Run: verdict.Run, Continue: verdict.Continue}
+	c.Excluded = c.Continue && f.updated != nil && !f.updated.Matches(labels.Set(node.Labels))
+	return c
+}
+
+// describe describes the Pods by their Nodes. Pods that are as old as the generation of templates are told by that.
+func describe(set *v1beta1.DaemonSet, pods *podcontrol.Set, options podcontrol.PerNodeOptions) *podcontrol.PerNode {
+	perNode := pods.PerNode(options)
+	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
+		for i := range perNode.Pods {
+			pod := perNode.Of([]int{i})[0]
+			perNode.Pods[i].Updated = perNode.Pods[i].Updated || pod.Labels[apps.LabelTemplateGeneration] == generation
+		}
+	}
+	return perNode
+}

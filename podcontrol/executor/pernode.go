@@ -1,0 +1,48 @@
+package executor
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
+)
+
+// NodeTemplates say what Pods for Nodes are made from.
+type NodeTemplates struct {
+	// History holds the template: that of its Update. Required.
+	History *revision.History
+	// Selector is the owner's, as in Create; nil selects all of its Pods.
+	Selector labels.Selector
+	// Prepare completes a Pod for a Node before it is created, with nodefit.Pin and nodefit.Tolerate for example. It must be safe for
+	// concurrent use. Required.
+	Prepare func(pod *corev1.Pod, node string)
+}
+
+// CreatePerNode creates the Pods that rollout.PerNode names, under the names of nodefit.PodName: where the cache does not show a Pod that
+// exists, the API server refuses another. It returns how many it has created. A Node whose Pod was refused is tried after the others. All
+// errors are final, as those of fanout.Pass.Create.
+func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
+	if len(nodes) == 0 {
+		return 0, nil
+	}
+	template, err := from.History.Template(from.History.Update)
+	if err != nil {
+		return 0, reason.Final(err)
+	}
+	owner := p.view.Owner
+	taken := func(name string) bool {
+		_, taken := p.executor.cache.Pods.Get(owner.GetNamespace(), name)
+		return taken
+	}
+	return p.createEach(ctx, "create Pods", len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
+		func(_ context.Context, i int) (*corev1.Pod, error) {
+			pod := p.NewPod(template, from.History.Update.Name)
+			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], taken), owner.GetName()+"-"
+			from.Prepare(pod, nodes[i])
+			return pod, nil
+		})
+}

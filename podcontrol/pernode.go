@@ -1,0 +1,74 @@
+package podcontrol
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// PerNode is the Pods of an owner of which each Node has one, as rollout.PerNode takes them.
+type PerNode struct {
+	// Pods are all Pods of the owner, also those that are terminating, have ended or are not selected any more.
+	Pods []rollout.NodePod
+
+	objects []*corev1.Pod
+}
+
+// PerNodeOptions say how Pods are described.
+type PerNodeOptions struct {
+	// Rest is as in Orders; nil for none. A Pod that rests is Hopeless to rollout.PerNode.
+	Rest func(*Pod) time.Duration
+	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
+	Ended func(pod *corev1.Pod, node string) time.Duration
+}
+
+// PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: it holds its Node, and only
+// others can end that. O(n).
+func (s *Set) PerNode(o PerNodeOptions) *PerNode {
+	n := &PerNode{}
+	for i := range s.Active {
+		p := &s.Active[i]
+		described := rollout.NodePod{
+			Health: rollout.Unavailable, Updated: p.Updated, PreDeleting: p.Leaving, Hopeless: o.Rest != nil && o.Rest(p) > 0,
+		}
+		if p.Available {
+			described.Health = rollout.Available
+		}
+		n.add(p.Pod, described)
+	}
+	for _, pod := range s.Inactive {
+		described := rollout.NodePod{Health: rollout.Ended}
+		if pod.DeletionTimestamp != nil {
+			described.Health = rollout.Terminating
+		} else if o.Ended != nil {
+			node, _ := nodefit.NodeOf(pod)
+			described.Resting = o.Ended(pod, node) > 0
+		}
+		n.add(pod, described)
+	}
+	for _, pod := range s.NotSelected {
+		n.add(pod, rollout.NodePod{Health: rollout.Terminating})
+	}
+	return n
+}
+
+func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
+	described.Node, _ = nodefit.NodeOf(pod) // of one that names none nothing is decided
+	described.Name, described.Created = pod.Name, pod.CreationTimestamp.Time
+	described.Scheduled, described.Ready = podstate.IsScheduled(pod), podstate.IsReady(pod)
+	n.Pods = append(n.Pods, described)
+	n.objects = append(n.objects, pod)
+}
+
+// Of returns the Pods at positions: those of the lists of a rollout.NodeStep.
+func (n *PerNode) Of(positions []int) []*corev1.Pod {
+	pods := make([]*corev1.Pod, len(positions))
+	for i, at := range positions {
+		pods[i] = n.objects[at]
+	}
+	return pods
+}

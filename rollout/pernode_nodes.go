@@ -1,0 +1,252 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// nodeDecision holds Nodes in ascending order of their names, with their Pods and what is decided for them.
+type nodeDecision struct {
+	*NodeSpec
+
+	nodes []nodeEntry
+	pods  []NodePod
+	// lost are Pods of Nodes that are not there.
+	lost []int
+
+	create       []string
+	remove, next []int
+	totals       NodeTotals
+	limited
+}
+
+// nodeEntry is a Node and its Pods.
+type nodeEntry struct {
+	Node
+
+	// pods are the positions of its Pods, the oldest first.
+	pods []int
+	// running counts those that neither terminate nor have ended. newest and old are the only such Pod at the new revision and the only
+	// one at another; nil where there is none. ambiguous says that there are several of either.
+	running     int
+	newest, old *NodePod
+	oldAt       int
+	ambiguous   bool
+}
+
+func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecision, error) {
+	d := &nodeDecision{NodeSpec: spec, nodes: make([]nodeEntry, len(nodes)), pods: pods}
+	for i := range nodes {
+		d.nodes[i].Node = nodes[i]
+		d.nodes[i].Continue = nodes[i].Continue || nodes[i].Run
+	}
+	slices.SortFunc(d.nodes, func(a, b nodeEntry) int { return strings.Compare(a.Name, b.Name) })
+	byName := make(map[string]int, len(nodes))
+	for i := range d.nodes {
+		name := d.nodes[i].Name
+		if _, twice := byName[name]; twice {
+			return nil, invalidNodes("nodes", name, "two Nodes have this name", "give each Node once")
+		}
+		byName[name] = i
+	}
+	if err := d.assign(byName); err != nil {
+		return nil, err
+	}
+	for i := range d.nodes {
+		d.read(&d.nodes[i])
+	}
+	return d, nil
+}
+
+func invalidNodes(path, name, detail, remedy string) error {
+	return reason.List{{Code: InvalidRollout, Path: path, New: name, Detail: detail, Remedy: remedy}}
+}
+
+// assign gives each Node its Pods.
+func (d *nodeDecision) assign(byName map[string]int) error {
+	at, counts := make([]int, len(d.pods)), make([]int, len(d.nodes))
+	for i := range d.pods {
+		p := &d.pods[i]
+		if p.Health < Available || p.Health > Terminating {
+			return invalidNodes("pods", p.Name, "the Pod has no health", "set Health to Available, Unavailable, Ended or Terminating")
+		}
+		node, known := byName[p.Node]
+		switch {
+		case known:
+			at[i] = node
+			counts[node]++
+			continue
+		case p.Node != "":
+			d.lost = append(d.lost, i)
+		}
+		at[i] = -1
+	}
+	all, begin := make([]int, len(d.pods)), 0
+	for i, n := range counts {
+		d.nodes[i].pods = all[begin : begin : begin+n]
+		begin += n
+	}
+	for i, node := range at {
+		if node >= 0 {
+			d.nodes[node].pods = append(d.nodes[node].pods, i)
+		}
+	}
+	slices.SortFunc(d.lost, func(a, b int) int { return strings.Compare(d.pods[a].Name, d.pods[b].Name) })
+	return nil
+}
+
+// read looks at the Pods of a Node.
+func (d *nodeDecision) read(n *nodeEntry) {
+	if len(n.pods) > 1 {
+		slices.SortFunc(n.pods, d.byAge)
+	}
+	for _, i := range n.pods {
+		p := &d.pods[i]
+		if !p.running() {
+			continue
+		}
+		n.running++
+		switch {
+		case p.Updated && n.newest == nil:
+			n.newest = p
+		case !p.Updated && n.old == nil:
+			n.old, n.oldAt = p, i
+		default:
+			n.ambiguous = true
+		}
+	}
+	d.count(n)
+}
+
+func (d *nodeDecision) byAge(i, j int) int {
+	a, b := &d.pods[i], &d.pods[j]
+	if a.Scheduled != b.Scheduled {
+		if a.Scheduled {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+}
+
+// count adds a Node to the totals.
+func (d *nodeDecision) count(n *nodeEntry) {
+	t := &d.totals
+	switch {
+	case !n.Run && len(n.pods) > 0:
+		t.Misscheduled++
+		return
+	case !n.Run:
+		return
+	}
+	t.Desired++
+	if len(n.pods) == 0 {
+		return
+	}
+	oldest := &d.pods[n.pods[0]]
+	t.Current++
+	for _, what := range []struct {
+		number *int
+		is     bool
+	}{{&t.Ready, oldest.Ready}, {&t.Available, oldest.available()}, {&t.Updated, oldest.Updated}} {
+		if what.is {
+			*what.number++
+		}
+	}
+}
+
+// manage sees to it that the Node has one Pod, or none, without a look at the update.
+func (d *nodeDecision) manage(n *nodeEntry) {
+	resting := false
+	for _, i := range n.pods {
+		p := &d.pods[i]
+		switch {
+		case p.Health == Terminating:
+		case p.Health == Ended && p.Resting && n.Continue:
+			resting = true
+		case !n.Continue, p.Health == Ended, p.PreDeleting:
+			d.remove = append(d.remove, i)
+		}
+	}
+	switch {
+	case !n.Continue:
+	case d.MaxSurge == 0:
+		d.removeOthers(n, d.firstToStay(n))
+		if n.Run && len(n.pods) == 0 {
+			d.create = append(d.create, n.Name)
+		}
+	case n.running == 0:
+		if n.Run && !resting {
+			d.create = append(d.create, n.Name)
+		}
+	default:
+		d.manageTwo(n)
+	}
+}
+
+// firstToStay returns the oldest Pod that nobody has begun to delete, or else the oldest.
+func (d *nodeDecision) firstToStay(n *nodeEntry) *NodePod {
+	var oldest *NodePod
+	for _, i := range n.pods {
+		switch p := &d.pods[i]; {
+		case !p.running():
+		case !p.PreDeleting:
+			return p
+		case oldest == nil:
+			oldest = p
+		}
+	}
+	return oldest
+}
+
+// manageTwo keeps the oldest Pod of each revision, and ends the old one's time when it is not needed any more.
+func (d *nodeDecision) manageTwo(n *nodeEntry) {
+	d.removeOthers(n, n.newest, n.old)
+	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {
+		d.remove = append(d.remove, n.oldAt)
+	}
+}
+
+// removeOthers deletes the running Pods that are not among those to keep.
+func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
+	if n.running < 2 {
+		return
+	}
+	for _, i := range n.pods {
+		if p := &d.pods[i]; p.running() && !p.PreDeleting && !slices.Contains(keep, p) {
+			d.remove = append(d.remove, i)
+		}
+	}
+}
+
+// forgetLost deletes Pods that wait for a Node which is not there. Those that were on it are left to who collects the Pods of lost Nodes.
+func (d *nodeDecision) forgetLost() {
+	for _, i := range d.lost {
+		if p := &d.pods[i]; !p.Scheduled && p.Health != Terminating {
+			d.remove = append(d.remove, i)
+		}
+	}
+}
+
+// limitProgress leaves Nodes without a Pod that the partition keeps from the new revision.
+func (d *nodeDecision) limitProgress() {
+	if !d.Progressive || d.Partition == 0 || d.OnDelete {
+		return
+	}
+	updated := 0
+	for i := range d.nodes {
+		if n := &d.nodes[i]; n.Run && n.newest != nil {
+			updated++
+		}
+	}
+	allowed := max(d.totals.Desired-d.Partition-updated, 0)
+	if waiting := len(d.create) - allowed; waiting > 0 {
+		d.create = d.create[:allowed]
+		d.limitf(ScaleUpLimited, d.Paths.partition(), "lower the partition",
+			"%d of %d Nodes have a Pod at the new revision, %d get one now; %d without a Pod wait, because %d are kept from it",
+			updated, d.totals.Desired, allowed, waiting, d.Partition)
+	}
+}

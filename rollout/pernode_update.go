@@ -1,0 +1,132 @@
+package rollout
+
+import "slices"
+
+// update decides which Nodes take part in the update, and which of them are next.
+func (d *nodeDecision) update() {
+	switch outdated := d.outdated(); {
+	case d.OnDelete || outdated == 0:
+	case d.Paused:
+		d.limitf(RolloutPaused, d.Paths.paused(), "resume it", "%d Nodes have a Pod at an older revision", outdated)
+	case d.MaxSurge > 0:
+		d.surge(d.takingPart())
+	default:
+		d.replace(d.takingPart())
+	}
+}
+
+// outdated counts the Nodes that have a Pod at an older revision.
+func (d *nodeDecision) outdated() (n int) {
+	for i := range d.nodes {
+		if d.nodes[i].old != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// takingPart returns the Nodes that may be at the new revision.
+func (d *nodeDecision) takingPart() []*nodeEntry {
+	all := 0
+	var updated, under, old []*nodeEntry
+	for i := range slices.Backward(d.nodes) {
+		n := &d.nodes[i]
+		if !n.Run && (d.LeaveUnfit || len(n.pods) == 0) {
+			continue
+		}
+		all++
+		switch {
+		case n.newest != nil || n.ambiguous:
+			updated = append(updated, n)
+		case n.old == nil || n.old.PreDeleting || !n.Continue:
+			under = append(under, n)
+		case !n.Excluded:
+			old = append(old, n)
+		}
+	}
+	nodes := slices.Concat(updated, under, old)
+	keep := min(max(all-d.Partition, 0), len(nodes))
+	if kept := len(nodes) - max(keep, len(updated)); kept > 0 {
+		d.limitf(PartitionReached, d.Paths.partition(), "lower the partition", "%d Nodes keep their revision, because of a partition of %d of %d Nodes",
+			kept, d.Partition, all)
+	}
+	return nodes[:keep]
+}
+
+// replace updates Pods that are not available, and available ones while enough Nodes have one. Each Node is counted before any is chosen.
+func (d *nodeDecision) replace(nodes []*nodeEntry) {
+	unavailable := 0
+	var broken, available []int
+	for _, n := range nodes {
+		switch {
+		case n.isDue() && n.old.available():
+			available = append(available, n.oldAt)
+		case n.isDue():
+			unavailable++
+			broken = append(broken, n.oldAt)
+		case n.newest == nil || n.old != nil || n.ambiguous || !n.newest.available():
+			unavailable++
+		}
+	}
+	room := max(min(d.MaxUnavailable, len(nodes))-unavailable, 0)
+	d.hopelessLast(broken)
+	d.hopelessLast(available)
+	waiting := max(len(available)-room, 0)
+	d.next = slices.Concat(broken, available[:len(available)-waiting])
+	if waiting > 0 && room == 0 {
+		d.limitf(UpdateLimited, d.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
+			"%d Nodes wait for their update; %d lack an available Pod, %d may", waiting, unavailable, d.MaxUnavailable)
+	}
+}
+
+// isDue reports whether the Node's one Pod is at an older revision and nothing has begun for it.
+func (n *nodeEntry) isDue() bool {
+	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
+}
+
+// surge creates new Pods beside old ones.
+func (d *nodeDecision) surge(nodes []*nodeEntry) {
+	surging := 0
+	var broken, available []string
+	for _, n := range nodes {
+		switch {
+		case n.ambiguous, n.newest != nil && n.old != nil:
+			surging++
+		case n.newest != nil, n.old == nil, !n.Run: // nothing is old, or no Pod may be created there
+		case !n.old.available():
+			broken = append(broken, n.Name)
+		default:
+			available = append(available, n.Name)
+		}
+	}
+	room := max(min(d.MaxSurge, len(nodes))-surging, 0)
+	waiting := max(len(available)-room, 0)
+	d.create = slices.Concat(d.create, broken, available[:len(available)-waiting])
+	if waiting > 0 && room == 0 {
+		d.limitf(UpdateLimited, d.Paths.maxSurge(), "wait for Pods to become available, or raise the limit",
+			"%d Nodes wait for a new Pod; %d have one beside the old, %d may", waiting, surging, d.MaxSurge)
+	}
+}
+
+// hopelessLast moves Pods back that would use up the budget of others.
+func (d *nodeDecision) hopelessLast(list []int) {
+	slices.SortStableFunc(list, func(i, j int) int {
+		switch a, b := d.pods[i].Hopeless, d.pods[j].Hopeless; {
+		case a == b:
+			return 0
+		case a:
+			return 1
+		default:
+			return -1
+		}
+	})
+}
+
+// step cuts what is decided to a burst.
+func (d *nodeDecision) step() NodeStep {
+	s := NodeStep{Create: d.create, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}
+	if d.Burst != nil {
+		s.Create, s.Delete, s.Update = s.Create[:min(len(s.Create), *d.Burst)], s.Delete[:min(len(s.Delete), *d.Burst)], s.Update[:min(len(s.Update), *d.Burst)]
+	}
+	return s
+}
