@@ -14,7 +14,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/manager"
 )
 
@@ -32,7 +31,8 @@ func (f *fixture) cloneSet(name string, policy v1beta1.CloneSetPodUpdatePolicy, 
 	}}
 }
 
-func (c *cloneSet) name() string { return c.key.Name }
+func (c *cloneSet) name() string          { return c.key.Name }
+func (c *cloneSet) revisionLabel() string { return apps.LabelRevision }
 
 func (c *cloneSet) create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error {
 	return c.Create(ctx, &v1beta1.CloneSet{
@@ -67,17 +67,9 @@ func (c *cloneSet) isSettled(ctx context.Context) error {
 	return fmt.Errorf("CloneSet %s, generation %d: %+v", cs.Name, cs.Generation, s)
 }
 
-// startManager returns a namespace of its own on the real Node, with the controllers running.
-func startManager(t testing.TB, options manager.Options) *fixture {
-	t.Helper()
-	f := start(t)
-	controllertest.Manager(t, f.cp, options)
-	return f
-}
-
 func TestCloneSetImage(t *testing.T) {
 	f := startManager(t, manager.Options{})
-	f.imageInPlace(f.cloneSet("web", v1beta1.InPlaceIfPossible, 0))
+	f.imageInPlace(f.cloneSet("web", v1beta1.InPlaceIfPossible, 0), 1)
 }
 
 func TestCloneSetEnvFromAnnotation(t *testing.T) {
@@ -86,12 +78,8 @@ func TestCloneSetEnvFromAnnotation(t *testing.T) {
 }
 
 func TestCloneSetResize(t *testing.T) {
-	gates := apps.DefaultGates()
-	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
-	f := startManager(t, manager.Options{Gates: gates})
-	f.sideBySide(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceOnly, 0) }, []scenario{
-		{"resize", (*fixture).resize}, {"limits-alone", (*fixture).resizeLimits},
-	})
+	f := startManager(t, manager.Options{Gates: resizeGates()})
+	f.resizes(t, func(f *fixture, name string) workload { return f.cloneSet(name, v1beta1.InPlaceOnly, 0) })
 }
 
 func TestCloneSetSidecar(t *testing.T) {

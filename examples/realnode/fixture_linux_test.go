@@ -18,7 +18,9 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -30,6 +32,8 @@ import (
 type workload interface {
 	// name is that of the object and the value of the label app of its Pods.
 	name() string
+	// revisionLabel is the label of Pods that tells their revision.
+	revisionLabel() string
 	// create creates the object with a number of Pods of the template.
 	create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error
 	// edit changes the template of the object.
@@ -75,6 +79,21 @@ func start(t testing.TB) *fixture {
 	n := node.start(t)
 	cp := env.Start(t)
 	return &fixture{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, node: n, namespace: env.Namespace(t)}
+}
+
+// startManager returns a namespace of its own on the real Node, with the controllers running.
+func startManager(t testing.TB, options manager.Options) *fixture {
+	t.Helper()
+	f := start(t)
+	controllertest.Manager(t, f.cp, options)
+	return f
+}
+
+// resizeGates has workloads give containers other resources in place.
+func resizeGates() map[apps.Gate]bool {
+	gates := apps.DefaultGates()
+	gates[apps.GateInPlaceWorkloadVerticalScaling] = true
+	return gates
 }
 
 func (f *fixture) image(version string) string {

@@ -26,7 +26,8 @@ type ships struct {
 	key client.ObjectKey
 }
 
-func (s *ships) name() string { return s.key.Name }
+func (s *ships) name() string          { return s.key.Name }
+func (s *ships) revisionLabel() string { return fleet.GroupVersion.Group + "/revision" }
 
 func (s *ships) create(ctx context.Context, replicas int, template *corev1.PodTemplateSpec) error {
 	return s.Create(ctx, &fleet.Fleet{
@@ -92,7 +93,7 @@ func (f *fixture) operator() {
 func TestFleetImage(t *testing.T) {
 	f := start(t)
 	f.operator()
-	f.imageInPlace(&ships{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: "ships"}})
+	f.imageInPlace(&ships{fixture: f, key: client.ObjectKey{Namespace: f.namespace, Name: "ships"}}, 1)
 }
 
 func TestFleetImageNames(t *testing.T) {

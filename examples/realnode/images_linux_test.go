@@ -190,6 +190,17 @@ func (f *fixture) restartedOnce(before, after *corev1.Pod) {
 	}
 }
 
+// allRestartedOnce demands it of every Pod.
+func (f *fixture) allRestartedOnce(before, after []corev1.Pod) {
+	f.t.Helper()
+	if len(before) != len(after) {
+		f.t.Fatalf("%d Pods before, %d after", len(before), len(after))
+	}
+	for i := range after {
+		f.restartedOnce(&before[i], &after[i])
+	}
+}
+
 func (f *fixture) serves(pod *corev1.Pod, version string) {
 	f.t.Helper()
 	if got := f.ask(pod, 8080, http.MethodGet, "/", nil, ""); got != version {

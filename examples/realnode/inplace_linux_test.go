@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,31 +28,40 @@ func identityOf(pod *corev1.Pod) identity {
 	return identity{pod.UID, pod.Name, pod.Spec.NodeName, pod.Status.PodIP}
 }
 
-// imageInPlace: a new image restarts that container alone; the Pod and its volume stay.
-func (f *fixture) imageInPlace(w workload) {
+// imageInPlace: a new image restarts that container alone; the Pods, which are of another revision now, and their volumes stay.
+func (f *fixture) imageInPlace(w workload, replicas int) {
 	f.t.Helper()
 	t := f.t
-	before := &f.create(w, 1)[0]
+	before := f.create(w, replicas)
 	mark := url.Values{"path": {"/data/mark"}}
-	f.ask(before, 8080, http.MethodPut, "/file", mark, "kept")
+	for i := range before {
+		f.ask(&before[i], 8080, http.MethodPut, "/file", mark, before[i].Name)
+	}
+	after := f.change(w, setImage(0, f.image("v2")))
+	f.allRestartedOnce(before, after)
+	for i := range after {
+		pod := &after[i]
+		f.serves(pod, "v2")
+		if got := f.ask(pod, 8080, http.MethodGet, "/file", mark, ""); got != pod.Name {
+			t.Errorf("the volume of %s holds %q, want what was written before", pod.Name, got)
+		}
+		was, is := instances(&before[i]), instances(pod)
+		if was["app"] == is["app"] || was["log"] != is["log"] {
+			t.Errorf("containers of %s before: %v, after: %v", pod.Name, was, is)
+		}
+		if revision := pod.Labels[w.revisionLabel()]; revision == "" || revision == before[i].Labels[w.revisionLabel()] {
+			t.Errorf("%s is of revision %q as before", pod.Name, revision)
+		}
+	}
+}
 
-	after := &f.change(w, setImage(0, f.image("v2")))[0]
-	if diff := cmp.Diff(identityOf(before), identityOf(after)); diff != "" {
-		t.Errorf("the Pod changed (-before +after):\n%s", diff)
+// instances returns the ID of each container of the Pod.
+func instances(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for _, c := range containers(pod) {
+		out[c.Name] = c.ContainerID
 	}
-	if got := f.ask(after, 8080, http.MethodGet, "/", nil, ""); got != "v2" {
-		t.Errorf("app serves %q, want v2", got)
-	}
-	if got := f.ask(after, 8080, http.MethodGet, "/file", mark, ""); got != "kept" {
-		t.Errorf("the volume holds %q, want what was written before", got)
-	}
-	app, log := podstate.ContainerStatus(after, "app"), podstate.ContainerStatus(after, "log")
-	if app.RestartCount != 1 || app.ContainerID == podstate.ContainerStatus(before, "app").ContainerID {
-		t.Errorf("app restarted %d times, container %s", app.RestartCount, app.ContainerID)
-	}
-	if log.RestartCount != 0 || log.ContainerID != podstate.ContainerStatus(before, "log").ContainerID {
-		t.Errorf("log restarted %d times, container %s", log.RestartCount, log.ContainerID)
-	}
+	return out
 }
 
 // restarts returns how often each container of the Pod was restarted.
@@ -88,6 +98,12 @@ func (f *fixture) envFromAnnotation(w workload) {
 	if diff := cmp.Diff(map[string]int32{"app": 1, "log": 0}, restarts(after)); diff != "" || after.UID != before.UID {
 		t.Errorf("restarts (-want +got):\n%s", diff)
 	}
+}
+
+// resizes: new resources reach running containers.
+func (f *fixture) resizes(t *testing.T, fresh func(f *fixture, name string) workload) {
+	t.Helper()
+	f.sideBySide(t, fresh, []scenario{{"resize", (*fixture).resize}, {"limits-alone", (*fixture).resizeLimits}})
 }
 
 // resize: new requests and limits reach the cgroup of the running container.
@@ -150,6 +166,9 @@ func (f *fixture) checkResizes(w workload, qos corev1.PodQOSClass, set func(cpu,
 		resources := corev1.ResourceRequirements{Requests: list, Limits: list}
 		if diff := cmp.Diff(resources, podstate.Container(after, "app").Resources); diff != "" {
 			f.t.Errorf("%s: spec (-want +got):\n%s", tt.cpu, diff)
+		}
+		if diff := cmp.Diff(list, app.AllocatedResources); diff != "" {
+			f.t.Errorf("%s: allocated (-want +got):\n%s", tt.cpu, diff)
 		}
 		if diff := cmp.Diff(&resources, app.Resources); diff != "" {
 			f.t.Errorf("%s: status (-want +got):\n%s", tt.cpu, diff)
