@@ -12,9 +12,9 @@ RACE    ?= -race
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: ## a live rollout on a real control plane: in place, halted, finished, recreated
+demo: ## a live rollout on a real control plane: in place, halted, finished, recreated; WORKLOAD=statefulset: Pods with ordinals
 	$(GO) build -o bin/quickstart ./examples/quickstart
-	@exec bin/quickstart
+	@exec bin/quickstart --workload '$(or $(WORKLOAD),cloneset)'
 
 test: test-unit test-cluster ## everything: units, fuzz seeds, Examples, and the real control plane
 

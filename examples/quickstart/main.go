@@ -1,8 +1,13 @@
-// Command quickstart shows on a real control plane what in-place updates are: it starts one with simulated Nodes, runs the
-// reference controllers, and takes a CloneSet of 20 Pods through an update in place, halted by a partition and then to its
-// end, and through a change that no live Pod can take.
+// Command quickstart shows on a real control plane what the reference controllers do: it starts one with simulated Nodes, runs
+// the controllers, and takes a workload through its changes. Flag --workload says which:
 //
-// On a terminal it draws one table that follows every Pod; otherwise it prints a line for each thing that happens.
+//   - cloneset: 20 Pods go through an update in place, halted by a partition and then to its end, and through a change that no live
+//     Pod can take.
+//   - statefulset: numbered Pods come and go by reserved ordinals and a start, are updated in place side by side, and recreated
+//     under their names.
+//
+// At the end of each part it checks that what has happened is what was announced. On a terminal it draws one table that
+// follows every Pod; otherwise it prints a line for each thing that happens.
 package main
 
 import (
@@ -10,9 +15,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,18 +30,61 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/manager"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
+// options are the command line.
+type options struct {
+	workload workload
+	nodes    int
+	dir      string
+}
+
+// parse writes what is wrong to out, as package flag does.
+func parse(args []string, out io.Writer) (options, error) {
+	all := workloads()
+	var names []string
+	for _, w := range all {
+		names = append(names, w.name)
+	}
+	o := options{workload: all[0]}
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.IntVar(&o.nodes, "nodes", 20, "number of simulated Nodes")
+	flags.StringVar(&o.dir, "dir", "", "directory for data and logs; empty means a temporary one that is removed at the end")
+	flags.Func("workload", fmt.Sprintf("`kind` that is shown: %s (default %s)", strings.Join(names, " or "), names[0]), func(value string) error {
+		i := slices.Index(names, value)
+		if i < 0 {
+			return fmt.Errorf("want %s", strings.Join(names, " or "))
+		}
+		o.workload = all[i]
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("argument %q: want flags alone", flags.Arg(0))
+		fmt.Fprintln(out, err)
+		return o, err
+	}
+	return o, nil
+}
+
 func main() {
-	nodes := flag.Int("nodes", 20, "number of simulated Nodes")
-	dir := flag.String("dir", "", "directory for data and logs; empty means a temporary one that is removed at the end")
-	flag.Parse()
+	o, err := parse(os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(0)
+	case err != nil:
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// A second signal ends the process at once; its children die with it.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, *dir, *nodes)
+	err = run(ctx, o)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -45,19 +96,19 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, dir string, nodes int) (err error) {
-	if dir == "" {
+func run(ctx context.Context, o options) (err error) {
+	if o.dir == "" {
 		temporary, err := os.MkdirTemp("", "workloadkit-quickstart-")
 		if err != nil {
 			return fmt.Errorf("making a directory for the control plane: %w", err)
 		}
 		defer func() { _ = os.RemoveAll(temporary) }()
-		dir = temporary
+		o.dir = temporary
 	}
-	fmt.Println("A real etcd, kube-apiserver, scheduler and controller-manager, and kwok with", nodes, "simulated Nodes.")
+	fmt.Println("A real etcd, kube-apiserver, scheduler and controller-manager, and kwok with", o.nodes, "simulated Nodes.")
 	fmt.Println("The first run builds them from source, which takes a few minutes.")
 	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Dir: dir, Nodes: nodes, AuditLog: filepath.Join(dir, "audit.log"), Progress: os.Stdout,
+		Dir: o.dir, Nodes: o.nodes, AuditLog: filepath.Join(o.dir, "audit.log"), Progress: os.Stdout,
 	})
 	if err != nil {
 		return err
@@ -67,16 +118,16 @@ func run(ctx context.Context, dir string, nodes int) (err error) {
 		defer cancel()
 		err = errors.Join(err, cp.Stop(stopping))
 	}()
-	logs, err := os.Create(filepath.Join(dir, "kruise-manager.log"))
+	logs, err := os.Create(filepath.Join(o.dir, "kruise-manager.log"))
 	if err != nil {
 		return fmt.Errorf("creating the manager's log: %w", err)
 	}
 	defer func() { _ = logs.Close() }()
-	return show(ctx, cp, stdr.New(newLogger(logs)))
+	return show(ctx, cp, o.workload, stdr.New(newLogger(logs)))
 }
 
 // show installs the CRDs, runs the manager beside the show and ends both together.
-func show(ctx context.Context, cp *controlplane.ControlPlane, log logr.Logger) error {
+func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, log logr.Logger) error {
 	ctrl.SetLogger(log)
 	c, err := connect(ctx, cp.Config())
 	if err != nil {
@@ -87,22 +138,16 @@ func show(ctx context.Context, cp *controlplane.ControlPlane, log logr.Logger) e
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		if err := runManager(logr.NewContext(ctx, log), cp.Config()); err != nil && ctx.Err() == nil {
+		if err := runManager(logr.NewContext(ctx, log), cp.Config(), shown.gates); err != nil && ctx.Err() == nil {
 			cancel(fmt.Errorf("manager: %w", err))
 		}
 	}()
-	w := newWorld()
+	w := newWorld(shown.place)
 	var out screen = &lines{out: os.Stdout, world: w}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
-		out = &table{out: os.Stdout, world: w, lines: func() int {
-			_, height, err := term.GetSize(int(os.Stdout.Fd()))
-			if err != nil {
-				return 0
-			}
-			return height
-		}}
+		out = &table{out: os.Stdout, world: w, size: terminalSize}
 	}
-	s := &story{client: c, world: w, screen: out, auditLog: cp.AuditLog()}
+	s := &story{workload: shown, client: c, world: w, screen: out, out: os.Stdout, auditLog: cp.AuditLog()}
 	err = s.tell(ctx)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -112,6 +157,14 @@ func show(ctx context.Context, cp *controlplane.ControlPlane, log logr.Logger) e
 	return err
 }
 
-func runManager(ctx context.Context, config *rest.Config) error {
-	return manager.Run(ctx, config, manager.Options{Version: "quickstart"})
+func terminalSize() size {
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return size{}
+	}
+	return size{width, height}
+}
+
+func runManager(ctx context.Context, config *rest.Config, gates map[apps.Gate]bool) error {
+	return manager.Run(ctx, config, manager.Options{Version: "quickstart", Gates: gates})
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,47 +20,75 @@ import (
 // row is one Pod as the table shows it.
 type row struct {
 	name, revision, node, ip string
+	place                    string // what a Pod that replaces this one takes over
+	version                  string // of the object, as it was last seen
 	uid                      types.UID
 	restarts                 int32
 	ready, gone              bool
 	how, why                 string
 }
 
-// chapter says what the current part of the show does to Pods.
+// cause says what has happened to a Pod, in a word, why, and both as a line.
+type cause struct{ how, why, line string }
+
+// chapter says why Pods come and go in the current part of the show. Nil stands for what needs no explanation.
 type chapter struct {
-	why string // the reason for recreating, empty when the change can be made in place
+	created, deleted func(*corev1.Pod) cause
 }
+
+// tally is what has happened to Pods since the chapter began.
+type tally struct {
+	before, after string // the places of Pods, where these differ
+	// kept are Pods that have still UID, node and IP, updated those of them that are at another revision.
+	kept, updated int
+	// recreated are Pods whose place another Pod has taken; deleted are those whose place is gone, created those whose place is new.
+	recreated, created, deleted int
+}
+
+// String says it in words.
+func (t tally) String() string {
+	text := fmt.Sprintf("%d Pods kept (%d updated in place), %d recreated, %d created, %d deleted", t.kept, t.updated, t.recreated, t.created, t.deleted)
+	if t.before+t.after != "" {
+		text += ", " + t.change()
+	}
+	return text
+}
+
+// change says which places there were and are.
+func (t tally) change() string { return cmp.Or(t.before, "none") + " -> " + cmp.Or(t.after, "none") }
+
+// touched is how many Pods something happened to.
+func (t tally) touched() int { return t.updated + t.recreated + t.created + t.deleted }
 
 // world is every Pod seen so far.
 type world struct {
 	mu      sync.Mutex
+	place   func(*corev1.Pod) string
 	rows    map[types.UID]*row
-	started bool // after the first creation: from then on new Pods are replacements
 	chapter chapter
 	kept    map[types.UID]row // as the chapter began
+	serving int               // the lowest number of Pods that were ready at a time in this chapter
 	happens func(string)      // told of everything worth a line
 }
 
-func newWorld() *world {
-	return &world{rows: map[types.UID]*row{}, happens: func(string) {}}
+func newWorld(place func(*corev1.Pod) string) *world {
+	return &world{place: place, rows: map[types.UID]*row{}, happens: func(string) {}}
 }
 
 func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	defer func() { w.serving = min(w.serving, w.ready()) }()
 	r := w.rows[pod.UID]
 	if r == nil {
-		r = &row{name: pod.Name, uid: pod.UID}
-		if w.started {
-			r.how, r.why = "created", "replaces a Pod of the old revision"
-			w.happens(pod.Name + " created at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]))
-		}
+		r = &row{name: pod.Name, uid: pod.UID, place: w.place(pod)}
+		w.explain(r, pod, w.chapter.created)
 		w.rows[pod.UID] = r
 	}
+	r.version = pod.ResourceVersion
 	if event == watch.Deleted || pod.DeletionTimestamp != nil {
-		if !r.gone && w.started {
-			r.how, r.why = "recreated", w.chapter.why
-			w.happens(pod.Name + " deleted to be recreated: " + w.chapter.why)
+		if !r.gone {
+			w.explain(r, pod, w.chapter.deleted)
 		}
 		r.gone, r.ready = true, false
 		return
@@ -78,11 +109,32 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	r.ready = podstate.IsReady(pod)
 }
 
+// explain notes why a Pod has come or gone.
+func (w *world) explain(r *row, pod *corev1.Pod, why func(*corev1.Pod) cause) {
+	if why == nil {
+		return
+	}
+	c := why(pod)
+	r.how, r.why = c.how, c.why
+	w.happens(pod.Name + " " + c.line)
+}
+
+// ready is how many Pods are ready now.
+func (w *world) ready() int {
+	n := 0
+	for _, r := range w.rows {
+		if r.ready {
+			n++
+		}
+	}
+	return n
+}
+
 // begin starts a chapter: what Pods are compared with from now on.
 func (w *world) begin(c chapter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.chapter, w.started = c, true
+	w.chapter, w.serving = c, w.ready()
 	w.kept = map[types.UID]row{}
 	for uid, r := range w.rows {
 		if r.gone {
@@ -94,24 +146,73 @@ func (w *world) begin(c chapter) {
 	}
 }
 
-// tally compares with the beginning of the chapter: Pods that kept UID, node and IP, and Pods that are gone.
-func (w *world) tally() (kept, recreated, updated int) {
+// shows reports whether the Pods that are there are those of the API server, and none is on its way out.
+func (w *world) shows(pods []corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for uid, before := range w.kept {
-		now := w.rows[uid]
+	there := 0
+	for _, r := range w.rows {
+		if !r.gone {
+			there++
+		}
+	}
+	for i := range pods {
+		r := w.rows[pods[i].UID]
+		if r == nil || r.gone || r.version != pods[i].ResourceVersion {
+			return false
+		}
+	}
+	return there == len(pods)
+}
+
+// tally compares with the beginning of the chapter, and says how many Pods that were ready then were not at some moment.
+func (w *world) tally() (t tally, unavailable int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, after, gone, came := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	served := 0
+	for uid := range w.kept {
+		was, now := w.kept[uid], w.rows[uid]
+		before[was.place]++
+		if was.ready {
+			served++
+		}
 		switch {
-		case now == nil || now.gone:
-			recreated++
-		case now.node == before.node && now.ip == before.ip:
-			kept++
-			if now.revision != before.revision {
-				updated++
+		case now.gone:
+			gone[was.place]++
+		case now.node == was.node && now.ip == was.ip:
+			t.kept++
+			if now.revision != was.revision {
+				t.updated++
 			}
 		}
 	}
-	return kept, recreated, updated
+	for uid, r := range w.rows {
+		if r.gone {
+			continue
+		}
+		after[r.place]++
+		if _, known := w.kept[uid]; !known {
+			came[r.place]++
+			t.created++
+		}
+	}
+	for place, n := range gone {
+		again := min(n, came[place])
+		t.recreated, t.created, t.deleted = t.recreated+again, t.created-again, t.deleted+n-again
+	}
+	t.before, t.after = listed(before), listed(after)
+	return t, served - w.serving
 }
+
+// listed are places in their order; that of Pods that are all alike is none.
+func listed(places map[string]int) string {
+	delete(places, "")
+	return strings.Join(slices.SortedFunc(maps.Keys(places), natural), ",")
+}
+
+// natural orders texts so that 10 comes after 9, and web-10 after web-9.
+func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) }
 
 // snapshot returns the rows by name.
 func (w *world) snapshot() []row {
@@ -121,6 +222,6 @@ func (w *world) snapshot() []row {
 	for _, r := range w.rows {
 		out = append(out, *r)
 	}
-	slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b row) int { return cmp.Or(natural(a.name, b.name), cmp.Compare(a.uid, b.uid)) })
 	return out
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// size is that of a terminal, in characters.
+type size struct{ width, height int }
+
+// orUsual is the size to assume where a terminal does not tell.
+func (s size) orUsual() size {
+	return size{cmp.Or(max(s.width, 0), 80), cmp.Or(max(s.height, 0), 24)}
+}
+
+// span is a text in one colour; "" is that of the terminal.
+type span struct{ text, colour string }
+
+const bold, dim, green, yellow, red, reset = "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
+
+// picture is the table as a terminal of the size has room for it, line by line: no line wraps, and all of them fit above the cursor, since
+// what scrolls cannot be redrawn.
+func picture(title string, rows []row, s size) []string {
+	s = s.orUsual()
+	room := max(s.height-1, 1) // the cursor stands in the last line
+	var live, gone []row
+	for _, r := range rows {
+		if r.gone {
+			gone = append(gone, r)
+		} else {
+			live = append(live, r)
+		}
+	}
+	names := len("POD")
+	for _, r := range live {
+		names = max(names, utf8.RuneCountInString(r.name))
+	}
+	out := []string{
+		fit(s.width, span{title, bold}),
+		fit(s.width, span{fmt.Sprintf("%-*s %-10s %-5s %-9s %-8s %-8s %s", names, "POD", "REVISION", "READY", "HOW", "RESTARTS", "UID", "WHY"), dim}),
+	}
+	left := room - len(out)
+	if len(gone) > 0 {
+		left--
+	}
+	shown, hidden := fitting(live, left)
+	for _, r := range shown {
+		text, colour := "no", yellow
+		if r.ready {
+			text, colour = "yes", green
+		}
+		out = append(out, fit(s.width,
+			span{fmt.Sprintf("%-*s %-10s ", names, r.name, r.revision), ""}, span{fmt.Sprintf("%-5s", text), colour},
+			span{fmt.Sprintf(" %-9s %-8d %.8s %s", r.how, r.restarts, r.uid, r.why), ""}))
+	}
+	if hidden > 0 {
+		out = append(out, fit(s.width, span{fmt.Sprintf("... and %d more", hidden), dim}))
+	}
+	if len(gone) > 0 {
+		out = append(out, fit(s.width, span{folded(gone, s.width), red}))
+	}
+	return out[:min(len(out), room)]
+}
+
+// fitting chooses the rows that there is room for, with a line that counts the others: Pods that are out of service first, then those that
+// something happened to. They stay in their order.
+func fitting(rows []row, room int) (shown []row, hidden int) {
+	if len(rows) <= room {
+		return rows, 0
+	}
+	rank := func(r row) int {
+		switch {
+		case !r.ready:
+			return 0
+		case r.how != "":
+			return 1
+		default:
+			return 2
+		}
+	}
+	chosen := make([]int, len(rows))
+	for i := range chosen {
+		chosen[i] = i
+	}
+	slices.SortStableFunc(chosen, func(a, b int) int { return cmp.Compare(rank(rows[a]), rank(rows[b])) })
+	chosen = chosen[:max(room-1, 0)]
+	for _, i := range slices.Sorted(slices.Values(chosen)) {
+		shown = append(shown, rows[i])
+	}
+	return shown, len(rows) - len(shown)
+}
+
+// folded names the Pods that are gone in one line, with the reasons, which get their room before long lists of names do.
+func folded(gone []row, width int) string {
+	var reasons []string
+	names := map[string][]string{}
+	for _, r := range gone {
+		if names[r.why] == nil {
+			reasons = append(reasons, r.why)
+		}
+		names[r.why] = append(names[r.why], r.name)
+	}
+	text := fmt.Sprintf("%d Pods gone: ", len(gone))
+	if len(gone) == 1 {
+		text = "1 Pod gone: "
+	}
+	room := (width - len(text)) / len(reasons)
+	groups := make([]string, len(reasons))
+	for i, why := range reasons {
+		groups[i] = strings.Join(names[why], ", ")
+		if why != "" {
+			why = " (" + why + ")"
+			groups[i] = cut(groups[i], max(room-utf8.RuneCountInString(why), len(names[reasons[i]][0])+len(", ..."))) + why
+		}
+	}
+	return text + strings.Join(groups, "; ")
+}
+
+// fit joins spans and cuts what goes beyond the width. Colours have none.
+func fit(width int, spans ...span) string {
+	var whole, b strings.Builder
+	for _, s := range spans {
+		whole.WriteString(s.text)
+	}
+	left := []rune(cut(whole.String(), width))
+	for _, s := range spans {
+		n := min(utf8.RuneCountInString(s.text), len(left))
+		text := string(left[:n])
+		left = left[n:]
+		if s.colour != "" && text != "" {
+			text = s.colour + text + reset
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// cut keeps the beginning of a text that is longer than the width, and marks that there was more where there is room for the mark.
+func cut(text string, width int) string {
+	const mark = "..."
+	runes := []rune(text)
+	switch {
+	case len(runes) <= width:
+		return text
+	case width <= len(mark):
+		return string(runes[:max(width, 0)])
+	default:
+		return string(runes[:width-len(mark)]) + mark
+	}
+}
