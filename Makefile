@@ -12,7 +12,7 @@ RACE    ?= -race
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-demo: ## a live rollout on a real control plane: in place, halted, finished, recreated; WORKLOAD=statefulset: Pods with ordinals
+demo: ## a live rollout on a real control plane: in place, halted, finished, recreated; WORKLOAD=statefulset: Pods with ordinals; WORKLOAD=daemonset: Pods on Nodes that join and are tainted
 	$(GO) build -o bin/quickstart ./examples/quickstart
 	@exec bin/quickstart --workload '$(or $(WORKLOAD),cloneset)'
 

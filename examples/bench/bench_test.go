@@ -71,6 +71,19 @@ func TestBench(t *testing.T) {
 			},
 		},
 		{
+			name: "daemonset", manager: "../cmd/kruise-manager",
+			args: []string{"--workload=daemonset", "--nodes=0", "--slow-start=1s", "--passes=5", "--no-change=1s", "--max-unavailable=50%", "--objects=2"},
+			want: map[string]counts{
+				"scale-up":   {Writes: 2, Created: pods},
+				"in-place":   {Writes: 3, Kept: pods},
+				"recreate":   {Writes: 3, Created: pods, Deleted: pods},
+				"slow-start": {Writes: 3, Kept: pods},
+				"no-change":  {Kept: pods},
+				"passes":     {Kept: pods},
+				"scale-down": {Writes: 1, Deleted: pods},
+			},
+		},
+		{
 			name: "embed", manager: "../embed",
 			args: []string{"--workload=embed", "--phases=in-place"},
 			want: map[string]counts{"scale-up": {Writes: 2, Created: pods}, "in-place": {Writes: 3, Kept: pods}},

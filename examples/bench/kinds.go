@@ -23,7 +23,7 @@ func all() []measured {
 	var out []measured
 	for _, k := range kinds.All() {
 		out = append(out, measured{about: k.Kind.Kind + " of " + k.Kind.Group, Workload: bench.Workload{
-			Name: k.Name(), AddToScheme: k.AddToScheme, Install: config.InstallCRDs, List: k.Sample.List, Settled: k.Sample.Settled,
+			Name: k.Name(), PerNode: k.Sample.PerNode, AddToScheme: k.AddToScheme, Install: config.InstallCRDs, List: k.Sample.List, Settled: k.Sample.Settled,
 			Object: func(s bench.Shape) client.Object {
 				return k.Sample.Object(kinds.Shape{
 					Namespace: bench.Namespace, Name: s.Name, Replicas: int32(s.Pods), Selector: s.Selector(), Template: s.Template,

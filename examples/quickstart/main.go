@@ -5,6 +5,7 @@
 //     Pod can take.
 //   - statefulset: numbered Pods come and go by reserved ordinals and a start, are updated in place side by side, and recreated
 //     under their names.
+//   - daemonset: Pods come and go with Nodes that join and are tainted, are updated in place up to a partition, and recreated.
 //
 // At the end of each part it checks that what has happened is what was announced. On a terminal it draws one table that
 // follows every Pod; otherwise it prints a line for each thing that happens.
@@ -38,7 +39,6 @@ import (
 // options are the command line.
 type options struct {
 	workload workload
-	nodes    int
 	dir      string
 }
 
@@ -49,15 +49,16 @@ func parse(args []string, out io.Writer) (options, error) {
 	for _, w := range all {
 		names = append(names, w.name)
 	}
+	last := len(names) - 1
+	choice := strings.Join(names[:last], ", ") + " or " + names[last]
 	o := options{workload: all[0]}
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.IntVar(&o.nodes, "nodes", 20, "number of simulated Nodes")
 	flags.StringVar(&o.dir, "dir", "", "directory for data and logs; empty means a temporary one that is removed at the end")
-	flags.Func("workload", fmt.Sprintf("`kind` that is shown: %s (default %s)", strings.Join(names, " or "), names[0]), func(value string) error {
+	flags.Func("workload", fmt.Sprintf("`kind` that is shown: %s (default %s)", choice, names[0]), func(value string) error {
 		i := slices.Index(names, value)
 		if i < 0 {
-			return fmt.Errorf("want %s", strings.Join(names, " or "))
+			return fmt.Errorf("want %s", choice)
 		}
 		o.workload = all[i]
 		return nil
@@ -105,10 +106,10 @@ func run(ctx context.Context, o options) (err error) {
 		defer func() { _ = os.RemoveAll(temporary) }()
 		o.dir = temporary
 	}
-	fmt.Println("A real etcd, kube-apiserver, scheduler and controller-manager, and kwok with", o.nodes, "simulated Nodes.")
+	fmt.Println("A real etcd, kube-apiserver, scheduler and controller-manager, and kwok with", o.workload.nodes, "simulated Nodes.")
 	fmt.Println("The first run builds them from source, which takes a few minutes.")
 	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Dir: o.dir, Nodes: o.nodes, AuditLog: filepath.Join(o.dir, "audit.log"), Progress: os.Stdout,
+		Dir: o.dir, Nodes: o.workload.nodes, AuditLog: filepath.Join(o.dir, "audit.log"), Progress: os.Stdout,
 	})
 	if err != nil {
 		return err

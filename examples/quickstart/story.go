@@ -31,6 +31,7 @@ const (
 type workload struct {
 	name  string                   // as the flag has it
 	gates map[apps.Gate]bool       // of the manager
+	nodes int                      // of the cluster
 	place func(*corev1.Pod) string // what a Pod that replaces another takes over from it; empty where all Pods are alike
 	// places is what the summary calls them.
 	places string
@@ -38,7 +39,7 @@ type workload struct {
 }
 
 // workloads are all that can be shown, the default first.
-func workloads() []workload { return []workload{cloneSet(), statefulSet()} }
+func workloads() []workload { return []workload{cloneSet(), statefulSet(), daemonSet()} }
 
 // story is what the quickstart tells, part by part.
 type story struct {

@@ -21,7 +21,7 @@ const clones = 20
 // cloneSet is an update in place, halted by a partition and then to its end, and a change that no live Pod can take.
 func cloneSet() workload {
 	return workload{
-		name: "cloneset", gates: apps.DefaultGates(), place: func(*corev1.Pod) string { return "" }, tell: tellCloneSet,
+		name: "cloneset", gates: apps.DefaultGates(), nodes: 20, place: func(*corev1.Pod) string { return "" }, tell: tellCloneSet,
 	}
 }
 

@@ -26,7 +26,7 @@ const outOfService = 2
 func statefulSet() workload {
 	return workload{
 		name: "statefulset", gates: apps.ResolveGates(map[apps.Gate]bool{apps.GateStatefulSetStartOrdinal: true}),
-		place: ordinalOf, places: "ordinals", tell: tellStatefulSet,
+		nodes: 20, place: ordinalOf, places: "ordinals", tell: tellStatefulSet,
 	}
 }
 

@@ -33,8 +33,9 @@ func TestParse(t *testing.T) {
 		{"nothing", nil, "cloneset", false},
 		{"cloneset", []string{"--workload", "cloneset"}, "cloneset", false},
 		{"statefulset", []string{"--workload=statefulset"}, "statefulset", false},
-		{"not built yet", []string{"--workload", "daemonset"}, `invalid value "daemonset" for flag -workload: want cloneset or statefulset`, true},
-		{"empty", []string{"--workload", ""}, `invalid value "" for flag -workload: want cloneset or statefulset`, true},
+		{"daemonset", []string{"--workload", "daemonset"}, "daemonset", false},
+		{"unknown", []string{"--workload", "job"}, `invalid value "job" for flag -workload: want cloneset, statefulset or daemonset`, true},
+		{"empty", []string{"--workload", ""}, `invalid value "" for flag -workload: want cloneset, statefulset or daemonset`, true},
 		{"without the flag", []string{"statefulset"}, `argument "statefulset": want flags alone`, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -151,7 +151,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 	none := one
 	none.Pods = 0
 	b.pods.begin(&one.Template)
-	object, empty := b.o.Workload.Object(one.of(0, 1)), b.o.Workload.Object(none.of(0, 1))
+	object, empty := b.o.object(one, 0, 1), b.o.object(none, 0, 1)
 	if err := b.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 		return fmt.Errorf("creating %s: %w", object.GetName(), err)
 	}
@@ -175,7 +175,7 @@ func (b *bench) warmUp(ctx context.Context) error {
 func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	objects := make([]client.Object, b.o.Objects)
 	for i := range objects {
-		objects[i] = b.o.Workload.Object(next.of(i, len(objects)))
+		objects[i] = b.o.object(next, i, len(objects))
 	}
 	err := b.forEach(ctx, len(objects), func(ctx context.Context, i int) error {
 		if b.objects == nil {

@@ -38,7 +38,8 @@ type Options struct {
 	Objects int
 	// Pods is their number in all.
 	Pods int
-	// Nodes is the number of simulated Nodes; 0 means one for 250 Pods, 20 at least.
+	// Nodes is the number of simulated Nodes; 0 means one for 250 Pods, 20 at least. With [Workload.PerNode] it is that of the Pods of an
+	// object.
 	Nodes int
 	// Passes is how many passes over the workload phase "passes" forces.
 	Passes int
@@ -66,7 +67,10 @@ func NewOptions(manager string, workload Workload) Options {
 
 // nodes is the number of simulated Nodes to start.
 func (o Options) nodes() int {
-	if o.Nodes == 0 {
+	switch {
+	case o.Workload.PerNode:
+		return o.Pods / max(o.Objects, 1)
+	case o.Nodes == 0:
 		return max(20, (o.Pods+podsPerNode-1)/podsPerNode)
 	}
 	return o.Nodes
@@ -87,6 +91,9 @@ func (o Options) Validate() error {
 	}
 	if o.Nodes < 0 || o.Passes < 1 {
 		refuse("Nodes %d, Passes %d: want 0 or more Nodes and 1 or more passes", o.Nodes, o.Passes)
+	}
+	if o.Workload.PerNode && (o.Nodes != 0 || o.Objects > 0 && o.Pods%o.Objects != 0) {
+		refuse("Nodes %d, Pods %d, Objects %d: a %s has a Pod on every Node; want no Nodes, and the same Pods for each object", o.Nodes, o.Pods, o.Objects, o.Workload.Name)
 	}
 	if o.StartDelay < 0 || o.SlowStart < 0 || o.NoChange < 0 {
 		refuse("StartDelay %s, SlowStart %s, NoChange %s: want no negative time", o.StartDelay, o.SlowStart, o.NoChange)

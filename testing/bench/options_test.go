@@ -38,6 +38,7 @@ func TestOptionsAreRefused(t *testing.T) {
 		{"pods", func(o *Options) { o.Pods = 0 }, "Pods 0: want 1 at least"},
 		{"objects", func(o *Options) { o.Objects = 501 }, "Objects 501: want 1 to 500, the number of Pods"},
 		{"nodes", func(o *Options) { o.Nodes = -1 }, "Nodes -1, Passes 100: want 0 or more Nodes"},
+		{"nodes of daemons", func(o *Options) { o.Workload.PerNode, o.Nodes = true, 3 }, "Nodes 3, Pods 500, Objects 1: a "},
 		{"passes", func(o *Options) { o.Passes = 0 }, "Nodes 0, Passes 0: want 0 or more Nodes and 1 or more passes"},
 		{"time", func(o *Options) { o.NoChange = -time.Second }, "NoChange -1s: want no negative time"},
 		{"maxUnavailable", func(o *Options) { o.MaxUnavailable = intstr.FromString("many") }, "MaxUnavailable"},

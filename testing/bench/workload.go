@@ -24,6 +24,9 @@ type Workload struct {
 	// Install creates the CRDs and waits until they are served; see package install. Nil is for a kind that every API server has. Other
 	// CRDs are installed instead where [Options.CRDs] names them.
 	Install func(ctx context.Context, c client.Client) error
+	// PerNode says that an object has a Pod on every Node that its template fits. There are as many Nodes as Pods of an object then; where fewer
+	// Pods are wanted, the shape's template has a nodeSelector.
+	PerNode bool
 	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two of them.
 	Object func(Shape) client.Object
 	// List returns an empty list of the kind.
@@ -63,6 +66,19 @@ func (s Shape) of(i, n int) Shape {
 	s.Template = *s.Template.DeepCopy()
 	s.Template.Labels[objectLabel] = s.Name
 	return s
+}
+
+// object returns the object i of n for a shape.
+func (o Options) object(s Shape, i, n int) client.Object {
+	s = s.of(i, n)
+	if o.Workload.PerNode && s.Pods < o.nodes() {
+		node := "none"
+		if s.Pods == 1 {
+			node = controlplane.FirstNode
+		}
+		s.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	}
+	return o.Workload.Object(s)
 }
 
 // share spreads a total over n evenly.

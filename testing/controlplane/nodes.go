@@ -13,6 +13,9 @@ import (
 // simulated is kwok's own annotation for Nodes that are not real.
 const simulated = "kwok.x-k8s.io/node"
 
+// FirstNode is the name of the first of the Nodes that are there from the start.
+const FirstNode = "sim-01"
+
 // createNodes registers the Nodes as their kubelets would; kwok then makes them Ready.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	for i := range max(n, 0) {
@@ -24,9 +27,16 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 	return nil
 }
 
+// newNode returns one of the Nodes that are there from the start, spread over three zones.
 func newNode(i int) *corev1.Node {
-	name := fmt.Sprintf("sim-%02d", i+1)
-	zones := []string{"zone-a", "zone-b", "zone-c"}
+	node := NewNode(fmt.Sprintf("sim-%02d", i+1))
+	node.Labels[corev1.LabelTopologyZone] = []string{"zone-a", "zone-b", "zone-c"}[i%3]
+	node.Status.Addresses[0].Address = fmt.Sprintf("10.64.%d.%d", (i+1)/250, (i+1)%250+1)
+	return node
+}
+
+// NewNode returns a simulated Node that is not there yet: who creates it sees it become Ready, and Pods start on it.
+func NewNode(name string) *corev1.Node {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("64"),
 		corev1.ResourceMemory:           resource.MustParse("256Gi"),
@@ -37,10 +47,9 @@ func newNode(i int) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name,
 			Labels: map[string]string{
-				corev1.LabelHostname:     name,
-				corev1.LabelTopologyZone: zones[i%len(zones)],
-				corev1.LabelArchStable:   "amd64",
-				corev1.LabelOSStable:     "linux",
+				corev1.LabelHostname:   name,
+				corev1.LabelArchStable: "amd64",
+				corev1.LabelOSStable:   "linux",
 			},
 			Annotations: map[string]string{simulated: "fake"},
 		},
@@ -48,7 +57,7 @@ func newNode(i int) *corev1.Node {
 			Capacity:    capacity,
 			Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.64.%d.%d", (i+1)/250, (i+1)%250+1)},
+				{Type: corev1.NodeInternalIP, Address: "10.65.0.1"},
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
