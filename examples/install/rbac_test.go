@@ -80,6 +80,7 @@ func unused() map[string]string {
 	return map[string]string{
 		"get apps.kruise.io/clonesets":    unanswered,
 		"get apps.kruise.io/statefulsets": unanswered,
+		"get apps.kruise.io/daemonsets":   unanswered,
 		"get persistentvolumeclaims":      unanswered,
 		"get apps/controllerrevisions":    unanswered + ", or when the name of a new one is taken",
 		"list nodes":                      "an API server that cannot send the list with the watch is asked for it first",
@@ -88,12 +89,14 @@ func unused() map[string]string {
 		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions statefulsets.apps.kruise.io":                           overtaken,
 		"update apps.kruise.io/clonesets/finalizers":                                                               neverSent,
+		"get apiextensions.k8s.io/customresourcedefinitions daemonsets.apps.kruise.io":                             overtaken,
 		"update apps.kruise.io/statefulsets/finalizers":                                                            neverSent,
+		"update apps.kruise.io/daemonsets/finalizers":                                                              neverSent,
 	}
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets, StatefulSets and certificates. It misses no right, and uses each.
+// does to CloneSets, StatefulSets, DaemonSets and certificates. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -106,6 +109,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	defer c.reportMissing(since) // which is why a wait takes too long
 	ns := env.Namespace(t)
 	c.liveNumbered(ns)
+	c.liveDaemons(ns)
 	c.live(ns)
 	stop()
 

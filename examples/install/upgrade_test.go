@@ -35,7 +35,6 @@ func otherKinds() []kindOf {
 		{"advancedcronjobs", apps, "AdvancedCronJob", false},
 		{"broadcastjobs", apps, "BroadcastJob", false},
 		{"containerrecreaterequests", apps, "ContainerRecreateRequest", false},
-		{"daemonsets", apps, "DaemonSet", false},
 		{"ephemeraljobs", apps, "EphemeralJob", false},
 		{"imagelistpulljobs", apps, "ImageListPullJob", false},
 		{"imagepulljobs", apps, "ImagePullJob", false},

@@ -54,8 +54,8 @@ func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
 type Sample struct {
 	// PerNode says that an object has a Pod on every Node, whatever Shape.Replicas says.
 	PerNode bool
-	List   func() client.ObjectList
-	Object func(Shape) client.Object
+	List    func() client.ObjectList
+	Object  func(Shape) client.Object
 	// Settled reports whether all Pods run at the wanted revision, by the object's status.
 	Settled func(object client.Object, pods int) bool
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"errors"
 	"io"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,7 +29,7 @@ func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
 func transformed(t *testing.T, in client.Object) client.Object {
 	t.Helper()
 	for kind, by := range manager.Cached() {
-		if _, same := kind.(*corev1.Pod); same == isPod(in) {
+		if reflect.TypeOf(kind) == reflect.TypeOf(in) {
 			out, err := by.Transform(in.DeepCopyObject())
 			if err != nil {
 				t.Fatal(err)
@@ -39,8 +40,6 @@ func transformed(t *testing.T, in client.Object) client.Object {
 	t.Fatalf("%T is kept as it is", in)
 	return nil
 }
-
-func isPod(obj client.Object) bool { _, ok := obj.(*corev1.Pod); return ok }
 
 // What others control is kept as far as it can matter to ours.
 func TestCacheKeepsLittleOfStrangers(t *testing.T) {
@@ -86,6 +85,16 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 		{"a Pod of Kruise's StatefulSet", pod(numbered), pod(numbered)},
 		{"a Pod of Kubernetes' StatefulSet", pod(others), little(others)},
 		{"a Pod of nobody", pod(nil), little(nil)},
+		{
+			"a Node", &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"long": "x"}, ResourceVersion: "7"},
+				Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}, Unschedulable: true, PodCIDR: "10.0.0.0/24"},
+				Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+			}, &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}, ResourceVersion: "7"},
+				Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}, Unschedulable: true},
+			},
+		},
 		{"a revision of a CloneSet", revision(ours, "{}"), revision(ours, "{}")},
 		{"a revision of Kruise's StatefulSet", revision(numbered, "{}"), revision(numbered, "{}")},
 		{"a revision of Kubernetes' StatefulSet", revision(others, "{}"), revision(others, "")},

@@ -16,7 +16,8 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateCloneSetPartitionRollback, apps.GatePreparingUpdateAsUpdate, apps.GateRecreatePodWhenChangeVCT,
 		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation, apps.GateTemplateNoDefaults,
 		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateExternalCerts,
-		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC:
+		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
+		apps.GateDaemonSetPruneIneligibleNodes:
 		return true
 	default:
 		return false

@@ -34,7 +34,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateCloneSetShortHash: true, apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true,
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
 			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
-			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true,
+			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
@@ -44,7 +44,7 @@ func TestParseGates(t *testing.T) {
 		{name: "FG-6 a gate's own value wins", in: "CloneSetShortHash=false,AllAlpha=true,EnableExternalCerts=false,TemplateNoDefaults=false", want: with(map[apps.Gate]bool{
 			apps.GateCloneSetPartitionRollback: true, apps.GatePreparingUpdateAsUpdate: true, apps.GateDefaultHostNetworkHostPorts: true,
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
-			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true,
+			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 		})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},

@@ -220,7 +220,15 @@ func (c *cluster) runs(k kinds.Kind) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
-		if !k.Sample.Settled(object, 2) {
+		pods := 2
+		if k.Sample.PerNode {
+			var nodes corev1.NodeList
+			if err := c.List(ctx, &nodes); err != nil {
+				return err
+			}
+			pods = len(nodes.Items)
+		}
+		if !k.Sample.Settled(object, pods) {
 			return fmt.Errorf("the %s is not settled: %+v", k.Kind.Kind, object)
 		}
 		return nil

@@ -206,7 +206,9 @@ func (c *cluster) pods(ctx context.Context, name string) ([]*corev1.Pod, error) 
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return cmp.Or(cmp.Compare(c.nodeOf(a), c.nodeOf(b)), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(c.nodeOf(a), c.nodeOf(b)), cmp.Compare(a.Name, b.Name))
+	})
 	return pods, nil
 }
 

@@ -39,7 +39,9 @@ func TestWrites(t *testing.T) {
 		requests, end := controllertest.Requests(t, c.cp.AuditLog(), offset, "kruise-manager/")
 		offset = end
 		tally := controllertest.Tally(requests, c.namespace)
-		maps.DeleteFunc(tally, func(key string, _ int) bool { return !strings.Contains(key, " pods") || strings.HasPrefix(key, "list ") })
+		maps.DeleteFunc(tally, func(key string, _ int) bool {
+			return !strings.Contains(key, " pods") || strings.HasPrefix(key, "list ")
+		})
 		if diff := cmp.Diff(want, tally); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", about, diff)
 		}
@@ -376,7 +378,9 @@ func TestBadInput(t *testing.T) {
 		path   string
 	}{
 		{"selects-all", func(set *v1beta1.DaemonSet) { set.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector"},
-		{"selects-others", func(set *v1beta1.DaemonSet) { set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}} }, "spec.template.metadata.labels"},
+		{"selects-others", func(set *v1beta1.DaemonSet) {
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}
+		}, "spec.template.metadata.labels"},
 		{"partition", func(set *v1beta1.DaemonSet) {
 			set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("all"))
 		}, "spec.updateStrategy.rollingUpdate.partition"},
