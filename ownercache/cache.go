@@ -42,6 +42,9 @@ type Options struct {
 	Client client.Client
 	// Claims says that owners have PersistentVolumeClaims.
 	Claims bool
+	// Nodes says that Pods are made for Nodes: owners are not decided on before the cache of Nodes is known to be new enough. A cache that
+	// is restricted to a namespace must not be so for Nodes, which are in none.
+	Nodes bool
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
 	// Alarm is how long own writes may be missing from the cache before the Observer is told; 0 means a minute.
@@ -60,11 +63,12 @@ type Options struct {
 
 // Cache knows the owners of one kind and what they control. It is safe for concurrent use. Make it with New.
 type Cache[O client.Object] struct {
-	// Owners, Pods and Revisions look single objects up. Claims is nil without the option.
+	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options.
 	Owners    *Index[O]
 	Pods      *Index[*corev1.Pod]
 	Revisions *Index[*appsv1.ControllerRevision]
 	Claims    *Index[*corev1.PersistentVolumeClaim]
+	Nodes     *Index[*corev1.Node]
 
 	kind      schema.GroupVersionKind
 	clients   *trackedclient.Clients
@@ -103,6 +107,12 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 		for i := range sources {
 			sources[i].Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
 		}
+	}
+	if options.Nodes {
+		if c.Nodes, err = NewIndex(ctx, mgr.GetCache(), &corev1.Node{}); err != nil {
+			return nil, err
+		}
+		sources = append(sources, trackedclient.Nodes(c.Nodes))
 	}
 	c.clients, err = trackedclient.NewClients(options.Client, c.apiReader, trackedclient.Options{
 		Exists: c.exists,

@@ -73,6 +73,11 @@ func Revisions(index Index) Source {
 	}
 }
 
+// Nodes is the source for Nodes, for whoever decides on them and writes none.
+func Nodes(index Index) Source {
+	return Source{Store: store("", "nodes"), Kind: corev1.SchemeGroupVersion.WithKind("Node"), Index: index}
+}
+
 // Claims is the source for PersistentVolumeClaims.
 func Claims(index Index) Source {
 	return Source{

@@ -48,7 +48,6 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.DaemonSet]
 
 	options Options
-	nodes   *ownercache.Index[*corev1.Node]
 	fits    *lru.Cache
 }
 
@@ -69,13 +68,10 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	nodes, err := kruise.NewNodes(ctx, mgr)
-	if err != nil {
-		return nil, err
-	}
-	r := &Reconciler{options: options, nodes: nodes, fits: lru.New(fitsKept)}
+	r := &Reconciler{options: options, fits: lru.New(fitsKept)}
+	var err error
 	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Complete(), kruise.Kind[*v1beta1.DaemonSet]{
-		Name: "daemonset", Controller: ControllerName, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
+		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
 		Pods: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
 		Watch: kruise.WatchNodes(func() []*v1beta1.DaemonSet { return r.Cache.Owners.All() }, func(set *v1beta1.DaemonSet, node *corev1.Node) claim {
@@ -135,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // observed reads what the pass is decided on.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	o := &observation{
-		set: v.Owner, settings: s, history: h, fit: r.fitOf(v.Owner), nodes: r.nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
+		set: v.Owner, settings: s, history: h, fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
 	o.perNode = describe(v.Owner, o.pods, podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(_ *corev1.Pod, node string) time.Duration {

@@ -2,7 +2,6 @@ package kruise
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -13,17 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/nodefit"
-	"github.com/workloadkit/workloadkit/ownercache"
 )
-
-// NewNodes returns the cache of Nodes. What is no matter of nodefit is left out of it: see the manager's cache.
-func NewNodes(ctx context.Context, mgr Manager) (*ownercache.Index[*corev1.Node], error) {
-	nodes, err := ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Node{})
-	if err != nil {
-		return nil, fmt.Errorf("watching Nodes: %w", err)
-	}
-	return nodes, nil
-}
 
 // NodeLabels returns what finds the labels of a Node, in memory.
 func (p *Parts[O]) NodeLabels(ctx context.Context) func(name string) (map[string]string, bool) {

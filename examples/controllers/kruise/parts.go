@@ -78,6 +78,8 @@ type Kind[O client.Object] struct {
 	Controller string
 	// Claims says that owners have claims.
 	Claims bool
+	// Nodes says that Pods are made for Nodes.
+	Nodes bool
 	// Numbered says that Pods have ordinals.
 	Numbered bool
 	// Labels are those that the controller writes on Pods.
@@ -134,7 +136,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
 		},
 		Cache: ownercache.Options{
-			Client: c, Claims: kind.Claims, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
+			Client: c, Claims: kind.Claims, Nodes: kind.Nodes, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
 			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, p.nameOf},
 		},
 	})
