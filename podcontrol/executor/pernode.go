@@ -29,7 +29,8 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 	if len(nodes) == 0 {
 		return 0, nil
 	}
-	template, err := from.History.Template(from.History.Update)
+	rev := from.History.Update
+	template, err := from.History.Template(rev)
 	if err != nil {
 		return 0, reason.Final(err)
 	}
@@ -40,8 +41,8 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 	}
 	return p.createEach(ctx, "create Pods", len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
 		func(_ context.Context, i int) (*corev1.Pod, error) {
-			pod := p.NewPod(template, from.History.Update.Name)
-			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], taken), owner.GetName()+"-"
+			pod := p.NewPod(template, rev.Name)
+			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev.Name, taken), owner.GetName()+"-"
 			from.Prepare(pod, nodes[i])
 			return pod, nil
 		})
