@@ -22,8 +22,12 @@ import (
 
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
-	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.StatefulSet(admission.Options{}))
-	if diff := cmp.Diff([]string{mutatePath, "/mutate-apps-kruise-io-statefulset", validatePath, "/validate-apps-kruise-io-statefulset"}, paths); diff != "" {
+	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}))
+	want := []string{
+		mutatePath, "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-statefulset",
+		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-statefulset",
+	}
+	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 	all := slices.Sorted(slices.Values(append(paths, "/", "/convert", "/healthz")))
@@ -67,7 +71,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") {
+			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" { // which no label protects
 				operations = append(operations, "DELETE")
 			}
 			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{

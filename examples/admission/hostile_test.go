@@ -54,7 +54,7 @@ func repeated(n int, value func(i int) any) []any {
 
 // TestHostileIsAnsweredShortly: whatever is wrong, the answer is small and few questions are asked for it.
 func TestHostileIsAnsweredShortly(t *testing.T) {
-	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets()) {
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets()) {
 		content := named(t, object)
 		for _, verb := range []string{"mutate", "validate"} {
 			path := pathOf(verb, content)
@@ -83,7 +83,7 @@ func named(t testing.TB, object hostile.Object) tree {
 
 // BenchmarkHostile says what they cost: at most a second and 64 MiB are wanted.
 func BenchmarkHostile(b *testing.B) {
-	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets()) {
+	for _, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets()) {
 		content := named(b, object)
 		req := request(b, admissionv1.Create, content, nil)
 		body := encode(b, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": req})

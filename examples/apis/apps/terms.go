@@ -1,13 +1,14 @@
 package apps
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
-// MaxTerms is how many terms a selector or a strategy that orders Pods may have. Nobody reads more, and each is looked at for every Pod in
-// every pass: the objects of other namespaces wait meanwhile.
+// MaxTerms is how many terms a selector or a strategy that orders Pods may have, and what chooses the Nodes of a DaemonSet. Nobody reads more,
+// and each is looked at for every Pod or Node in every pass: the objects of other namespaces wait meanwhile.
 const MaxTerms = 1000
 
 // SelectorTerms counts what a Pod's labels are compared with: labels, expressions and their values. A nil selector has none.
@@ -18,6 +19,24 @@ func SelectorTerms(selector *metav1.LabelSelector) int {
 	n := len(selector.MatchLabels)
 	for i := range selector.MatchExpressions {
 		n += 1 + len(selector.MatchExpressions[i].Values)
+	}
+	return n
+}
+
+// NodeTerms counts what a Node is compared with to find whether Pods of a spec may be on it: labels, expressions and their values, and
+// tolerations.
+func NodeTerms(spec *corev1.PodSpec) int {
+	n := len(spec.NodeSelector) + len(spec.Tolerations)
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return n
+	}
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		n++
+		for _, requirements := range [][]corev1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
+			for i := range requirements {
+				n += 1 + len(requirements[i].Values)
+			}
+		}
 	}
 	return n
 }

@@ -30,6 +30,7 @@ const mostNodes = 100_000
 func Unusable(obj *v1beta1.DaemonSet) field.ErrorList {
 	spec, path := &obj.Spec, specPath()
 	errs := validation.Selector(spec.Selector, spec.Template.Labels, apps.ReservedDaemonSetLabels(), path)
+	errs = append(errs, validation.NotTooMany(apps.NodeTerms(&spec.Template.Spec), path.Child("template", "spec", "affinity", "nodeAffinity"))...)
 	errs = append(errs, count(spec.BurstReplicas, path.Child("burstReplicas"))...)
 	at := path.Child("updateStrategy")
 	switch kind := spec.UpdateStrategy.Type; kind {

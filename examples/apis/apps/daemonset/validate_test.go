@@ -143,6 +143,17 @@ func TestUnusable(t *testing.T) {
 				ru.Selector.MatchLabels["no key "+strconv.Itoa(i)] = ""
 			}
 		}), []string{ru + `selector: Too many: 1001: must have at most 1000 items`}},
+		{"Nodes that nobody reads", func(obj *v1beta1.DaemonSet) {
+			expression := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn}
+			for i := range apps.MaxTerms {
+				expression.Values = append(expression.Values, strconv.Itoa(i))
+			}
+			obj.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchExpressions: []corev1.NodeSelectorRequirement{expression}},
+				}},
+			}}
+		}, []string{"spec.template.spec.affinity.nodeAffinity: Too many: 1002: must have at most 1000 items"}},
 		{"V-1 what OnDelete does not read", both(onDelete, inPlace, budget(text("x"), number(-1)), partition(text("5"))), nil},
 	}
 	for _, tc := range tests {

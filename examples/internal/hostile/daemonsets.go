@@ -1,0 +1,42 @@
+package hostile
+
+import "fmt"
+
+// DaemonSets returns new ones, the same each time: what chooses Nodes is theirs alone, the rest shows that what bounds CloneSets bounds them
+// too. None fits a Node.
+func DaemonSets() []Object {
+	required := func(terms []any) tree {
+		return daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})
+	}
+	return []Object{
+		{"90,000 values of a label of Nodes", required([]any{tree{"matchExpressions": []any{
+			tree{"key": "zone", "operator": "In", "values": repeated(90_000, func(i int) any { return fmt.Sprintf("v%d", i) })},
+		}}}), false},
+		{"20,000 terms for Nodes", required(repeated(20_000, func(i int) any {
+			return tree{"matchExpressions": []any{tree{"key": "zone", "operator": "In", "values": []any{fmt.Sprintf("v%d", i)}}}}
+		})), false},
+		{"20,000 tolerations", daemonSet(nil, tree{"tolerations": repeated(20_000, func(i int) any {
+			return tree{"key": fmt.Sprintf("k%d", i), "operator": "Exists"}
+		})}), false},
+		{"a selector of Nodes of 90,000 values", daemonSet(tree{"updateStrategy": tree{"type": "RollingUpdate", "rollingUpdate": tree{
+			"maxUnavailable": 1, "selector": tree{"matchExpressions": []any{notIn(90_000)}},
+		}}}, nil), false},
+	}
+}
+
+// daemonSet is a small DaemonSet for no Node, with more in its spec and in that of its Pods.
+func daemonSet(spec, pod tree) tree {
+	out := base()
+	out["kind"] = "DaemonSet"
+	mine := out["spec"].(tree)
+	delete(mine, "replicas")
+	for key, value := range spec {
+		mine[key] = value
+	}
+	podSpec := mine["template"].(tree)["spec"].(tree)
+	podSpec["nodeSelector"] = tree{"example.test/none": "x"}
+	for key, value := range pod {
+		podSpec[key] = value
+	}
+	return out
+}
