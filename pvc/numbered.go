@@ -22,7 +22,7 @@ type Numbered struct {
 	Namespace string
 	Labels    map[string]string
 	// Retention says with whom claims go; nil leaves their owner references alone. Owner refers to the owner of the Pods, not as a
-	// controller: claims outlive it where Retention does not say otherwise.
+	// controller: claims outlive it where Retention does not say otherwise. It is required for Owned and Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
 }
@@ -114,8 +114,8 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 			return
 		}
 		if IsSmaller(claim, template) {
-			if differences := Differences(claim, template); len(differences) > 0 {
-				s.Stuck = append(s.Stuck, differences...)
+			if obstacles := n.obstacles(claim, template, pod); len(obstacles) > 0 {
+				s.Stuck = append(s.Stuck, obstacles...)
 			} else {
 				s.Small = append(s.Small, Small{claim, template})
 			}
@@ -127,6 +127,18 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 	})
 	s.NeedsRestart = s.NeedsRestart && s.Growing
 	return s
+}
+
+// obstacles says what keeps a claim of a Pod from growing to the size of its template.
+func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod string) reason.List {
+	list := Differences(claim, template)
+	if other := controllerBeside(claim, n.Owner.UID, pod); other != nil {
+		list = append(list, reason.Reason{
+			Code: ClaimOfAnother, Object: reason.ObjectOf("PersistentVolumeClaim", claim), Path: "metadata.ownerReferences",
+			Detail: "it is controlled by " + other.Kind + " " + other.Name, Remedy: "have that one enlarge the claim",
+		})
+	}
+	return list
 }
 
 // Count counts, of the Pods of these names, those whose claim of a template asks for what the template does, or for more, and those of

@@ -19,12 +19,15 @@ type Retention struct {
 
 // Owners returns the owner references that a claim is to have, and whether they differ from those that it has. name is that of the Pod
 // that uses the claim, pod the Pod, nil while there is none; wanted says that the owner wants a Pod of the name. References to earlier Pods
-// of the name go: the claim would go with them, although another Pod uses it. Those to others than the owner stay. Write them before a
-// Pod is deleted that is not wanted. See IsStale before a Pod is created.
+// of the name go: the claim would go with them, although another Pod uses it. Those to others than the owner stay, and a claim that somebody
+// else controls keeps those that it has. Write them before a Pod is deleted that is not wanted. See IsStale before a Pod is created.
 func (r Retention) Owners(
 	claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, name string, pod *corev1.Pod, wanted bool,
 ) (refs []metav1.OwnerReference, differ bool) {
 	refs = claim.OwnerReferences
+	if controllerBeside(claim, owner.UID, name) != nil {
+		return refs, false
+	}
 	uid := types.UID("")
 	if pod != nil {
 		uid = pod.UID
@@ -60,6 +63,14 @@ func has(refs []metav1.OwnerReference, uid types.UID) bool {
 // before the claim is gone: it would lose its volume. uid is empty where no Pod of the name exists.
 func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
+}
+
+// controllerBeside returns who controls a claim, unless that is the owner or a Pod of the name.
+func controllerBeside(claim *corev1.PersistentVolumeClaim, owner types.UID, pod string) *metav1.OwnerReference {
+	if ref := metav1.GetControllerOfNoCopy(claim); ref != nil && ref.UID != owner && !isPod(*ref, pod) {
+		return ref
+	}
+	return nil
 }
 
 func isPod(ref metav1.OwnerReference, name string) bool {

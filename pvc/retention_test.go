@@ -23,6 +23,11 @@ func ownedBy(refs ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-3", OwnerReferences: refs}}
 }
 
+func controller(ref metav1.OwnerReference) metav1.OwnerReference {
+	ref.Controller = new(true)
+	return ref
+}
+
 func TestRetention(t *testing.T) {
 	web, pod, other := reference("Web", "web", "uid-of-web"), reference("Pod", "web-3", "uid-web-3"), reference("Team", "a", "uid-a")
 	member := newPod("web-3")
@@ -54,6 +59,22 @@ func TestRetention(t *testing.T) {
 		{
 			name: "references of others stay", retention: pvc.Retention{WithOwner: true},
 			has: []metav1.OwnerReference{other, pod}, pod: member, want: []metav1.OwnerReference{other, web},
+		},
+		{
+			name: "somebody else controls the claim", retention: pvc.Retention{WithOwner: true, WithPod: true},
+			has: []metav1.OwnerReference{controller(other)}, pod: member, want: []metav1.OwnerReference{controller(other)}, same: true,
+		},
+		{
+			name: "somebody else controls the claim, and the Pod is not wanted", retention: pvc.Retention{WithPod: true},
+			has: []metav1.OwnerReference{controller(other)}, pod: member, unwanted: true, want: []metav1.OwnerReference{controller(other)}, same: true,
+		},
+		{
+			name: "the owner controls the claim", retention: pvc.Retention{WithPod: true},
+			has: []metav1.OwnerReference{controller(web)}, pod: member, unwanted: true, want: []metav1.OwnerReference{pod},
+		},
+		{
+			name: "an earlier Pod controls the claim", has: []metav1.OwnerReference{controller(reference("Pod", "web-3", "earlier"))}, pod: member,
+			want: []metav1.OwnerReference{},
 		},
 		{name: "settled", retention: pvc.Retention{WithOwner: true}, has: []metav1.OwnerReference{web}, pod: member, want: []metav1.OwnerReference{web}, same: true},
 		{

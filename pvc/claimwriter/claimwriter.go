@@ -76,15 +76,15 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
-// Grow has a claim ask for the resources of its template, and puts annotations on it, by which to know it again when its volume has
-// grown. Its StorageClass is read from classes first: one that lets no claim grow is a final error with code pvc.ClassCannotExpand, which
+// Grow has a claim ask for the resources of its template, on the version that was decided on: somebody may have enlarged it further. It puts
+// annotations on it, by which to know it again when its volume has grown. Its StorageClass is read from classes first: one that lets no claim grow is a final error with code pvc.ClassCannotExpand, which
 // path is in.
 func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
 	err := mayGrow(ctx, classes, claim, path)
 	if err == nil {
 		err = patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{
-			"metadata": map[string]any{"uid": claim.UID, "annotations": annotations},
+			"metadata": map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "annotations": annotations},
 			"spec":     map[string]any{"resources": resources},
 		})
 	}

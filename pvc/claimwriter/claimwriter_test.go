@@ -214,7 +214,8 @@ func TestGrow(t *testing.T) {
 	grow := func(claim *corev1.PersistentVolumeClaim) error {
 		return claimwriter.Grow(t.Context(), c, c, pvc.Small{PersistentVolumeClaim: claim, Template: template}, "spec.claims[data]", map[string]string{"grown": "by us"})
 	}
-	if err := grow(sized("a", "fast")); err != nil {
+	cached, _ := stored(t, c, "a")
+	if err := grow(&cached); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := stored(t, c, "a")
@@ -223,6 +224,9 @@ func TestGrow(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"of": "somebody", "grown": "by us"}, after.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if err := grow(&cached); !apierrors.IsConflict(err) {
+		t.Errorf("of a claim that somebody has changed meanwhile, and perhaps enlarged: %v, want a conflict", err)
 	}
 	if err := grow(sized("b", "")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "default/b") || !strings.Contains(err.Error(), "2Gi") {
 		t.Errorf("Grow = %v, want what was refused, by name and size", err)
@@ -233,7 +237,7 @@ func TestGrow(t *testing.T) {
 			t.Errorf("Grow with class %s = %v", class, err)
 		}
 	}
-	if sent != 2 {
+	if sent != 3 {
 		t.Errorf("%d requests, want those for the claims that may grow", sent)
 	}
 }

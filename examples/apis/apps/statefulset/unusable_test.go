@@ -120,13 +120,16 @@ func TestUnusable(t *testing.T) {
 		{"S-6 reserved: a range that runs backwards", reserve(4, "7-3"), []string{
 			`spec.reserveOrdinals[1]: Invalid value: "7-3": the range runs backwards; ` + entry,
 		}},
-		{"S-6 reserved: no number", reserve("x", "", "1-2-3", "1-", "3 - 4", "٣"), []string{
+		{"S-6 reserved: no number", reserve("x", "", "1-2-3", "1-", "3 - 4", "٣", "-3", "a-b", "99999999999999999999"), []string{
 			`spec.reserveOrdinals[0]: Invalid value: "x": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[1]: Invalid value: "": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[2]: Invalid value: "1-2-3": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[3]: Invalid value: "1-": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[4]: Invalid value: "3 - 4": not an ordinal or range; ` + entry,
 			`spec.reserveOrdinals[5]: Invalid value: "٣": not an ordinal or range; ` + entry,
+			`spec.reserveOrdinals[6]: Invalid value: -3: not an ordinal or range; ` + entry,
+			`spec.reserveOrdinals[7]: Invalid value: "a-b": not an ordinal or range; ` + entry,
+			`spec.reserveOrdinals[8]: Invalid value: "99999999999999999999": not an ordinal or range; ` + entry,
 		}},
 		{"S-6 reserved: numbers that are too large", reserve("2147483648", too, "0-99999999999999999999"), []string{
 			`spec.reserveOrdinals[0]: Invalid value: 2147483648: not an ordinal or range; ` + entry,
@@ -265,6 +268,7 @@ func TestOnlyAdmissionRefuses(t *testing.T) {
 		{"V-12 generated name", func(obj *v1beta1.StatefulSet) { obj.Name, obj.GenerateName = "", "db-" }, nil},
 		{"V-12 no name", func(obj *v1beta1.StatefulSet) { obj.Name = "" }, []string{"metadata.name"}},
 		{"S-2 ranges that overlap, are single, or have zeros in front", reserve("3-9", "5-20", 7, 7, "0003-005", "4"), nil},
+		{"S-2 a range that nobody could count through", both(reserve("0-2000000000"), replicas(10_000)), nil},
 		{"S-2 nothing reserved that counts", both(start(2), reserve(0, 1)), nil},
 		{"3.1 as many as there are numbers", both(start(1), replicas(math.MaxInt32)), nil},
 		{"S-40 nothing set", func(obj *v1beta1.StatefulSet) {
