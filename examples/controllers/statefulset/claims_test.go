@@ -136,7 +136,7 @@ func TestRetention(t *testing.T) {
 }
 
 // TestVolumesGrow: claims follow a larger template as their Pods are updated, and a Pod whose volume has not grown is left alone
-// (S-28, S-29, S-33).
+// (S-28, S-29, S-33, S-34).
 func TestVolumesGrow(t *testing.T) {
 	t.Parallel()
 	c := start(t, "StatefulSetAutoResizePVCGate=true")
@@ -171,6 +171,7 @@ func TestVolumesGrow(t *testing.T) {
 	if diff := cmp.Diff(want, set.Status.VolumeClaims); diff != "" {
 		t.Errorf("status of claims (-want +got):\n%s", diff)
 	}
+	c.untilEvents("db", "SuccessfulCreate", "SuccessfulResize", "SuccessfulUpdatePodInPlace")
 }
 
 // TestVolumesCannotGrow: a class that lets no claim grow is reported, and nothing is done to the Pods (S-28, S-37).

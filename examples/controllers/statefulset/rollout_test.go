@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
@@ -66,7 +68,7 @@ func (c *cluster) on(t testing.TB) *cluster {
 	return &other
 }
 
-// TestWrites: two writes for a Pod that is created, three for one that is updated in place, or recreated.
+// TestWrites: two writes for a Pod that is created, three for one that is updated in place, or recreated; and what is told of it (S-34).
 func TestWrites(t *testing.T) {
 	const replicas = 20
 	c := start(t, "")
@@ -106,9 +108,11 @@ func TestWrites(t *testing.T) {
 	})
 	c.untilPods("db", all...)
 	next("recreated", map[string]int{"delete pods": replicas, "create pods": replicas, "patch pods/status": replicas})
+	c.untilEvents("db", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulUpdatePodInPlace", "SuccessfulUpdatePodReCreate")
 }
 
-// TestOrderedRollout watches every event of an update in order: from the highest ordinal, one at a time.
+// TestOrderedRollout watches every event of an update in order: from the highest ordinal, one at a time, until the revision is the current
+// one (S-7, S-16, S-17, S-18, S-22).
 func TestOrderedRollout(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []v1beta1.PodUpdatePolicy{v1beta1.ReCreate, v1beta1.InPlaceIfPossible} {
@@ -151,7 +155,8 @@ func TestOrderedRollout(t *testing.T) {
 	}
 }
 
-// TestPartition: the number of Pods that a partition keeps is counted from the lowest that is not reserved (S-15).
+// TestPartition: the number of Pods that a partition keeps is counted from the lowest that is not reserved; those that are deleted below it
+// come up as they were, and the current revision stays while they do (S-13, S-14, S-15, S-22, S-23).
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
@@ -162,22 +167,46 @@ func TestPartition(t *testing.T) {
 		setImage("example.test/app:v2")(set)
 		set.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](2)
 	})
-	var got map[string]string
-	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-		pods, err := c.pods(ctx, "db")
-		if err != nil {
-			return err
+	partly := func(uids map[string]types.UID) map[string]types.UID {
+		t.Helper()
+		now := map[string]types.UID{}
+		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+			pods, err := c.pods(ctx, "db")
+			if err != nil {
+				return err
+			}
+			got := map[string]string{}
+			for _, pod := range pods {
+				got[pod.Name] = strings.TrimPrefix(pod.Spec.Containers[0].Image, "example.test/app:")
+				if now[pod.Name] = pod.UID; uids[pod.Name] == pod.UID {
+					return fmt.Errorf("%s is still there", pod.Name)
+				}
+			}
+			want := map[string]string{"db-0": "v1", "db-2": "v1", "db-4": "v2", "db-5": "v2", "db-6": "v2"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				return fmt.Errorf("images (-want +got):\n%s", diff)
+			}
+			return nil
+		})
+		set := c.until("db", settled)
+		if s := set.Status; s.CurrentRevision == s.UpdateRevision || s.CurrentReplicas != 2 || s.UpdatedReplicas != 3 {
+			t.Errorf("status %+v, want 2 Pods of the current revision, and 3 of the update revision", s)
 		}
-		got = map[string]string{}
-		for _, pod := range pods {
-			got[pod.Name] = strings.TrimPrefix(pod.Spec.Containers[0].Image, "example.test/app:")
+		return now
+	}
+	uids := partly(nil)
+	gone := map[string]types.UID{"db-0": uids["db-0"], "db-2": uids["db-2"]}
+	for name, ask := range map[string]func(client.Object) error{
+		"db-0": func(pod client.Object) error { return c.Delete(t.Context(), pod) },
+		"db-2": func(pod client.Object) error {
+			return c.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"apps.kruise.io/specified-delete":""}}}`)))
+		},
+	} {
+		if err := ask(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}); err != nil {
+			t.Fatal(err)
 		}
-		want := map[string]string{"db-0": "v1", "db-2": "v1", "db-4": "v2", "db-5": "v2", "db-6": "v2"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			return fmt.Errorf("images (-want +got):\n%s", diff)
-		}
-		return nil
-	})
+	}
+	partly(gone)
 }
 
 func startAt(ordinal int32) *appsv1.StatefulSetOrdinals {

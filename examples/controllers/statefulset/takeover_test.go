@@ -91,7 +91,7 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
-// TestAdoption: Pods and revisions that a StatefulSet has left behind belong to the next one of its name, and go on running.
+// TestAdoption: Pods and revisions that a StatefulSet has left behind belong to the next one of its name, and go on running (S-1).
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
