@@ -158,7 +158,7 @@ func TestWebhooks(t *testing.T) {
 	if err := config.InstallCRDs(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	m := c.run()
+	m := c.run("--feature-gates=StatefulSetStartOrdinal=true")
 	m.untilReady()
 	for _, step := range []struct {
 		name string
@@ -167,6 +167,7 @@ func TestWebhooks(t *testing.T) {
 		{"without configurations it says so once and runs its controllers", withoutConfigurations},
 		{"configurations that come later are served", laterConfigurations},
 		{"E-6 the announced manifest in the old version", announcedManifest},
+		{"the announced manifests of StatefulSets", announcedStatefulSets},
 		{"what was reset is put right", putRight},
 		{"the owner of a configuration drops a webhook by server-side apply", dropWebhook},
 		{"a spoiled Secret is put right", spoiledSecret},
@@ -174,9 +175,7 @@ func TestWebhooks(t *testing.T) {
 		{"LG-2 each line of the log is a JSON object", structuredLog},
 	} {
 		t.Run(step.name, func(t *testing.T) {
-			own := *c
-			own.t = t
-			step.test(t, &own, m)
+			step.test(t, c.on(t), m)
 		})
 	}
 }
