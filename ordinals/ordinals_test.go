@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -340,8 +341,16 @@ func check(t *testing.T, set ordinals.Set, want []int) {
 			t.Fatalf("At(%d) = %d, %v; want %d", n, got, ok, o)
 		}
 	}
+	ascending, jumping := set.Ascending(), set.Ascending()
 	for o := range 600 {
 		rank, found := slices.BinarySearch(want, o)
+		if gotRank, got := ascending(o); got != found || gotRank != rank {
+			t.Fatalf("Ascending: %d = %d, %v; want %d, %v", o, gotRank, got, rank, found)
+		}
+		far := o * 37 % 600 // down as well as up
+		if gotRank, got := jumping(far); got != slices.Contains(want, far) || gotRank != lower(want, far) {
+			t.Fatalf("Ascending, up and down: %d = %d, %v; want %d of %v", far, gotRank, got, lower(want, far), want)
+		}
 		if gotRank, got := set.Index(o); got != found || gotRank != rank || set.Contains(o) != found {
 			t.Fatalf("Index(%d) = %d, %v; want %d, %v", o, gotRank, got, rank, found)
 		}
@@ -352,6 +361,12 @@ func check(t *testing.T, set ordinals.Set, want []int) {
 	if _, ok := set.At(-1); ok {
 		t.Fatal("At(-1) finds something")
 	}
+}
+
+// lower counts the numbers below one.
+func lower(list []int, n int) int {
+	rank, _ := slices.BinarySearch(list, n)
+	return rank
 }
 
 func TestNoAllocations(t *testing.T) {
@@ -386,12 +401,31 @@ func BenchmarkContains(b *testing.B) {
 	}
 }
 
-func BenchmarkOfMillionReserved(b *testing.B) {
-	reserved := entries("1-1000000")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 10_000, reserved...); err != nil {
-			b.Fatal(err)
-		}
+// millionReserved are a million reserved numbers.
+func millionReserved() map[string][]intstr.IntOrString {
+	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)
+	for i := range ranges {
+		ranges[i] = intstr.FromString(fmt.Sprintf("%d-%d", 101*i+1, 101*i+100))
+	}
+	for i := range numbers {
+		numbers[i] = intstr.FromInt32(int32(2*i + 1))
+	}
+	shuffled := slices.Clone(numbers)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	return map[string][]intstr.IntOrString{"one range": entries("1-1000000"), "10,000 ranges": ranges, "numbers": numbers, "numbers in no order": shuffled}
+}
+
+// BenchmarkOf wants ten thousand ordinals beside a million reserved ones.
+func BenchmarkOf(b *testing.B) {
+	lists := millionReserved()
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if set, err := ordinals.Of(ordinals.Paths{Reserved: "r"}, 0, 10_000, lists[name]...); err != nil || set.Len() != 10_000 {
+					b.Fatal(set.Len(), err)
+				}
+			}
+		})
 	}
 }

@@ -2,12 +2,14 @@ package rollout_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -523,6 +525,47 @@ func BenchmarkNumbered(b *testing.B) {
 					b.Fatal(step, err)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkPlanning is what a pass plans with: it reads a million reserved ordinals, and decides about ten thousand Pods.
+func BenchmarkPlanning(b *testing.B) {
+	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)
+	for i := range ranges {
+		ranges[i] = intstr.FromString(fmt.Sprintf("%d-%d", 101*i+1, 101*i+100))
+	}
+	for i := range numbers {
+		numbers[i] = intstr.FromInt32(int32(2*i + 1))
+	}
+	for _, bc := range []struct {
+		name     string
+		reserved []intstr.IntOrString
+	}{{"one range", []intstr.IntOrString{intstr.FromString("5000-1004999")}}, {"10,000 ranges", ranges}, {"a million numbers", numbers}} {
+		b.Run(bc.name, func(b *testing.B) {
+			var pods []rollout.NumberedPod
+			var reading, planning time.Duration
+			for b.Loop() {
+				began := time.Now()
+				set, err := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 10_000, bc.reserved...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if pods == nil {
+					for o := range set.All() {
+						pods = append(pods, rollout.NumberedPod{Ordinal: o, Updated: o%3 == 0, Health: rollout.Available})
+					}
+					rand.New(rand.NewPCG(1, 1)).Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+				}
+				read := time.Now()
+				step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: set, Partition: 3000, MaxUnavailable: 200, Parallel: true}, pods)
+				if err != nil || len(step.Update) != 200 {
+					b.Fatal(step, err)
+				}
+				reading, planning = reading+read.Sub(began), planning+time.Since(read)
+			}
+			b.ReportMetric(float64(reading.Nanoseconds())/float64(b.N), "ns/Of")
+			b.ReportMetric(float64(planning.Nanoseconds())/float64(b.N), "ns/Numbered")
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -78,10 +77,11 @@ func newRoster(spec *NumberedSpec, pods []NumberedPod) (*roster, error) {
 	if err != nil {
 		return nil, err
 	}
+	rankOf := spec.Wanted.Ascending()
 	for i, key := range order {
 		e := &r.pods[i]
 		e.NumberedPod = pods[key.position()]
-		e.rank, e.wanted = spec.Wanted.Index(e.Ordinal)
+		e.rank, e.wanted = rankOf(e.Ordinal)
 		switch {
 		case !e.available():
 		case e.wanted:
@@ -161,14 +161,23 @@ func sortKeys(keys []key, highest int) []key {
 
 // orderAsGiven fills updateOrder. Pods whose update has begun come first, hopeless ones last.
 func (r *roster) orderAsGiven(order []key) {
-	r.updateOrder = make([]int32, len(order))
+	given := make([]int32, len(order))
 	for i, key := range order {
-		r.updateOrder[key.position()] = int32(i)
+		given[key.position()] = int32(i)
 	}
-	slices.SortStableFunc(r.updateOrder, func(a, b int32) int {
-		x, y := &r.pods[a], &r.pods[b]
-		return cmp.Or(cmp.Compare(bit(!x.begun()), bit(!y.begun())), cmp.Compare(bit(x.Hopeless), bit(y.Hopeless)))
-	})
+	class := func(i int32) int { return 2*bit(!r.pods[i].begun()) + bit(r.pods[i].Hopeless) }
+	var next [4]int
+	for _, i := range given {
+		for c := class(i) + 1; c < len(next); c++ {
+			next[c]++
+		}
+	}
+	r.updateOrder = make([]int32, len(order))
+	for _, i := range given {
+		at := &next[class(i)]
+		r.updateOrder[*at] = i
+		*at++
+	}
 }
 
 func bit(b bool) int {
