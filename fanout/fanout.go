@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -229,6 +230,26 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	}
 	p.note(changed.Load(), all > PerPass)
 	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
+}
+
+// Try does something for one object, unless that was refused a moment ago. It is for what Each does where a refusal of one object says
+// nothing about the next. A refusal is remembered with the object (Backoff.WasRefused tells), a final error too: the owner is woken when it
+// has rested long enough, and once more soon, because others may have their turn first. A change of the owner's spec is tried at once.
+func (p *Pass) Try(task Task, object types.UID, do func() error) error {
+	attempt := p.attempt(task)
+	attempt.Object = object
+	if wait, err := p.fanout.Backoff.Resting(attempt, p.view.Time()); err != nil {
+		p.Wake(wait)
+		return err
+	}
+	err := do()
+	switch {
+	case err == nil:
+		p.fanout.Backoff.Succeeded(object, task)
+	case reason.IsFinal(err), podwrite.IsLasting(err):
+		p.Wake(min(p.fanout.Backoff.Refused(attempt, err, p.view.Time()), again))
+	}
+	return err
 }
 
 // remember has an object rest whose request failed without being refused. A conflict has an event, and 429 says when to come again.

@@ -472,6 +472,39 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestTry: what one object is refused rests with it alone, and others have their turn meanwhile.
+func TestTry(t *testing.T) {
+	f, v := fanout.New(1), newView("a")
+	try := func(object types.UID, err error) (asked bool, wake time.Duration, result error) {
+		p := f.Begin(v)
+		result = p.Try(update, object, func() error { asked = true; return err })
+		after, _ := p.Result()
+		return asked, after.RequeueAfter, result
+	}
+	if asked, wake, err := try("1", errNo); !asked || err == nil || wake != 0 || f.Backoff.WasRefused("1", update) {
+		t.Errorf("an error that passes: asked %t, %v, again after %v", asked, err, wake)
+	}
+	for object, refusal := range map[types.UID]error{"1": forbidden("x"), "2": reason.Final(errNo)} {
+		if asked, wake, err := try(object, refusal); !asked || err == nil || wake != 100*time.Millisecond || !f.Backoff.WasRefused(object, update) {
+			t.Errorf("refused: asked %t, %v, again after %v; want others to have their turn soon", asked, err, wake)
+		}
+		if asked, wake, err := try(object, nil); asked || !errors.Is(err, refusal) && !apierrors.IsForbidden(err) || !reason.IsFinal(err) || wake != time.Minute {
+			t.Errorf("at once after it: asked %t, %v, again after %v", asked, err, wake)
+		}
+	}
+	if asked, _, err := try("3", nil); !asked || err != nil {
+		t.Errorf("another object: asked %t, %v", asked, err)
+	}
+	v.owner.Generation++
+	if asked, _, err := try("1", nil); !asked || err != nil || f.Backoff.WasRefused("1", update) {
+		t.Errorf("with another spec: asked %t, %v", asked, err)
+	}
+	v.now = v.now.Add(time.Minute)
+	if asked, _, err := try("2", nil); !asked || err != nil || f.Backoff.Len() != 0 {
+		t.Errorf("after its rest: asked %t, %v", asked, err)
+	}
+}
+
 // TestReplacedIsNoRefusal: a Pod that another one has taken the name of is answered with 422 too.
 func TestReplacedIsNoRefusal(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -25,6 +25,8 @@ type Numbered struct {
 	// controller: claims outlive it where Retention does not say otherwise. It is required for Owned and Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
+	// Refused reports whether the last attempt to have a claim grow was refused; nil for none.
+	Refused func(claim *corev1.PersistentVolumeClaim) bool
 }
 
 // Owned is a claim and the owner references that it is to have.
@@ -44,8 +46,9 @@ type Small struct {
 // Sizes are how the claims of a Pod compare with templates that have become larger. Claims that are missing or on their way out do not
 // count.
 type Sizes struct {
-	// Small claims are to grow.
-	Small []Small
+	// Small claims are to grow. Refused says that one of them could not when that was tried last.
+	Small   []Small
+	Refused bool
 	// Stuck says which claims are too small and cannot become what their templates say.
 	Stuck reason.List
 	// Growing says that a volume is smaller than its claim asks for, and NeedsRestart that nothing but a start of the Pod is
@@ -118,6 +121,7 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 				s.Stuck = append(s.Stuck, obstacles...)
 			} else {
 				s.Small = append(s.Small, Small{claim, template})
+				s.Refused = s.Refused || n.Refused != nil && n.Refused(claim)
 			}
 		}
 		if !HasGrown(claim) {

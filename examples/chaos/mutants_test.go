@@ -329,9 +329,36 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod gets a claim that is on its way out", "pvc/numbered.go",
-			"if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale", "if n.Retention == nil && IsStale", statefulSet(),
+			"if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale", "if n.Retention != nil && n.Retention.WithPod && IsStale", statefulSet(),
 		},
-		{"nobody looks again at claims that got other owners", "examples/controllers/statefulset/controller.go", "if len(t.own) > 0 {", "if len(t.own) > 1000 {", statefulSet()},
+		{
+			"claims that others change wake nobody", "examples/controllers/statefulset/claims.go",
+			"ordinals.ParseName(claim.GetName())", "ordinals.ParseName(claim.GetNamespace())", statefulSet(),
+		},
+		{
+			"claims grow all at once", "examples/controllers/statefulset/decide.go",
+			"for _, pod := range o.members.Of(t.step.Update) {", "for _, pod := range o.pods.Select(func(p *podcontrol.Pod) bool { return p.Ready }) {", statefulSet(),
+		},
+		{
+			"Pods whose volumes grow count as serving", "examples/controllers/statefulset/decide.go",
+			"p.Health, p.Starting = rollout.Unavailable, true", "p.Starting = true", statefulSet(),
+		},
+		{
+			"a Pod is updated before its volume has grown", "examples/controllers/statefulset/decide.go",
+			"if sizes.Ready() {", "if sizes.Fit() {", statefulSet(),
+		},
+		{
+			"claims that are larger than their template shrink", "pvc/growth.go",
+			"return has.Cmp(wanted) < 0", "return has.Cmp(wanted) != 0", statefulSet(),
+		},
+		{
+			"claims that cannot grow keep the budget from others", "examples/controllers/statefulset/decide.go",
+			"len(sizes.Stuck) > 0 || sizes.Refused", "len(sizes.Stuck) > 0", statefulSet(),
+		},
+		{
+			"claims that cannot grow are asked for in each pass", "fanout/fanout.go",
+			"p.Wake(min(p.fanout.Backoff.Refused(attempt, err, p.view.Time()), again))", "_ = err", statefulSet(),
+		},
 		{"orphans are not adopted", "examples/controllers/statefulset/decide.go", "t.adopt = split.Adopt", "t.adopt = split.Adopt[:0]", statefulSet()},
 		{"Pods of other names are adopted", "examples/controllers/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
 		{"Pods keep labels that name another", "examples/controllers/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},

@@ -26,7 +26,9 @@ import (
 // announcedStatefulSets are the manifests of the announcements, through the webhooks, and the edits that come with them.
 func announcedStatefulSets(t *testing.T, c *cluster, _ *process) {
 	reserve := func(entries ...intstr.IntOrString) func(*v1beta1.StatefulSet) {
-		return func(set *v1beta1.StatefulSet) { set.Spec.ReserveOrdinals = append(set.Spec.ReserveOrdinals, entries...) }
+		return func(set *v1beta1.StatefulSet) {
+			set.Spec.ReserveOrdinals = append(set.Spec.ReserveOrdinals, entries...)
+		}
 	}
 	t.Run("E-5 B-5 B-6", func(t *testing.T) {
 		c := c.on(t)

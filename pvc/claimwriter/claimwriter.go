@@ -56,20 +56,25 @@ func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Trans
 
 // SetOwners gives a claim other owner references, on the version that was decided on. A claim that is gone already is no error.
 func SetOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
+	return client.IgnoreNotFound(setOwners(ctx, c, claim))
+}
+
+func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	err := patch(ctx, c, claim.PersistentVolumeClaim, map[string]any{"metadata": ownedBy(claim.PersistentVolumeClaim, claim.Owners)})
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("setting the owners of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
 	return nil
 }
 
-// Prepare makes the claims that a Pod lacks which is about to be created, and gives the others the owners that they are to have.
+// Prepare makes the claims that a Pod lacks which is about to be created, and gives the others the owners that they are to have. One that is
+// gone by now is an error: the Pod would be left without.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
 	if err := Create(ctx, c, n.Missing(pod)); err != nil {
 		return err
 	}
 	for _, claim := range n.Owned(pod, nil, true) {
-		if err := SetOwners(ctx, c, claim); err != nil {
+		if err := setOwners(ctx, c, claim); err != nil {
 			return err
 		}
 	}

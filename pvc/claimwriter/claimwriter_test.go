@@ -267,4 +267,9 @@ func TestPrepare(t *testing.T) {
 	if logs, _ := stored(t, c, "logs-web-0"); logs.Labels["app"] != "web" {
 		t.Errorf("labels %v", logs.Labels)
 	}
+	late := *n
+	late.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) { return newClaim(name), true }
+	if err := claimwriter.Prepare(t.Context(), c, &late, "web-7"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), "default/data-web-7") {
+		t.Errorf("with a claim that is gone and still in the cache: %v, want it by name", err)
+	}
 }

@@ -60,7 +60,7 @@ type Event struct {
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Secrets,
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Secrets, StorageClasses,
 // webhook configurations, CustomResourceDefinitions, or else custom resources, which are namespaced and have a status
 // subresource. The scheme must know their types. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
@@ -105,7 +105,7 @@ func (s *Server) add(obj client.Object, how strategy) error {
 	}
 	k := &kind{
 		strategy: how, like: obj, gvk: gvk, objects: map[types.NamespacedName]client.Object{}, namespaced: !isClusterWide(gvk.Group),
-		resource: schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"},
+		resource: schema.GroupResource{Group: gvk.Group, Resource: plural(strings.ToLower(gvk.Kind))},
 	}
 	s.kinds[gvk.GroupKind()] = k
 	s.order = append(s.order, k)
@@ -453,5 +453,12 @@ func checkPreconditions(k *kind, obj client.Object, want *metav1.Preconditions) 
 
 // isClusterWide reports whether the kinds of a group are in no namespace.
 func isClusterWide(group string) bool {
-	return group == "admissionregistration.k8s.io" || group == "apiextensions.k8s.io"
+	return group == "admissionregistration.k8s.io" || group == "apiextensions.k8s.io" || group == "storage.k8s.io"
+}
+
+func plural(kind string) string {
+	if strings.HasSuffix(kind, "s") {
+		return kind + "es"
+	}
+	return kind + "s"
 }

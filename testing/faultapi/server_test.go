@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,43 @@ func TestSemantics(t *testing.T) {
 }
 
 // TestSemanticsOfRealServer runs the same cases against the real one.
+// TestBoundClaims: a claim with a volume may ask for more, and for less again while the volume has not followed; classes are in no namespace.
+func TestBoundClaims(t *testing.T) {
+	server, err := faultapi.New(newScheme(t), time.Now, &storagev1.StorageClass{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, size := server.Client(nil, nil), func(text string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}
+	}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data"}}
+	claim.Spec.Resources.Requests = size("2Gi")
+	if err := errors.Join(c.Create(t.Context(), class), c.Get(t.Context(), client.ObjectKey{Name: "fast"}, class), c.Create(t.Context(), claim)); err != nil {
+		t.Fatal(err)
+	}
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size("2Gi")}
+	if err := c.Status().Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		asks string
+		want bool
+	}{{"4Gi", true}, {"3Gi", true}, {"2Gi", false}, {"1Gi", false}, {"5Gi", true}} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+			t.Fatal(err)
+		}
+		claim.Spec.Resources.Requests = size(step.asks)
+		if err := c.Update(t.Context(), claim); (err == nil) != step.want || err != nil && !apierrors.IsInvalid(err) {
+			t.Errorf("asking for %s: %v", step.asks, err)
+		}
+	}
+	claim.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+	if err := c.Update(t.Context(), claim); !apierrors.IsInvalid(err) {
+		t.Errorf("another mode: %v", err)
+	}
+}
+
 func TestSemanticsOfRealServer(t *testing.T) {
 	cp := env.Start(t)
 	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: newScheme(t)})
@@ -782,6 +820,20 @@ func otherCases() []semantics {
 			p.strategic(claim, "", `{"metadata":{"finalizers":null}}`)
 			return line(protected, claim.Status.Phase, got, after.DeletionTimestamp != nil)
 		}, "true Pending ok true"},
+		{"claims without a volume do not change", func(p *probe) string {
+			claim := &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("none"),
+					Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+				},
+			}
+			p.must(p.Create(p.ctx, claim))
+			larger := p.strategic(claim, "", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+			smaller := p.strategic(claim, "", `{"spec":{"resources":{"requests":{"storage":"1Mi"}}}}`)
+			other := p.strategic(claim, "", `{"spec":{"accessModes":["ReadWriteMany"]}}`)
+			return line(larger, smaller, other, p.strategic(claim, "", `{"metadata":{"labels":{"a":"b"}}}`))
+		}, "422 Invalid spec 422 Invalid spec 422 Invalid spec ok"},
 		{"revisions that wait for a finalizer get no generation", func(p *probe) string {
 			rev := &appsv1.ControllerRevision{
 				ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, GenerateName: "probe-", Finalizers: []string{"example.test/f"}},

@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +74,7 @@ func noSubresource(sub string) error {
 // strategyOf returns the strategy of a kind that is not always served.
 func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
-	case *corev1.Secret:
+	case *corev1.Secret, *storagev1.StorageClass:
 		return newPlainStrategy(obj)
 	case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
 		plain, err := newPlainStrategy(obj)
@@ -139,6 +140,23 @@ func (claimStrategy) prepareUpdate(sub string, obj, old client.Object) error {
 		claim.Spec = before.Spec
 	default:
 		return noSubresource(sub)
+	}
+	return nil
+}
+
+// validateUpdate lets the storage alone change that a bound claim asks for: to more, or back to something above what it has.
+func (claimStrategy) validateUpdate(_ string, obj, old client.Object) field.ErrorList {
+	claim, before := obj.(*corev1.PersistentVolumeClaim), old.(*corev1.PersistentVolumeClaim)
+	path, spec := field.NewPath("spec"), claim.Spec.DeepCopy()
+	asks, asked := claim.Spec.Resources.Requests[corev1.ResourceStorage], before.Spec.Resources.Requests[corev1.ResourceStorage]
+	if before.Status.Phase == corev1.ClaimBound {
+		spec.Resources.Requests = before.Spec.Resources.Requests
+	}
+	if !equality.Semantic.DeepEqual(spec, &before.Spec) {
+		return field.ErrorList{field.Forbidden(path, "spec is immutable after creation except resources.requests for bound claims")}
+	}
+	if asks.Cmp(asked) < 0 && asks.Cmp(before.Status.Capacity[corev1.ResourceStorage]) <= 0 {
+		return field.ErrorList{field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity")}
 	}
 	return nil
 }

@@ -93,3 +93,33 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 	}
 	return errors.Join(errs...)
 }
+
+func growth() fanout.Task { return fanout.Task{Name: "grow claims"} }
+
+// GrowthRefused reports whether the last attempt to have a claim grow was refused.
+func (p *Parts[O]) GrowthRefused(claim *corev1.PersistentVolumeClaim) bool {
+	return p.Fanout.Backoff.WasRefused(claim.UID, growth())
+}
+
+// GrowClaims has claims ask for the sizes of their templates, and puts annotations on them. What becomes of it is told as events. One that
+// cannot grow keeps none of the others from it.
+func (p *Parts[O]) GrowClaims(
+	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, claims []pvc.Small, annotations map[string]string,
+) error {
+	return fanout.Each(ctx, pass, growth(), claims, func(ctx context.Context, claim pvc.Small) (bool, error) {
+		tried := false
+		err := pass.Try(growth(), claim.UID, func() error {
+			tried = true
+			path := "spec.volumeClaimTemplates[" + claim.Template.Name + "]"
+			return claimwriter.Grow(ctx, v.Client, p.Cache.APIReader(), claim, path, annotations)
+		})
+		switch {
+		case err == nil:
+			p.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulResize,
+				"PersistentVolumeClaim %s grows to %s", claim.Name, claim.Template.Spec.Resources.Requests.Storage())
+		case tried:
+			p.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedResize, err.Error())
+		}
+		return err == nil, err
+	})
+}

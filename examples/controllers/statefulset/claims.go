@@ -2,7 +2,7 @@ package statefulset
 
 import (
 	"context"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,37 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
-	"github.com/workloadkit/workloadkit/pvc"
-	"github.com/workloadkit/workloadkit/pvc/claimwriter"
+	"github.com/workloadkit/workloadkit/ordinals"
 )
 
-// lookAgain is when to look again at claims, whose events wake nobody unless a StatefulSet has had them grow.
-const lookAgain = time.Second
-
-// watchClaims wakes StatefulSets by the claims that they have grown.
+// watchClaims wakes the StatefulSets whose Pods may use a claim. Its name ends in that of the Pod, and does not say where that begins.
 func watchClaims(b *builder.Builder) *builder.Builder {
-	return b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) []reconcile.Request {
-		name := claim.GetAnnotations()[apps.AnnotationOwnedByStatefulSet]
-		if name == "" {
-			return nil
+	return b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) (out []reconcile.Request) {
+		name, _, found := ordinals.ParseName(claim.GetName())
+		for found {
+			if _, name, found = strings.Cut(name, "-"); found {
+				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}})
+			}
 		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.GetNamespace(), Name: name}}}
+		return out
 	}))
-}
-
-// grow has one claim ask for the size of its template.
-func (r *Reconciler) grow(ctx context.Context, v *view, claim pvc.Small) error {
-	path := "spec.volumeClaimTemplates[" + claim.Template.Name + "]"
-	err := claimwriter.Grow(ctx, v.Client, r.Cache.APIReader(), claim, path, map[string]string{apps.AnnotationOwnedByStatefulSet: v.Owner.Name})
-	if err != nil {
-		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedResize, err.Error())
-		return err
-	}
-	r.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulResize,
-		"PersistentVolumeClaim %s grows to %s", claim.Name, claim.Template.Spec.Resources.Requests.Storage())
-	return nil
 }
 
 // claimStatus says how far the claims of the Pods that exist follow the templates.

@@ -98,6 +98,7 @@ func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observ
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		return r.Cache.Claims.Get(set.Namespace, name)
 	}
+	o.claims.Refused = r.GrowthRefused
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest}, v.Now)
@@ -123,9 +124,6 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			return ownerrefs.Adopt(ctx, pass, v.Client, r.Cache.APIReader(), r.Left(v, o.settings.selector))
 		},
 		func() error {
-			if len(t.own) > 0 {
-				pass.Wake(lookAgain)
-			}
 			return fanout.Each(ctx, pass, fanout.Task{Name: "own claims"}, t.own, func(ctx context.Context, claim pvc.Owned) (bool, error) {
 				return true, claimwriter.SetOwners(ctx, v.Client, claim)
 			})
@@ -139,7 +137,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, o.identity(pod))
 			return result.Sent > 0, err
 		}),
-		each(fanout.Task{Name: "take Pods back"}, o.members.Of(t.step.Cancel), pods.Cancel),
+		each(fanout.Task{Name: "take Pods back"}, t.cancel, pods.Cancel),
 		func() error { return r.create(ctx, v, pass, o, t) },
 		each(fanout.Task{Name: "delete Pods"}, t.remove, pods.Delete),
 	)
@@ -147,9 +145,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
 	updateErr = pass.UntilChanged(
 		func() error {
-			return fanout.Each(ctx, pass, fanout.Task{Name: "grow claims"}, t.grow, func(ctx context.Context, claim pvc.Small) (bool, error) {
-				return true, r.grow(ctx, v, claim)
-			})
+			return r.GrowClaims(ctx, v, pass, t.grow, map[string]string{apps.AnnotationOwnedByStatefulSet: v.Owner.Name})
 		},
 		each(update, t.update, pods.UpdateTo(o.update, r.PlansTo(o.history, o.update))),
 	)
@@ -164,9 +160,6 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 
 // create makes the missing Pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
-	if len(t.blocked) > 0 {
-		pass.Wake(lookAgain)
-	}
 	for _, limit := range t.step.Limits {
 		if limit.Code == rollout.ScaleUpLimited {
 			r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)

@@ -13,6 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch"
@@ -44,6 +45,7 @@ type todo struct {
 	// create are the Pods of the step but for those whose claims are in the way; blocked names those claims.
 	create  []rollout.NumberedCreate
 	remove  []*corev1.Pod
+	cancel  []*corev1.Pod
 	blocked reason.List
 	// grow are claims of Pods whose turn it is to be updated; update are the Pods that no claim keeps from it; stuck says which claims
 	// cannot become what their templates say.
@@ -71,6 +73,7 @@ func decide(o *observation) (*todo, error) {
 		}
 	}
 	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
+	t.cancel = o.members.Of(t.step.Cancel)
 	for _, pod := range o.members.Of(t.step.Update) {
 		sizes := pvc.Sizes{}
 		if o.settings.grows {
@@ -79,6 +82,8 @@ func decide(o *observation) (*todo, error) {
 		t.grow, t.stuck = append(t.grow, sizes.Small...), append(t.stuck, sizes.Stuck...)
 		if sizes.Ready() {
 			t.update = append(t.update, pod)
+		} else if p := o.pods.Of(pod); p.Leaving || p.State == lifecycle.PreparingUpdate { // it would be out of service until its claim fits
+			t.cancel = append(t.cancel, pod)
 		}
 	}
 	return t, nil
@@ -127,7 +132,7 @@ func (o *observation) described() []rollout.NumberedPod {
 		p := &members[i]
 		sizes := o.claims.Sizes(ordinals.Name(o.set.Name, p.Ordinal))
 		p.PreUpdating = p.PreUpdating || sizes.Growing && sizes.Fit() && !p.Updated
-		p.Updated, p.Hopeless = p.Updated && sizes.Fit(), p.Hopeless || len(sizes.Stuck) > 0
+		p.Updated, p.Hopeless = p.Updated && sizes.Fit(), p.Hopeless || len(sizes.Stuck) > 0 || sizes.Refused
 		if sizes.Growing && p.Health == rollout.Available {
 			p.Health, p.Starting = rollout.Unavailable, true
 		}

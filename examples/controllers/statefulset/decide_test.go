@@ -3,6 +3,7 @@ package statefulset
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +161,7 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 			"terminating": func() { pod.DeletionTimestamp = ptr.To(metav1.NewTime(decidedAt)) },
 			"specified":   func() { pod.Labels[apps.LabelSpecifiedDelete] = "true" },
 			"updating":    func() { pod.Labels[apps.LabelLifecycleState] = "Updating" },
+			"asked":       func() { pod.Labels[apps.LabelLifecycleState] = "PreparingUpdate" },
 			"held":        func() { pod.Labels[apps.LabelLifecycleState] = "PreparingDelete" },
 			"closed": func() {
 				gate := corev1.PodReadinessGate{ConditionType: apps.ConditionInPlaceUpdateReady}
@@ -265,11 +267,12 @@ func observe(t testing.TB, in situation) *observation {
 			o.orphans = append(o.orphans, pod)
 		}
 	})
-	stored := map[string]*corev1.PersistentVolumeClaim{}
+	stored, refused := map[string]*corev1.PersistentVolumeClaim{}, map[types.UID]bool{}
 	entries(t, in.claims, func(ordinal int, words []string) {
-		claim := volume(t, ordinal, words)
-		stored[claim.Name] = claim
+		claim := volume(t, ordinal, slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "refused" }))
+		stored[claim.Name], refused[claim.UID] = claim, slices.Contains(words, "refused")
 	})
+	o.claims.Refused = func(claim *corev1.PersistentVolumeClaim) bool { return refused[claim.UID] }
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		claim, ok := stored[name]
 		return claim, ok
@@ -328,6 +331,7 @@ func (todo *todo) told() string {
 	add("create", created)
 	add("blocked", reasons(todo.blocked))
 	add("delete", names(todo.remove))
+	add("cancel", names(todo.cancel))
 	add("grow", grow)
 	add("update", names(todo.update))
 	add("stuck", reasons(todo.stuck))
@@ -493,8 +497,22 @@ func decisions() map[string]decision {
 		"a claim that somebody else controls goes with nobody": {
 			situation{set: db(1, claims("1Gi"), goWith(true, true)), pods: "0 new, 1 new", claims: "0-1 1Gi another"}, "delete db-1",
 		},
-		"S-28 what differs and is large enough is fine": {situation{set: db(1, follow("2Gi")), pods: "0 old", claims: "0 2Gi slow"}, "update db-0"},
-		"S-29 the Pod waits until the volume has grown": {situation{set: db(2, follow("2Gi")), pods: "0-1 old", claims: "0 1Gi, 1 2Gi/1Gi"}, ""},
+		"a claim whose growth was refused lets others have their turn": {
+			situation{set: db(3, follow("2Gi")), pods: "0-2 old", claims: "0-1 1Gi, 2 1Gi refused"}, "grow data-db-1 to 2Gi",
+		},
+		"a claim whose growth was refused is tried again in the end": {
+			situation{set: db(2, follow("2Gi")), pods: "0-1 new", claims: "0 2Gi, 1 1Gi refused"}, "grow data-db-1 to 2Gi",
+		},
+		"a Pod that waits for its hook is taken back where its claim cannot become what it has to": {
+			situation{set: db(2, follow("2Gi")), pods: "0 new, 1 old held", claims: "0 2Gi, 1 1Gi slow"}, "cancel db-1; stuck data-db-1 spec.storageClassName",
+		},
+		"a Pod that waits for its hook serves while its claim grows": {
+			situation{set: db(2, follow("2Gi")), pods: "0 new, 1 old asked", claims: "0 2Gi, 1 1Gi"}, "cancel db-1; grow data-db-1 to 2Gi",
+		},
+		"L-2 a Pod that waits for its hook goes on where its claim fits": {situation{set: db(2, follow("2Gi")), pods: "0 new, 1 old held", claims: "0-1 2Gi"}, "update db-1"},
+		"L-6 a Pod that waits for its hook and is wanted as it is":       {situation{set: db(2), pods: "0 new, 1 new held"}, "cancel db-1"},
+		"S-28 what differs and is large enough is fine":                  {situation{set: db(1, follow("2Gi")), pods: "0 old", claims: "0 2Gi slow"}, "update db-0"},
+		"S-29 the Pod waits until the volume has grown":                  {situation{set: db(2, follow("2Gi")), pods: "0-1 old", claims: "0 1Gi, 1 2Gi/1Gi"}, ""},
 		"S-29 or until nothing but its restart is missing": {
 			situation{set: db(2, follow("2Gi")), pods: "0-1 old", claims: "0 1Gi, 1 2Gi/1Gi restart"}, "update db-1",
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,13 @@ type sight struct {
 	serving map[int]bool
 	taken   map[int]bool
 	wrote   bool
+	earlier *sight
+	// small are the ordinals whose claims ask for less than the template does, stuck those of them that cannot grow, growing those whose
+	// volumes have not followed, by what is left to do: true for a new start of the Pod.
+	small, stuck map[int]bool
+	growing      map[int]bool
+	// dying are the ordinals whose claims are on their way out.
+	dying map[int]bool
 	// adoptable are the names of Pods that nobody controlled and that were selected at any look.
 	adoptable map[string]bool
 }
@@ -44,8 +52,11 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		t.View = v
 	}
 	writes := call != nil && !call.IsRead()
-	if v.wrote = v.wrote || writes; writes && call.Resource.Resource == "pods" && call.Verb != "create" {
-		if pod := v.pods[ordinalOf(call.Name)]; pod != nil {
+	v.sawBeforeRead(call)
+	// A StorageClass is read when all is decided.
+	v.wrote = v.wrote || writes || call != nil && call.Resource.Resource == "storageclasses"
+	if writes && call.Verb != "create" {
+		if pod := v.pods[ordinalOf(strings.TrimPrefix(call.Name, "data-"))]; pod != nil {
 			w.attempted[pod.UID] = true
 		}
 	}
@@ -57,6 +68,9 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		}
 	}
 	if v.wrote {
+		if v.owner != nil && call != nil && call.Resource.Resource == "controllerrevisions" {
+			w.lookAtClaims(t, v) // they are read when the revision is there
+		}
 		return
 	}
 	if v.owner = (&v1beta1.StatefulSet{}); t.Process.Cache.Get(context.Background(), t.Object, v.owner) != nil {
@@ -64,6 +78,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	v.wanted = ordinalsOf(v.owner)
+	w.lookAtClaims(t, v)
 	v.pods, v.serving, v.taken = map[int]*corev1.Pod{}, map[int]bool{}, map[int]bool{}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
@@ -74,10 +89,28 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
+// sawBeforeRead goes back to what was seen before the StatefulSet itself was read, where that was for an adoption: all was decided by then.
+func (v *sight) sawBeforeRead(call *faultapi.Call) {
+	switch {
+	case call == nil || v.wrote:
+	case call.Verb == "get" && call.Resource.Resource == "statefulsets":
+		earlier := *v
+		v.earlier = &earlier
+	case v.earlier != nil && call.Verb == "patch" && call.Resource.Resource == "pods" && v.adoptable[call.Name] && v.earlier.pods[ordinalOf(call.Name)] == nil:
+		*v = *v.earlier
+	}
+}
+
+// serves reports whether the Pod of an ordinal is in service, and its volume is as large as its claim asks for.
+func (v *sight) serves(o int) bool {
+	_, grows := v.growing[o]
+	return v.serving[o] && !grows
+}
+
 // down counts the wanted ordinals without a Pod in service.
 func (v *sight) down() (n int) {
 	for _, o := range v.wanted {
-		if !v.serving[o] || v.taken[o] {
+		if !v.serves(o) || v.taken[o] {
 			n++
 		}
 	}
@@ -85,7 +118,7 @@ func (v *sight) down() (n int) {
 }
 
 func (v *sight) isOutdated(pod *corev1.Pod) bool {
-	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec)
+	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || v.small[ordinalOf(pod.Name)]
 }
 
 // most is how many ordinals may lack a Pod in service for one more to be taken out.
@@ -155,7 +188,10 @@ func (w *story) judgeChange(v *sight, x *chaos.Write, before, after *corev1.Pod)
 	if held := seen.Labels[holdDelete] != "" && x.Call.Verb == "delete" || seen.Labels[holdUpdate] != "" && x.Call.Verb != "delete"; w.hooks && touched && held {
 		w.Failf("hook", "%s of Pod %s, which is held", x.Call.Verb, seen.Name)
 	}
-	if v.serving[o] && !v.taken[o] && (x.Call.Verb == "delete" || serves(before) && !serves(after)) {
+	if touched {
+		w.judgeUngrown(v, o, seen)
+	}
+	if v.serves(o) && !v.taken[o] && (x.Call.Verb == "delete" || serves(before) && !serves(after)) {
 		v.taken[o] = true
 		w.judgeTaking(v, o, seen)
 	}
@@ -171,7 +207,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 		w.Failf("identity", "Pod %s: labels %v, host name %s.%s", pod.Name, pod.Labels, pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 	for _, lower := range v.wanted[:rank] {
-		if !w.parallel && !v.serving[lower] {
+		if !w.parallel && !v.serves(lower) {
 			w.Failf("order", "Pod %s is created before %d serves", pod.Name, lower)
 		}
 	}
@@ -184,9 +220,11 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 	}
 	if w.claims {
 		claim := &corev1.PersistentVolumeClaim{}
-		w.must(w.User.Get(context.Background(), claimOf(pod), claim))
+		if err := w.User.Get(context.Background(), claimOf(pod), claim); !w.dropped[claimOf(pod).Name] {
+			w.must(err)
+		}
 		goes := func(ref metav1.OwnerReference) bool { return ref.Kind == "Pod" }
-		if claim.DeletionTimestamp != nil || slices.ContainsFunc(claim.OwnerReferences, goes) {
+		if v.dying[o] || slices.ContainsFunc(claim.OwnerReferences, goes) {
 			w.Failf("claims", "Pod %s is created while its claim is on its way out, or goes with %+v", pod.Name, claim.OwnerReferences)
 		}
 	}
@@ -225,7 +263,7 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	var first []int // whose turn it is, and who are left alone
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
-		if v.serving[higher] && !v.taken[higher] && v.isOutdated(other) && !w.attempted[other.UID] && other.Labels[apps.LabelSpecifiedDelete] == "" {
+		if v.serves(higher) && !v.taken[higher] && v.isOutdated(other) && !v.stuck[higher] && !w.attempted[other.UID] && other.Labels[apps.LabelSpecifiedDelete] == "" {
 			first = append(first, higher)
 		}
 	}
@@ -239,7 +277,7 @@ func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	if policy := v.owner.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil && policy.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 		claim := &corev1.PersistentVolumeClaim{}
 		err := w.User.Get(context.Background(), claimOf(pod), claim)
-		if err == nil && !slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == pod.UID }) {
+		if err == nil && claim.DeletionTimestamp == nil && !slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == pod.UID }) {
 			w.Failf("claims", "Pod %s goes, which is not wanted, and its claim does not go with it", pod.Name)
 		}
 	}
@@ -263,6 +301,9 @@ func (w *story) judgeClaim(v *sight, x *chaos.Write) {
 		w.Failf("claims", "%s of claim %s", x.Call.Verb, x.Call.Name)
 	}
 	o := ordinalOf(claim.Name[len("data-"):])
+	if before, ok := x.Before.(*corev1.PersistentVolumeClaim); ok {
+		w.judgeGrowth(v, o, before, claim)
+	}
 	for _, ref := range claim.OwnerReferences {
 		if ref.Kind == "Pod" && (v == nil || slices.Contains(v.wanted, o)) {
 			w.Failf("claims", "claim %s goes with Pod %s, which is wanted", claim.Name, ref.Name)
@@ -275,6 +316,7 @@ func (w *story) converged() {
 	set := w.owner()
 	wanted, partition := ordinalsOf(set), int(ptr.Deref(set.Spec.UpdateStrategy.RollingUpdate.Partition, 0))
 	got, odd := map[int]bool{}, false
+	stuck := w.stuckClaims(set)
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		o := ordinalOf(pod.Name)
 		rank := slices.Index(wanted, o)
@@ -283,26 +325,27 @@ func (w *story) converged() {
 			continue
 		}
 		got[o] = true
-		if !podstate.IsActive(pod) || !serves(pod) || rank >= partition && appOf(pod.Spec) != appOf(set.Spec.Template.Spec) {
+		waits := stuck[o] || !w.parallel && len(stuck) > 0
+		if !podstate.IsActive(pod) || !serves(pod) || rank >= partition && !waits && appOf(pod.Spec) != appOf(set.Spec.Template.Spec) {
 			w.Failf("converged", "Pod %s of rank %d: ready %t, state %q, %s, want %s; partition %d",
 				pod.Name, rank, podstate.IsReady(pod), pod.Labels[apps.LabelLifecycleState], appOf(pod.Spec), appOf(set.Spec.Template.Spec), partition)
 		}
 		if pod.Labels[apps.LabelPodName] != pod.Name || pod.Labels[apps.LabelPodIndex] != fmt.Sprint(o) {
 			w.Failf("identity", "Pod %s has labels %v", pod.Name, pod.Labels)
 		}
-		w.convergedClaim(set, pod)
+		w.convergedClaim(set, pod, rank >= partition && !waits)
 	}
 	maps.DeleteFunc(got, func(_ int, there bool) bool { return !there })
 	if list := slices.Sorted(maps.Keys(got)); !slices.Equal(list, wanted) {
 		w.Failf("converged", "Pods %v, want %v", list, wanted)
 	}
-	if failed := set.Status.Conditions; len(failed) > 0 && !odd {
-		w.Failf("converged", "conditions %+v", failed)
+	if failed := set.Status.Conditions; len(failed) > 0 != (len(stuck) > 0) && !odd {
+		w.Failf("converged", "conditions %+v, claims of %v cannot grow", failed, slices.Sorted(maps.Keys(stuck)))
 	}
 	if s := set.Status; !odd && (int(s.Replicas) != len(wanted) || int(s.AvailableReplicas) != len(wanted) || s.ObservedGeneration != set.Generation) {
 		w.Failf("converged", "status %+v", s)
 	}
-	if s := set.Status; !odd && partition == 0 && s.CurrentRevision != s.UpdateRevision {
+	if s := set.Status; !odd && partition == 0 && len(stuck) == 0 && s.CurrentRevision != s.UpdateRevision {
 		w.Failf("converged", "the current revision is %s, that of the template %s", s.CurrentRevision, s.UpdateRevision)
 	}
 	if n := len(faultapi.All[*appsv1.ControllerRevision](w.Server)); n == 0 || n > len(got)+2+int(*set.Spec.RevisionHistoryLimit) {
@@ -310,13 +353,19 @@ func (w *story) converged() {
 	}
 }
 
-// convergedClaim: the claim of a Pod is there, and has the owners that the policy wants.
-func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod) {
+// convergedClaim: the claim of a Pod is there, has the owners that the policy wants and, where it may grow, the size of the template.
+func (w *story) convergedClaim(set *v1beta1.StatefulSet, pod *corev1.Pod, follows bool) {
 	if !w.claims {
 		return
 	}
 	claim := &corev1.PersistentVolumeClaim{}
 	w.must(w.User.Get(context.Background(), claimOf(pod), claim))
+	if claim.DeletionTimestamp != nil { // somebody has deleted it, and the Pod still uses it
+		return
+	}
+	if asks := gigabytesOf(claim.Spec.Resources.Requests); w.follow && follows && asks < sizeOf(set) {
+		w.Failf("converged", "claim %s asks for %d Gi, the template for %d", claim.Name, asks, sizeOf(set))
+	}
 	owned := slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == set.UID })
 	want := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	if owned != want || len(claim.OwnerReferences) > 1 {

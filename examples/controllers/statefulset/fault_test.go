@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,7 @@ import (
 )
 
 // TestFaults: whatever happens, there are never two Pods of one ordinal and none of an ordinal that is not wanted, order and budget are
-// kept at each write, no claim goes that a Pod needs, and nothing of anybody else's is touched; and in the end all is as the spec says.
+// kept at each write, no claim goes that a Pod needs, none shrinks, and one grows when it is its Pod's turn, and nothing of anybody else's is touched; and in the end all is as the spec says.
 func TestFaults(t *testing.T) {
 	chaos.Run(t, plan(t))
 }
@@ -47,11 +48,11 @@ func plan(t testing.TB) chaos.Plan {
 		t.Fatal(err)
 	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{&v1beta1.StatefulSet{}}, Seeds: 300, Steps: 200, Quiet: 6 * time.Minute, // longer than a refused update rests
+		Scheme: scheme, Kinds: []client.Object{&v1beta1.StatefulSet{}, &storagev1.StorageClass{}}, Seeds: 300, Steps: 200, Quiet: 6 * time.Minute, // longer than a refused update rests
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, attempted: map[types.UID]bool{}}
+			w := &story{World: world, attempted: map[types.UID]bool{}, dropped: map[string]bool{}}
 			return chaos.Subject{
-				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.release, Settle: w.settle,
+				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Converged: w.converged,
 			}
 		},
@@ -63,11 +64,15 @@ type story struct {
 	*chaos.World
 
 	parallel, claims, hooks bool
+	// follow says that claims follow their template, offline that a volume's file system grows with a new Pod alone.
+	follow, offline bool
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
 	policy int
 	denied string
 	// attempted are Pods of which the last write of the owner's loop has had no effect so far: it may have been refused.
 	attempted map[types.UID]bool
+	// dropped are claims that users have deleted, perhaps a moment before a Pod is created that nobody could keep from it.
+	dropped map[string]bool
 }
 
 const (
@@ -79,7 +84,7 @@ const (
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	gates := apps.DefaultGates()
-	gates[apps.GateStatefulSetStartOrdinal] = true
+	gates[apps.GateStatefulSetStartOrdinal], gates[apps.GateStatefulSetAutoResizePVC] = true, true
 	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{
 		Gates: gates,
 		RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
@@ -93,7 +98,8 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 }
 
 func (w *story) begin() {
-	w.parallel, w.claims, w.hooks = w.Chance(70), w.Chance(50), w.Chance(30)
+	w.parallel, w.claims, w.hooks = w.Chance(70), w.Chance(60), w.Chance(30)
+	w.follow, w.offline = w.claims && w.Chance(60), w.Chance(20)
 	labels := map[string]string{"app": "web"}
 	set := &v1beta1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
@@ -111,7 +117,7 @@ func (w *story) begin() {
 		set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
 	}
 	if w.claims {
-		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		w.storage(set)
 		w.retain(set)
 	}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
@@ -128,7 +134,7 @@ func (w *story) begin() {
 		}
 	}
 	w.resize(set)
-	w.Logf("parallel %t, claims %t, hooks %t, policy %s", w.parallel, w.claims, w.hooks, set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)
+	w.Logf("parallel %t, claims %t, follow %t, offline %t, hooks %t, policy %s", w.parallel, w.claims, w.follow, w.offline, w.hooks, set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)
 	w.must(w.User.Create(context.Background(), set))
 }
 
@@ -175,6 +181,12 @@ func (w *story) users() {
 		w.mark()
 	case n < 11:
 		w.relabel()
+	case n < 13 && w.claims:
+		w.driver(w.Rand().IntN(4))
+	case n < 14 && w.follow:
+		w.enlarge()
+	case n < 15 && w.claims && w.Chance(30):
+		w.drop()
 	default:
 		w.edit()
 	}
@@ -184,6 +196,8 @@ func (w *story) edit() {
 	set := w.owner()
 	app, ru := &set.Spec.Template.Spec.Containers[0], set.Spec.UpdateStrategy.RollingUpdate
 	switch n := w.Rand().IntN(24); {
+	case n < 3 && w.follow:
+		set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = gigabytes(1 + w.Rand().IntN(4))
 	case n < 9:
 		app.Image = fmt.Sprintf("app:v%d", w.Rand().IntN(4))
 	case n < 11:
@@ -214,9 +228,9 @@ func (w *story) edit() {
 
 func (w *story) update(set *v1beta1.StatefulSet) {
 	app, ru := set.Spec.Template.Spec.Containers[0], set.Spec.UpdateStrategy.RollingUpdate
-	w.Logf("user: %d from %d without %v, partition %d, %s unavailable, paused %t, image %s, command %v, scale %+v, claims %+v",
+	w.Logf("user: %d from %d without %v, partition %d, %s unavailable, paused %t, image %s, command %v, scale %+v, claims of %d Gi %+v",
 		*set.Spec.Replicas, set.Spec.Ordinals.Start, set.Spec.ReserveOrdinals, ptr.Deref(ru.Partition, 0), ru.MaxUnavailable, ru.Paused, app.Image, app.Command,
-		set.Spec.ScaleStrategy, set.Spec.PersistentVolumeClaimRetentionPolicy)
+		set.Spec.ScaleStrategy, sizeOf(set), set.Spec.PersistentVolumeClaimRetentionPolicy)
 	w.must(w.User.Update(context.Background(), set))
 }
 
@@ -291,7 +305,10 @@ func (w *story) release() bool {
 	return false
 }
 
-func (w *story) denies(call faultapi.Call, _ client.Object) error {
+func (w *story) denies(call faultapi.Call, before client.Object) error {
+	if claim, ok := before.(*corev1.PersistentVolumeClaim); ok && call.Verb == "patch" {
+		return w.deniesGrowth(call, claim)
+	}
 	if call.Resource.Resource != "pods" {
 		return nil
 	}
@@ -380,6 +397,11 @@ func ordinalOf(name string) int {
 		}
 	}
 	return -1
+}
+
+// outside is what everybody else does: who holds Pods, the driver of the volumes, and whoever starts Pods again for those.
+func (w *story) outside() bool {
+	return w.release() || w.claims && w.driver(0) || w.offline && w.restart()
 }
 
 // serves reports whether a Pod is in service and nobody is about to take it out.
