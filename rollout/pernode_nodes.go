@@ -29,8 +29,9 @@ type nodeEntry struct {
 
 	// pods are the positions of its Pods, the oldest first.
 	pods []int
-	// running counts those that neither terminate nor have ended. newest and old are the only such Pod at the new revision and the only
-	// one at another; nil where there is none. ambiguous says that there are several of either.
+	// running counts those that neither terminate nor have ended. newest and old are the one at the new revision and the one at another that
+	// stay, nil where there is none: the oldest that nobody has begun to delete, or else the oldest. ambiguous says that there are several
+	// of either.
 	running     int
 	newest, old *NodePod
 	oldAt       int
@@ -109,13 +110,16 @@ func (d *nodeDecision) read(n *nodeEntry) {
 			continue
 		}
 		n.running++
-		switch {
-		case p.Updated && n.newest == nil:
-			n.newest = p
-		case !p.Updated && n.old == nil:
-			n.old, n.oldAt = p, i
-		default:
-			n.ambiguous = true
+		stays := &n.old
+		if p.Updated {
+			stays = &n.newest
+		}
+		n.ambiguous = n.ambiguous || *stays != nil
+		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting { // one that is going must not cost one that serves
+			*stays = p
+			if !p.Updated {
+				n.oldAt = i
+			}
 		}
 	}
 	d.count(n)

@@ -45,12 +45,12 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 		}
 	}
 	nodes := slices.Concat(updated, under, old)
-	keep := min(max(all-d.Partition, 0), len(nodes))
-	if kept := len(nodes) - max(keep, len(updated)); kept > 0 {
+	part := nodes[:min(max(all-d.Partition, 0), len(nodes))]
+	if kept := len(old); kept > 0 && len(part) <= len(updated)+len(under) {
 		d.limitf(PartitionReached, d.Paths.partition(), "lower the partition", "%d Nodes keep their revision, because of a partition of %d of %d Nodes",
 			kept, d.Partition, all)
 	}
-	return nodes[:keep]
+	return part
 }
 
 // replace updates Pods that are not available, and available ones while enough Nodes have one. Each Node is counted before any is chosen.

@@ -1,0 +1,473 @@
+package rollout_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// nodeWalk is what the reference says about Pods of which each Node has one, Node after Node and rule after rule, without a thought of
+// time or memory.
+type nodeWalk struct {
+	rollout.NodeSpec
+
+	nodes map[string]rollout.Node
+	pods  []rollout.NodePod
+	// names of the Nodes, ascending.
+	names []string
+}
+
+func newNodeWalk(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) *nodeWalk {
+	w := &nodeWalk{NodeSpec: s, nodes: map[string]rollout.Node{}, pods: pods}
+	for _, node := range nodes {
+		node.Continue = node.Continue || node.Run
+		w.nodes[node.Name] = node
+	}
+	w.names = slices.Sorted(maps.Keys(w.nodes))
+	return w
+}
+
+func (w *nodeWalk) downward() []string {
+	names := slices.Clone(w.names)
+	slices.Reverse(names)
+	return names
+}
+
+// on returns the Pods of a Node that pass all tests, the oldest first.
+func (w *nodeWalk) on(node string, tests ...func(rollout.NodePod) bool) []int {
+	var found []int
+	for i, p := range w.pods {
+		if p.Node == node && !slices.ContainsFunc(tests, func(test func(rollout.NodePod) bool) bool { return !test(p) }) {
+			found = append(found, i)
+		}
+	}
+	unscheduled := func(p rollout.NodePod) int {
+		if p.Scheduled {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(found, func(i, j int) int {
+		a, b := w.pods[i], w.pods[j]
+		return cmp.Or(unscheduled(a)-unscheduled(b), a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return found
+}
+
+func runs(p rollout.NodePod) bool {
+	return p.Health == rollout.Available || p.Health == rollout.Unavailable
+}
+func isNew(p rollout.NodePod) bool    { return p.Updated }
+func isOld(p rollout.NodePod) bool    { return !p.Updated }
+func isThere(p rollout.NodePod) bool  { return p.Health != rollout.Terminating }
+func hasEnded(p rollout.NodePod) bool { return p.Health == rollout.Ended }
+func leaving(p rollout.NodePod) bool  { return p.PreDeleting }
+func staying(p rollout.NodePod) bool  { return !p.PreDeleting }
+func servesNode(p rollout.NodePod) bool {
+	return p.Health == rollout.Available && !p.PreDeleting
+}
+
+// ambiguous Nodes have several Pods of one revision.
+func (w *nodeWalk) ambiguous(node string) bool {
+	return len(w.on(node, runs, isNew)) > 1 || len(w.on(node, runs, isOld)) > 1
+}
+
+func (w *nodeWalk) totals() (t rollout.NodeTotals) {
+	for _, name := range w.names {
+		all := w.on(name)
+		if !w.nodes[name].Run {
+			if len(all) > 0 {
+				t.Misscheduled++
+			}
+			continue
+		}
+		t.Desired++
+		if len(all) == 0 {
+			continue
+		}
+		t.Current++
+		oldest := w.pods[all[0]]
+		if oldest.Ready {
+			t.Ready++
+		}
+		if servesNode(oldest) {
+			t.Available++
+		}
+		if oldest.Updated {
+			t.Updated++
+		}
+	}
+	return t
+}
+
+// plan is a step in names: the Nodes to create Pods for and the Pods to update in their order, those to delete sorted.
+type plan struct{ Create, Delete, Update []string }
+
+func (w *nodeWalk) plan() plan {
+	var p plan
+	for _, name := range w.names {
+		node, surplus := w.nodes[name], w.surplus(name)
+		for _, i := range surplus {
+			p.Delete = append(p.Delete, w.pods[i].Name)
+		}
+		if node.Run && w.isFree(name) {
+			p.Create = append(p.Create, name)
+		}
+	}
+	for _, pod := range w.pods {
+		if _, known := w.nodes[pod.Node]; !known && pod.Node != "" && !pod.Scheduled && isThere(pod) {
+			p.Delete = append(p.Delete, pod.Name)
+		}
+	}
+	if w.Progressive && w.Partition > 0 && !w.OnDelete {
+		p.Create = p.Create[:min(len(p.Create), w.progress())]
+	}
+	if !w.Paused && !w.OnDelete {
+		if w.MaxSurge > 0 {
+			p.Create = append(p.Create, w.beside()...)
+		} else {
+			p.Update = w.instead()
+		}
+	}
+	if w.Burst != nil {
+		for _, list := range []*[]string{&p.Create, &p.Delete, &p.Update} {
+			*list = (*list)[:min(len(*list), *w.Burst)]
+		}
+	}
+	return p
+}
+
+// isFree: a Node gets a Pod when it has none at all; where Pods may surge, when none runs there and none rests.
+func (w *nodeWalk) isFree(node string) bool {
+	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
+	if w.MaxSurge == 0 {
+		return len(w.on(node)) == 0
+	}
+	return len(w.on(node, runs)) == 0 && len(w.on(node, resting)) == 0
+}
+
+// surplus are the Pods that a Node is not to have any more.
+func (w *nodeWalk) surplus(node string) []int {
+	if !w.nodes[node].Continue {
+		return w.on(node, isThere)
+	}
+	out := w.on(node, func(p rollout.NodePod) bool {
+		return hasEnded(p) && !p.Resting || isThere(p) && p.PreDeleting && !(hasEnded(p) && p.Resting)
+	})
+	first := func(tests ...func(rollout.NodePod) bool) []int {
+		for _, list := range [][]int{w.on(node, append(tests, runs, staying)...), w.on(node, append(tests, runs)...)} {
+			if len(list) > 0 {
+				return list[:1]
+			}
+		}
+		return nil
+	}
+	keep := first()
+	if w.MaxSurge > 0 {
+		newest, old := first(isNew), first(isOld)
+		keep = slices.Concat(newest, old)
+		if len(newest) > 0 && len(old) > 0 && (servesNode(w.pods[newest[0]]) || !w.pods[old[0]].Ready) {
+			keep = newest
+		}
+	}
+	for _, i := range w.on(node, runs, staying) {
+		if !slices.Contains(keep, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// progress is how many Nodes may get a Pod while the partition keeps others from it.
+func (w *nodeWalk) progress() int {
+	wanted, have := 0, 0
+	for _, name := range w.names {
+		if w.nodes[name].Run {
+			wanted++
+			if len(w.on(name, runs, isNew)) > 0 {
+				have++
+			}
+		}
+	}
+	return max(wanted-have-w.Partition, 0)
+}
+
+// part are the Nodes that take part in the update.
+func (w *nodeWalk) part() []string {
+	all := slices.DeleteFunc(w.downward(), func(name string) bool {
+		return !w.nodes[name].Run && (w.LeaveUnfit || len(w.on(name)) == 0)
+	})
+	var groups [3][]string
+	for _, name := range all {
+		switch {
+		case len(w.on(name, runs, isNew)) > 0 || w.ambiguous(name):
+			groups[0] = append(groups[0], name)
+		case len(w.on(name, runs, isOld, staying)) == 0 || !w.nodes[name].Continue:
+			groups[1] = append(groups[1], name)
+		case !w.nodes[name].Excluded:
+			groups[2] = append(groups[2], name)
+		}
+	}
+	line := slices.Concat(groups[0], groups[1], groups[2])
+	return line[:min(max(len(all)-w.Partition, 0), len(line))]
+}
+
+// lone returns the only Pod that runs on a Node, if it is old and nothing was begun.
+func (w *nodeWalk) lone(node string) (pod int, ok bool) {
+	running := w.on(node, runs)
+	if len(running) != 1 || !w.nodes[node].Continue || w.pods[running[0]].Updated || w.pods[running[0]].PreDeleting {
+		return 0, false
+	}
+	return running[0], true
+}
+
+// instead are the Pods to replace: first all that do not serve, then others while enough Nodes have one that does.
+func (w *nodeWalk) instead() []string {
+	lacking := 0
+	var broken, serving []string
+	hopeless := map[string]int{}
+	for _, name := range w.part() {
+		i, ok := w.lone(name)
+		if ok {
+			if hopeless[w.pods[i].Name] = 0; w.pods[i].Hopeless {
+				hopeless[w.pods[i].Name] = 1
+			}
+		}
+		switch running := w.on(name, runs); {
+		case ok && servesNode(w.pods[i]):
+			serving = append(serving, w.pods[i].Name)
+			continue
+		case ok:
+			broken = append(broken, w.pods[i].Name)
+		case len(running) == 1 && w.pods[running[0]].Updated && servesNode(w.pods[running[0]]):
+			continue
+		}
+		lacking++
+	}
+	for _, list := range [][]string{broken, serving} {
+		slices.SortStableFunc(list, func(a, b string) int { return hopeless[a] - hopeless[b] })
+	}
+	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxUnavailable-lacking, 0))])
+}
+
+// beside are the Nodes to create a second Pod for.
+func (w *nodeWalk) beside() []string {
+	surging := 0
+	var broken, serving []string
+	for _, name := range w.part() {
+		old := w.on(name, runs, isOld)
+		switch running := w.on(name, runs); {
+		case len(running) > 1:
+			surging++
+		case len(old) == 0 || !w.nodes[name].Run:
+		case servesNode(w.pods[old[0]]):
+			serving = append(serving, name)
+		default:
+			broken = append(broken, name)
+		}
+	}
+	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxSurge-surging, 0))])
+}
+
+// names returns what a step names, as plan does.
+func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
+	p := plan{Create: step.Create}
+	for _, i := range step.Delete {
+		p.Delete = append(p.Delete, pods[i].Name)
+	}
+	for _, i := range step.Update {
+		p.Update = append(p.Update, pods[i].Name)
+	}
+	return p
+}
+
+// nodeVerdict holds a step against what must never happen, whatever the reference says.
+func nodeVerdict(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod, step rollout.NodeStep) error {
+	w := newNodeWalk(s, nodes, pods)
+	for _, rule := range []func(rollout.NodeStep) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget, w.withinBurst} {
+		if err := rule(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *nodeWalk) namedOnce(step rollout.NodeStep) error {
+	named := map[int]bool{}
+	for _, i := range slices.Concat(step.Delete, step.Update) {
+		if named[i] {
+			return fmt.Errorf("Pod %s is named twice", w.pods[i].Name)
+		}
+		if named[i] = true; !isThere(w.pods[i]) {
+			return fmt.Errorf("Pod %s is terminating, nothing can be done about it", w.pods[i].Name)
+		}
+	}
+	return nil
+}
+
+func (w *nodeWalk) createdForAReason(step rollout.NodeStep) error {
+	created := map[string]bool{}
+	for _, name := range step.Create {
+		running := w.on(name, runs)
+		switch {
+		case created[name]:
+			return fmt.Errorf("two Pods are created for Node %s", name)
+		case !w.nodes[name].Run:
+			return fmt.Errorf("a Pod is created for Node %s, which is to have none", name)
+		case len(running) > 1, len(running) == 1 && w.MaxSurge == 0:
+			return fmt.Errorf("a Pod is created for Node %s, which has %d", name, len(running))
+		case len(running) == 1 && (w.Paused || w.OnDelete || w.pods[running[0]].Updated):
+			return fmt.Errorf("a Pod is created for Node %s beside %s for no reason", name, w.pods[running[0]].Name)
+		case w.MaxSurge == 0 && len(w.on(name)) > 0:
+			return fmt.Errorf("a Pod is created for Node %s, which %s holds", name, w.pods[w.on(name)[0]].Name)
+		}
+		created[name] = true
+	}
+	return nil
+}
+
+// deletedForAReason: what is deleted is not wanted, has ended, is being deleted, or is not the only one, and some Pod that serves is left
+// where there was one.
+func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
+	gone := map[string]int{}
+	for _, i := range step.Delete {
+		p := w.pods[i]
+		node, known := w.nodes[p.Node]
+		switch {
+		case p.Node == "", !known && p.Scheduled:
+			return fmt.Errorf("Pod %s is deleted, of whose Node nothing is known", p.Name)
+		case !known, !node.Continue, hasEnded(p), p.PreDeleting:
+			continue
+		}
+		gone[p.Node]++
+	}
+	for name, n := range gone {
+		running := w.on(name, runs)
+		if n >= len(running) {
+			return fmt.Errorf("all Pods of Node %s are deleted", name)
+		}
+		stay := slices.DeleteFunc(slices.Clone(running), func(i int) bool { return slices.Contains(step.Delete, i) })
+		if w.MaxSurge > 0 && len(w.on(name, runs, servesNodeOld)) > 0 && !slices.ContainsFunc(stay, func(i int) bool { return servesNode(w.pods[i]) }) &&
+			!w.ambiguous(name) {
+			return fmt.Errorf("nothing is left on Node %s that serves", name)
+		}
+	}
+	return nil
+}
+
+func servesNodeOld(p rollout.NodePod) bool { return servesNode(p) && p.Ready && !p.Updated }
+
+func (w *nodeWalk) updatedForAReason(step rollout.NodeStep) error {
+	if (w.Paused || w.OnDelete || w.MaxSurge > 0) && len(step.Update) > 0 {
+		return fmt.Errorf("%d Pods are updated, none is to be", len(step.Update))
+	}
+	for _, i := range step.Update {
+		p := w.pods[i]
+		switch node := w.nodes[p.Node]; {
+		case p.Updated || !runs(p) || p.PreDeleting:
+			return fmt.Errorf("Pod %s is not to be updated", p.Name)
+		case node.Excluded || !node.Continue || !node.Run && w.LeaveUnfit:
+			return fmt.Errorf("Pod %s is updated on Node %s, which does not take part", p.Name, p.Node)
+		case len(w.on(p.Node, runs)) != 1:
+			return fmt.Errorf("Pod %s is updated, and is not alone", p.Name)
+		}
+	}
+	all, moved := 0, len(step.Update)
+	for _, name := range w.names {
+		if !w.nodes[name].Run && (w.LeaveUnfit || len(w.on(name)) == 0) {
+			continue
+		}
+		all++
+		if _, ok := w.lone(name); !ok {
+			moved++
+		}
+	}
+	if len(step.Update) > 0 && moved > all-w.Partition {
+		return fmt.Errorf("%d of %d Nodes are at the new revision or on their way, the partition is %d", moved, all, w.Partition)
+	}
+	return nil
+}
+
+// withinBudget: an update takes away no Pod that serves where as many Nodes of those that take part lack one as may.
+func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
+	taken, lacking := 0, 0
+	part := w.part()
+	for _, name := range part {
+		if running := w.on(name, runs); len(running) != 1 || !servesNode(w.pods[running[0]]) {
+			lacking++
+		}
+	}
+	for _, i := range step.Update {
+		if !slices.Contains(part, w.pods[i].Node) {
+			return fmt.Errorf("Pod %s is updated, Node %s keeps its revision", w.pods[i].Name, w.pods[i].Node)
+		}
+		if servesNode(w.pods[i]) {
+			taken++
+		}
+	}
+	if taken > 0 && taken+lacking > w.MaxUnavailable {
+		return fmt.Errorf("%d Pods that serve are updated, %d Nodes lack one and %d may", taken, lacking, w.MaxUnavailable)
+	}
+	two := 0
+	for _, name := range part {
+		switch running := w.on(name, runs); {
+		case len(running) > 1:
+			two++
+		case len(running) == 1 && slices.Contains(step.Create, name):
+			if servesNode(w.pods[running[0]]) {
+				taken++
+			}
+		}
+	}
+	if w.MaxSurge > 0 && taken > 0 && taken+two > w.MaxSurge {
+		return fmt.Errorf("%d Nodes get a second Pod beside %d, %d may", taken, two, w.MaxSurge)
+	}
+	return nil
+}
+
+func (w *nodeWalk) withinBurst(step rollout.NodeStep) error {
+	if n := max(len(step.Create), len(step.Delete), len(step.Update)); w.Burst != nil && n > *w.Burst {
+		return fmt.Errorf("%d Pods are created, deleted or updated, the burst is %d", n, *w.Burst)
+	}
+	return nil
+}
+
+// ruledPerNode renders a spec with no more than what is set in it.
+func ruledPerNode(s rollout.NodeSpec) string {
+	text := fmt.Sprintf("partition %d, maxUnavailable %d, maxSurge %d", s.Partition, s.MaxUnavailable, s.MaxSurge)
+	if s.Burst != nil {
+		text += fmt.Sprintf(", burst %d", *s.Burst)
+	}
+	for name, set := range map[string]bool{"progressive": s.Progressive, "paused": s.Paused, "OnDelete": s.OnDelete, "leaves unfit": s.LeaveUnfit} {
+		if set {
+			text += ", " + name
+		}
+	}
+	return text
+}
+
+// listedPerNode renders Nodes and Pods as the tables write them.
+func listedPerNode(nodes []rollout.Node, pods []rollout.NodePod) string {
+	var lines [2][]string
+	words := func(name string, list ...any) string {
+		for i := 0; i < len(list); i += 2 {
+			if set, _ := list[i].(bool); set {
+				name += fmt.Sprint(" ", list[i+1])
+			}
+		}
+		return name
+	}
+	for _, n := range nodes {
+		lines[0] = append(lines[0], words(n.Name, !n.Run && n.Continue, "stay", !n.Run && !n.Continue, "leave", n.Excluded, "excluded"))
+	}
+	for _, p := range pods {
+		lines[1] = append(lines[1], words(p.Name, p.Updated, "new", !p.Updated, "old", p.Health == rollout.Unavailable && !p.Ready, "down",
+			p.Health == rollout.Unavailable && p.Ready, "warm", hasEnded(p), "ended", p.Resting, "resting", !isThere(p), "terminating", leaving(p), "predeleting",
+			p.Hopeless, "hopeless", !p.Scheduled, "unscheduled"))
+	}
+	return strings.Join(lines[0], ", ") + "\n" + strings.Join(lines[1], ", ")
+}
