@@ -1,0 +1,475 @@
+package rollout_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// daemonPod is a Pod of a simulated world in which each Node has one. Its durations are in ticks.
+type daemonPod struct {
+	node     string
+	age      int // the time of its creation
+	revision int
+	// unbound Pods are scheduled, starting ones become ready and warm ones available by themselves. Broken ones are not ready until they
+	// are updated or healed.
+	unbound, starting, warm int
+	broken                  bool
+	ended                   bool
+	resting                 int // after which one that has ended is deleted
+	terminating             int
+	preDeleting             bool
+	hook                    int  // for how long it waits
+	hopeless                bool // it can be neither deleted nor updated, until the world is calm
+	// since is what the world looked like when this controller created or updated it; 0 where somebody else has.
+	since int
+}
+
+func (p *daemonPod) runs() bool   { return p.terminating == 0 && !p.ended }
+func (p *daemonPod) ready() bool  { return p.starting == 0 && !p.broken && !p.ended }
+func (p *daemonPod) serves() bool { return p.runs() && p.ready() && p.warm == 0 && !p.preDeleting }
+
+// daemonWorld holds Nodes, Pods, what is wanted, and a controller that acts on nothing but PerNode.
+type daemonWorld struct {
+	rng        *rand.Rand
+	spec       rollout.NodeSpec
+	nodes      map[string]*rollout.Node
+	pods       map[string]*daemonPod
+	revision   int
+	now        int
+	inPlace    bool
+	deleteHook bool
+	trace      func(format string, args ...any)
+	// foreign counts how often somebody else changed the world, so that the controller may change its mind.
+	foreign int
+}
+
+func newDaemonWorld(seed uint64, trace func(string, ...any)) *daemonWorld {
+	w := &daemonWorld{
+		rng: rand.New(rand.NewPCG(seed, 4)), trace: trace, nodes: map[string]*rollout.Node{}, pods: map[string]*daemonPod{}, revision: 1, foreign: 1,
+	}
+	w.inPlace, w.deleteHook, w.spec.LeaveUnfit = w.chance(2), w.chance(4), w.chance(2)
+	for range w.rng.IntN(9) {
+		w.changeNode()
+	}
+	w.changeSpec()
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if !w.chance(5) {
+			w.add(name, w.rng.IntN(2)).since = 0
+		}
+	}
+	return w
+}
+
+func (w *daemonWorld) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *daemonWorld) add(node string, revision int) *daemonPod {
+	w.now++
+	p := &daemonPod{
+		node: node, age: w.now, revision: revision, unbound: w.rng.IntN(2), starting: 1 + w.rng.IntN(4), warm: w.rng.IntN(2) * w.rng.IntN(4), since: w.foreign,
+	}
+	w.pods[fmt.Sprintf("%s/%03d", node, w.now)] = p
+	return p
+}
+
+// changeNode adds, changes or removes a Node.
+func (w *daemonWorld) changeNode() {
+	name := fmt.Sprintf("n%d", w.rng.IntN(10))
+	node := rollout.Node{Name: name, Run: !w.chance(5), Continue: true, Excluded: w.chance(6)}
+	if !node.Run {
+		node.Continue = w.chance(2)
+	}
+	w.nodes[name] = &node
+	if w.chance(8) {
+		delete(w.nodes, name)
+	}
+	w.foreign++
+}
+
+func (w *daemonWorld) changeSpec() {
+	s := &w.spec
+	s.Partition = w.rng.IntN(2) * w.rng.IntN(len(w.nodes)+2)
+	s.MaxUnavailable, s.MaxSurge = w.rng.IntN(4), w.rng.IntN(2)*w.rng.IntN(4)
+	s.Paused, s.OnDelete, s.Progressive = w.chance(8), w.chance(8), w.chance(4)
+	if s.Burst = nil; w.chance(3) {
+		s.Burst = new(w.rng.IntN(4))
+	}
+	w.foreign++
+	w.trace("%s", ruledPerNode(*s))
+}
+
+// disturb lets somebody else change the world.
+func (w *daemonWorld) disturb() {
+	if names := slices.Sorted(maps.Keys(w.pods)); len(names) > 0 && w.chance(3) {
+		p := w.pods[names[w.rng.IntN(len(names))]]
+		switch w.rng.IntN(7) {
+		case 0, 1:
+			p.broken = true
+		case 2:
+			p.ended, p.resting = true, w.rng.IntN(3)
+		case 3:
+			p.terminating = max(p.terminating, 1+w.rng.IntN(6)) // evicted
+		case 4:
+			p.starting = 1 + w.rng.IntN(3) // restarted
+		case 5:
+			p.hopeless = !p.hopeless
+		case 6: // one more is adopted
+			w.add(p.node, p.revision).since = 0
+		}
+		w.foreign++
+	}
+	switch w.rng.IntN(24) {
+	case 0, 1, 2:
+		w.changeNode()
+	case 3, 4:
+		w.changeSpec()
+	case 5: // a new template
+		w.revision++
+		w.foreign++
+	case 6: // rolled back
+		w.revision = max(w.revision-1, 1)
+		w.foreign++
+	}
+}
+
+// tick lets time pass and reports whether it changed anything.
+func (w *daemonWorld) tick() bool {
+	changed := false
+	for name, p := range w.pods {
+		left := []*int{&p.unbound, &p.resting, &p.hook}
+		if w.nodes[p.node] == nil {
+			if left = left[1:]; p.unbound == 0 && p.terminating == 0 { // who collects the Pods of lost Nodes sees to it
+				p.terminating = 1 + p.age%6
+			}
+		}
+		switch {
+		case p.terminating > 0:
+			changed = true
+			if p.terminating--; p.terminating == 0 {
+				delete(w.pods, name)
+			}
+		case p.starting > 0:
+			left = append(left, &p.starting)
+		case !p.broken:
+			left = append(left, &p.warm)
+		}
+		for _, n := range left {
+			if *n > 0 {
+				*n--
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// members lists Nodes and Pods, in an order that means nothing.
+func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		nodes = append(nodes, *w.nodes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.pods)) {
+		p := w.pods[name]
+		pod := rollout.NodePod{
+			Name: name, Node: p.node, Scheduled: p.unbound == 0, Created: perNodeBegan.Add(time.Duration(p.age) * time.Second), Updated: p.revision == w.revision,
+			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, Hopeless: p.hopeless, PreDeleting: p.preDeleting,
+		}
+		switch {
+		case p.terminating > 0:
+			pod.Health = rollout.Terminating
+		case p.ended:
+			pod.Health = rollout.Ended
+		case p.ready() && p.warm == 0:
+			pod.Health = rollout.Available
+		}
+		pods = append(pods, pod)
+	}
+	w.rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	w.rng.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+	return nodes, pods
+}
+
+// agree holds a step against the reference and what must never happen.
+func agree(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) (rollout.NodeStep, error) {
+	step, err := rollout.PerNode(s, nodes, pods)
+	if err != nil {
+		return step, err
+	}
+	if err := nodeVerdict(s, nodes, pods, step); err != nil {
+		return step, err
+	}
+	reference := newNodeWalk(s, nodes, pods)
+	want, got := reference.plan(), stepNames(step, pods)
+	if s.Burst == nil {
+		slices.Sort(want.Delete)
+		slices.Sort(got.Delete)
+	} else if len(want.Delete) == len(got.Delete) { // which of them come first does not matter
+		got.Delete = want.Delete
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()) + cmp.Diff(reference.totals(), step.Totals); diff != "" {
+		return step, fmt.Errorf("step (-reference +got):\n%s", diff)
+	}
+	return step, nil
+}
+
+// pass is one reconcile. It reports whether it did anything, or has to be tried again.
+func (w *daemonWorld) pass() (bool, error) {
+	nodes, pods := w.members()
+	step, err := agree(w.spec, nodes, pods)
+	w.trace("%s\n\t-> %s (%s)", listedPerNode(nodes, pods), toldPerNode(step, pods), step.Limits)
+	if err != nil {
+		return false, err
+	}
+	acted := false
+	for _, do := range w.actions(step, pods) {
+		if w.chance(20) {
+			return true, nil // it fails or the process ends: the rest is for the next pass
+		}
+		did, err := do()
+		if err != nil {
+			return true, err
+		}
+		acted = acted || did
+	}
+	return acted, nil
+}
+
+// actions are what a controller does with a step, each on its own and in any order.
+func (w *daemonWorld) actions(step rollout.NodeStep, pods []rollout.NodePod) []func() (bool, error) {
+	var list []func() (bool, error)
+	for _, node := range step.Create {
+		list = append(list, func() (bool, error) {
+			running := 0
+			for _, p := range w.pods {
+				if p.node == node && p.runs() {
+					running++
+				}
+			}
+			if running > 1 || running > 0 && w.spec.MaxSurge == 0 {
+				return true, fmt.Errorf("Node %s gets one more Pod beside %d", node, running)
+			}
+			w.add(node, w.revision)
+			return true, nil
+		})
+	}
+	for _, i := range step.Delete {
+		list = append(list, func() (bool, error) { return w.remove(pods[i].Name) })
+	}
+	for _, i := range step.Update {
+		list = append(list, func() (bool, error) { return w.update(pods[i].Name) })
+	}
+	w.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// take notes that a Pod is taken down.
+func (w *daemonWorld) take(name string) error {
+	if w.pods[name].since == w.foreign {
+		return fmt.Errorf("Pod %s is created or updated, and taken down again, although nobody else did anything", name)
+	}
+	return nil
+}
+
+// remove deletes a Pod, which takes its time, or makes it wait for its hook.
+func (w *daemonWorld) remove(name string) (bool, error) {
+	p := w.pods[name]
+	switch {
+	case p.hopeless, p.preDeleting && p.hook > 0:
+		return false, nil
+	case !p.preDeleting && w.deleteHook:
+		p.preDeleting, p.hook = true, w.rng.IntN(4)
+		return true, w.take(name)
+	}
+	var err error
+	if !p.preDeleting {
+		err = w.take(name)
+	}
+	p.terminating = 1 + w.rng.IntN(5)
+	return true, err
+}
+
+func (w *daemonWorld) update(name string) (bool, error) {
+	p := w.pods[name]
+	switch {
+	case p.hopeless:
+		return false, nil
+	case !w.inPlace:
+		return w.remove(name)
+	}
+	err := w.take(name)
+	p.revision, p.since, p.broken, p.starting = w.revision, w.foreign, false, 1+w.rng.IntN(4)
+	return true, err
+}
+
+// calm ends what would keep a rollout from its end. Old Pods that are broken stay so where their update is going to mend them.
+func (w *daemonWorld) calm() {
+	s := &w.spec
+	s.Paused, s.OnDelete, s.MaxUnavailable = false, false, max(s.MaxUnavailable, 1)
+	if s.Burst != nil {
+		s.Burst = new(max(*s.Burst, 1))
+	}
+	for _, p := range w.pods {
+		if p.hopeless = false; p.revision == w.revision {
+			p.broken = false
+		}
+	}
+	w.foreign++
+	w.trace("calm: %s", ruledPerNode(*s))
+}
+
+// verify holds the end of a rollout against what is wanted.
+func (w *daemonWorld) verify() error {
+	nodes, pods := w.members()
+	walk := newNodeWalk(w.spec, nodes, pods)
+	without, fresh := 0, 0
+	for _, name := range walk.names {
+		node, all := w.nodes[name], walk.on(name)
+		switch {
+		case node.Run && len(all) == 0:
+			without++
+			continue
+		case len(all) > 1, !node.Continue && len(all) > 0:
+			return fmt.Errorf("it stopped with %d Pods on Node %s, which is %+v", len(all), name, *node)
+		case len(all) == 0:
+			continue
+		}
+		p := w.pods[pods[all[0]].Name]
+		if p.revision == w.revision && node.Run {
+			fresh++
+		}
+		switch {
+		case p.revision == w.revision && !p.serves(), p.terminating > 0, p.preDeleting, p.ended:
+			return fmt.Errorf("it stopped with a Pod on Node %s as %+v", name, *p)
+		case p.revision != w.revision && w.spec.Partition == 0 && node.Run && !node.Excluded:
+			return fmt.Errorf("it stopped with an old Pod on Node %s", name)
+		}
+	}
+	for _, name := range walk.part() {
+		if _, due := walk.lone(name); due && (w.spec.MaxSurge == 0 || w.nodes[name].Run) {
+			return fmt.Errorf("it stopped with an old Pod on Node %s, which takes part", name)
+		}
+	}
+	for name, p := range w.pods {
+		if w.nodes[p.node] == nil {
+			return fmt.Errorf("it stopped with Pod %s of Node %s, which is not there", name, p.node)
+		}
+	}
+	wanted := walk.totals().Desired
+	if kept := w.spec.Progressive && w.spec.Partition > 0; without > 0 && (!kept || fresh < wanted-w.spec.Partition) {
+		return fmt.Errorf("it stopped with %d of %d Nodes without a Pod, and %d new ones", without, wanted, fresh)
+	}
+	return nil
+}
+
+// simulatePerNode runs one rollout to its end and returns the first promise that was broken.
+func simulatePerNode(seed uint64, trace func(string, ...any)) error {
+	w := newDaemonWorld(seed, trace)
+	for range w.rng.IntN(busyTicks) {
+		w.disturb()
+		w.tick()
+		if _, err := w.pass(); err != nil {
+			return err
+		}
+	}
+	w.calm()
+	for range quietTicks {
+		acted, err := w.pass()
+		if err != nil {
+			return err
+		}
+		if ticked := w.tick(); !acted && !ticked {
+			return w.verify()
+		}
+	}
+	return errors.New("it does not end")
+}
+
+// TestWholePerNodeRollouts drives thousands of rollouts to their end under random interference.
+func TestWholePerNodeRollouts(t *testing.T) {
+	const seeds = 3000
+	for seed := range uint64(seeds) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			if err := simulatePerNode(seed, func(string, ...any) {}); err != nil {
+				_ = simulatePerNode(seed, t.Logf)
+				t.Fatalf("%v\nreplay with: go test ./rollout -run 'TestWholePerNodeRollouts/seed=%d$'", err, seed)
+			}
+		})
+	}
+}
+
+func FuzzWholePerNodeRollouts(f *testing.F) {
+	for seed := range uint64(16) {
+		f.Add(seed << 32) // none of those that the test runs
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if err := simulatePerNode(seed, func(string, ...any) {}); err != nil {
+			_ = simulatePerNode(seed, t.Logf)
+			t.Fatal(err) // the fuzzer names the file that replays it
+		}
+	})
+}
+
+// drawnPerNode reads Nodes and Pods from bytes: one for each Node, two for each Pod, of which the first says its Node.
+func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []rollout.NodePod) {
+	for i, b := range nodeBytes[:min(len(nodeBytes), 40)] {
+		node := rollout.Node{Name: fmt.Sprintf("n%02d", i), Run: b&1 == 0, Continue: b&2 == 0, Excluded: b&4 > 0}
+		nodes = append(nodes, node)
+	}
+	for i := 0; i+1 < min(len(podBytes), 160); i += 2 {
+		b := podBytes[i+1]
+		pod := rollout.NodePod{
+			Created: perNodeBegan.Add(time.Duration(i*7%5) * time.Minute), Health: rollout.Health(1 + b&3), Updated: b&4 > 0, PreDeleting: b&8 > 0,
+			Resting: b&16 > 0, Hopeless: b&32 > 0, Scheduled: b&64 == 0, Ready: b&128 == 0,
+		}
+		switch at := int(podBytes[i]) % (len(nodes) + 2); {
+		case at < len(nodes):
+			pod.Node = nodes[at].Name
+		case at == len(nodes):
+			pod.Node = "gone"
+		}
+		pod.Name = fmt.Sprintf("%s/%02d", pod.Node, i/2)
+		pods = append(pods, pod)
+	}
+	return nodes, pods
+}
+
+// FuzzPerNode holds single steps for Pods in any state, also those that no controller would bring about, against the reference and
+// the rules.
+func FuzzPerNode(f *testing.F) {
+	f.Add(uint8(0), uint8(1), uint8(0), int8(-1), uint8(0), []byte{0, 0, 0}, []byte{0, 0x00, 1, 0x00, 2, 0x00})
+	f.Add(uint8(2), uint8(9), uint8(0), int8(-1), uint8(0), []byte{0, 4, 0, 3, 1}, []byte{0, 0x00, 1, 0x04, 2, 0x01, 3, 0x00, 4, 0x20})
+	f.Add(uint8(1), uint8(0), uint8(2), int8(3), uint8(0), []byte{0, 0, 0, 0}, []byte{0, 0x00, 0, 0x05, 1, 0x08, 1, 0x00, 2, 0x12, 3, 0x03})
+	f.Add(uint8(3), uint8(1), uint8(0), int8(2), uint8(0b0100), []byte{0, 0, 0, 0, 0, 0}, []byte{5, 0x04, 6, 0x40, 7, 0x00})
+	f.Add(uint8(0), uint8(2), uint8(0), int8(0), uint8(0b1001), []byte{1, 0, 3}, []byte{0, 0x00, 0, 0x44, 1, 0x09, 2, 0x02})
+	f.Fuzz(func(t *testing.T, partition, maxUnavailable, maxSurge uint8, burst int8, flags uint8, nodeBytes, podBytes []byte) {
+		s := rollout.NodeSpec{
+			Partition: int(partition), MaxUnavailable: int(maxUnavailable), MaxSurge: int(maxSurge),
+			Paused: flags&1 > 0, OnDelete: flags&2 > 0, Progressive: flags&4 > 0, LeaveUnfit: flags&8 > 0,
+		}
+		if burst >= 0 {
+			s.Burst = new(int(burst))
+		}
+		nodes, pods := drawnPerNode(nodeBytes, podBytes)
+		step, err := agree(s, nodes, pods)
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s\n\t-> %s (%s)", err, ruledPerNode(s), listedPerNode(nodes, pods), toldPerNode(step, pods), step.Limits)
+		}
+		// The order of the input means nothing.
+		slices.Reverse(nodes)
+		reversed := slices.Clone(pods)
+		slices.Reverse(reversed)
+		again, err := rollout.PerNode(s, nodes, reversed)
+		if diff := cmp.Diff(readWhole(step, pods), readWhole(again, reversed)); err != nil || diff != "" {
+			t.Errorf("in another order: %v (-first +second):\n%s\n%s\n%s", err, diff, ruledPerNode(s), listedPerNode(nodes, pods))
+		}
+	})
+}
