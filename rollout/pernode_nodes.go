@@ -36,6 +36,8 @@ type nodeEntry struct {
 	newest, old *NodePod
 	oldAt       int
 	ambiguous   bool
+	// waits says that it gets no Pod, because the partition keeps it from the new revision.
+	waits bool
 }
 
 func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecision, error) {
@@ -248,6 +250,10 @@ func (d *nodeDecision) limitProgress() {
 	}
 	allowed := max(d.totals.Desired-d.Partition-updated, 0)
 	if waiting := len(d.create) - allowed; waiting > 0 {
+		for i := range d.nodes {
+			n := &d.nodes[i]
+			_, n.waits = slices.BinarySearch(d.create[allowed:], n.Name)
+		}
 		d.create = d.create[:allowed]
 		d.limitf(ScaleUpLimited, d.Paths.partition(), "lower the partition",
 			"%d of %d Nodes have a Pod at the new revision, %d get one now; %d without a Pod wait, because %d are kept from it",

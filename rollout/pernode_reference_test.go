@@ -109,12 +109,12 @@ type plan struct{ Create, Delete, Update []string }
 
 func (w *nodeWalk) plan() plan {
 	var p plan
+	waiting := w.waiting()
 	for _, name := range w.names {
-		node, surplus := w.nodes[name], w.surplus(name)
-		for _, i := range surplus {
+		for _, i := range w.surplus(name) {
 			p.Delete = append(p.Delete, w.pods[i].Name)
 		}
-		if node.Run && w.isFree(name) {
+		if w.isFree(name) && !slices.Contains(waiting, name) {
 			p.Create = append(p.Create, name)
 		}
 	}
@@ -122,9 +122,6 @@ func (w *nodeWalk) plan() plan {
 		if _, known := w.nodes[pod.Node]; !known && pod.Node != "" && !pod.Scheduled && isThere(pod) {
 			p.Delete = append(p.Delete, pod.Name)
 		}
-	}
-	if w.Progressive && w.Partition > 0 && !w.OnDelete {
-		p.Create = p.Create[:min(len(p.Create), w.progress())]
 	}
 	if !w.Paused && !w.OnDelete {
 		if w.MaxSurge > 0 {
@@ -144,8 +141,8 @@ func (w *nodeWalk) plan() plan {
 // isFree: a Node gets a Pod when it has none at all; where Pods may surge, when none runs there and none rests.
 func (w *nodeWalk) isFree(node string) bool {
 	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
-	if w.MaxSurge == 0 {
-		return len(w.on(node)) == 0
+	if !w.nodes[node].Run || w.MaxSurge == 0 {
+		return w.nodes[node].Run && len(w.on(node)) == 0
 	}
 	return len(w.on(node, runs)) == 0 && len(w.on(node, resting)) == 0
 }
@@ -182,18 +179,25 @@ func (w *nodeWalk) surplus(node string) []int {
 	return out
 }
 
-// progress is how many Nodes may get a Pod while the partition keeps others from it.
-func (w *nodeWalk) progress() int {
+// waiting are the Nodes that get no Pod, so that as many as the partition says have none of the new revision.
+func (w *nodeWalk) waiting() []string {
+	if !w.Progressive || w.Partition == 0 || w.OnDelete {
+		return nil
+	}
 	wanted, have := 0, 0
+	var free []string
 	for _, name := range w.names {
-		if w.nodes[name].Run {
-			wanted++
-			if len(w.on(name, runs, isNew)) > 0 {
-				have++
-			}
+		if !w.nodes[name].Run {
+			continue
+		}
+		if wanted++; len(w.on(name, runs, isNew)) > 0 {
+			have++
+		}
+		if w.isFree(name) {
+			free = append(free, name)
 		}
 	}
-	return max(wanted-have-w.Partition, 0)
+	return free[min(len(free), max(wanted-have-w.Partition, 0)):]
 }
 
 // part are the Nodes that take part in the update.
@@ -202,8 +206,10 @@ func (w *nodeWalk) part() []string {
 		return !w.nodes[name].Run && (w.LeaveUnfit || len(w.on(name)) == 0)
 	})
 	var groups [3][]string
+	waiting := w.waiting()
 	for _, name := range all {
 		switch {
+		case slices.Contains(waiting, name): // lacks a Pod on purpose
 		case len(w.on(name, runs, isNew)) > 0 || w.ambiguous(name):
 			groups[0] = append(groups[0], name)
 		case len(w.on(name, runs, isOld, staying)) == 0 || !w.nodes[name].Continue:
@@ -382,7 +388,7 @@ func (w *nodeWalk) updatedForAReason(step rollout.NodeStep) error {
 			continue
 		}
 		all++
-		if _, ok := w.lone(name); !ok {
+		if _, ok := w.lone(name); !ok && !slices.Contains(w.waiting(), name) {
 			moved++
 		}
 	}

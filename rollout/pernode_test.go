@@ -265,6 +265,10 @@ func TestPerNodeProgressive(t *testing.T) {
 		{name: "D-9 enough are to get one", with: given(progressive, keeps(1)), nodes: "n1..n3", pods: "n1 old, n2 new", want: "create n3", limits: []string{"PartitionReached: partition: 1 Nodes keep their revision, because of a partition of 1 of 3 Nodes; lower the partition"}},
 		{name: "D-9 unfit Nodes do not count, nor do new Pods that may stay there", with: given(progressive, keeps(2)), nodes: "n1..n4, n5 stay, n6 leave", pods: "n5 new", want: "create n1, n2", limits: reached(0, 4, 2, 2, 2)},
 		{name: "D-9 paused: it goes on", with: given(progressive, keeps(2), pausedPerNode), nodes: "n1..n3", want: "create n1", limits: reached(0, 3, 1, 2, 2)},
+		{
+			name: "D-9 D-23 a Node that waits is one of those that are kept, and holds up no other", with: given(progressive, keeps(2)),
+			nodes: "n1..n3, n4..n5 stay", pods: "n2 new, n3..n5 old", want: "update n5", limits: reached(1, 3, 0, 1, 2),
+		},
 		{name: "D-9 D-7 a burst comes on top", with: given(progressive, keeps(2), bursts(1)), nodes: "n1..n5", want: "create n1", limits: reached(0, 5, 3, 2, 2)},
 	})
 }

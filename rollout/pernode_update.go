@@ -36,6 +36,7 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 		}
 		all++
 		switch {
+		case n.waits: // it is one of those that the partition keeps
 		case n.newest != nil || n.ambiguous:
 			updated = append(updated, n)
 		case n.old == nil || n.old.PreDeleting || !n.Continue:
