@@ -6,7 +6,7 @@
 //	partition      how many is that?
 //	ordinals       which numbers do Pods have, with a start and reserved ranges?
 //	revision       has the template changed, and which template was that Pod made from?
-//	rollout        what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what limits it?
+//	rollout        what next: how many Pods (of which numbers, on which Nodes) to create, delete and update now, to which revision, and what limits it?
 //	podorder       which Pod first, to update and to delete?
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
@@ -39,10 +39,10 @@
 // A controller calls them in this order, and reads as one paragraph: observe, resolve, history, decide, act, report.
 //
 //	ownercache.Cache.Observe     the owner, its Pods and revisions, once the cache shows all own writes
-//	partition, ordinals          numbers of the spec
+//	partition, ordinals          numbers of the spec, and for Pods per Node which Nodes fit: nodefit
 //	revision/history.Sync        the revision of today's template
 //	podcontrol.Reader.Read       which Pods are ready, available, updated, to be deleted
-//	rollout.Plan or Numbered     how many, or which, to create, delete and update
+//	rollout.Plan, Numbered ...   how many, which, or on which Nodes to create, delete and update
 //	podcontrol.Set.Choose...     which Pods these are, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
 //	podcontrol/executor          what each Pod needs, and what becomes of a refusal

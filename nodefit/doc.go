@@ -22,7 +22,10 @@
 // # Pods for one Node
 //
 // [Pin] makes a Pod's affinity name its Node, so that the scheduler binds it there once there is room. [NodeOf] reads where a
-// Pod is, or where it is pinned to.
+// Pod is, or where it is pinned to. [PodName] names the Pod of a Node so that nobody can create it twice. Which Nodes need one,
+// rollout.PerNode says.
+//
+// Nodes report their health all the time: ask [Changed] before an update of one is given a thought.
 //
 // Everything here is pure and safe for concurrent use. Nodes are never modified; Tolerate and Pin modify the spec that they are given, and
 // nothing that it shares with others.

