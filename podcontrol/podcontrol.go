@@ -66,6 +66,8 @@ func New(config Config) (*Control, error) {
 		return nil, errors.New("podcontrol: Config.RevisionLabel is required")
 	case (config.HookGate == "") != (config.Holder == nil):
 		return nil, errors.New("podcontrol: Config.HookGate and Config.Holder need each other")
+	case config.NeedsGate && config.InPlace.Gate() == "":
+		return nil, errors.New("podcontrol: Config.NeedsGate needs a Config.InPlace with a gate: no Pod would be updated in place")
 	case config.HookGate != "" && config.HookGate == config.InPlace.Gate():
 		return nil, fmt.Errorf("podcontrol: Config.HookGate must be another gate than %q, which has one writer", config.HookGate)
 	}

@@ -183,6 +183,18 @@ func Example() {
 	// InPlaceOnly Blocked ImmutableField: spec.hostNetwork: true: cannot change on a live Pod; recreate the Pod <nil>
 }
 
+// gateFree updates Pods without a gate.
+func gateFree(t *testing.T) *inplaceupdate.Updater {
+	t.Helper()
+	u, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: updateState, GraceAnnotation: graceKey, Reserved: []string{revisionLabel, hashLabel, deleteLabel, stateLabel, since},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
 func TestNew(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -195,6 +207,8 @@ func TestNew(t *testing.T) {
 		{"no revision label", func(c *podcontrol.Config) { c.RevisionLabel = "" }, "Config.RevisionLabel"},
 		{"a gate without holders", func(c *podcontrol.Config) { c.Holder = nil }, "Config.Holder"},
 		{"holders without a gate", func(c *podcontrol.Config) { c.HookGate = "" }, "Config.HookGate"},
+		{"no gate, and Pods need it", func(c *podcontrol.Config) { c.NeedsGate, c.InPlace = true, gateFree(t) }, "Config.NeedsGate"},
+		{"no gate", func(c *podcontrol.Config) { c.InPlace = gateFree(t) }, ""},
 		{"one gate for both", func(c *podcontrol.Config) { c.HookGate = gate }, string(gate)},
 		{"a revision label that a template may change", func(c *podcontrol.Config) { c.RevisionLabel = "free" }, `"free"`},
 		{"a hash label that a template may change", func(c *podcontrol.Config) { c.HashLabel = "free" }, `"free"`},
