@@ -192,6 +192,37 @@ func TestLookups(t *testing.T) {
 	})
 }
 
+// TestAll: everything that the store has, of every namespace and owner, as it has it.
+func TestAll(t *testing.T) {
+	run(t, func(t *testing.T, source *fcache.FakeControllerSource, informer toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func()) {
+		if all := pods.All(); len(all) > 0 {
+			t.Errorf("an empty store has %q", names(all))
+		}
+		for _, pod := range []*corev1.Pod{newPod("ns", "a", "u1"), newPod("elsewhere", "b", "u2"), newPod("", "c", "")} {
+			source.Add(pod)
+		}
+		settle()
+		if diff := cmp.Diff([]string{"a", "b", "c"}, names(pods.All())); diff != "" {
+			t.Errorf("All (-want +got):\n%s", diff)
+		}
+		source.Delete(newPod("ns", "a", "u1"))
+		settle()
+		all := pods.All()
+		if diff := cmp.Diff([]string{"b", "c"}, names(all)); diff != "" {
+			t.Errorf("All after a deletion (-want +got):\n%s", diff)
+		}
+		for _, pod := range all {
+			if stored, _, err := informer.GetStore().Get(pod); err != nil || stored != pod {
+				t.Errorf("Pod %s is not the object of the store, %v", pod.Name, err)
+			}
+		}
+		all[0] = nil // the slice is the caller's
+		if again := pods.All(); len(again) != 2 || again[0] == nil || again[1] == nil {
+			t.Error("two callers share one slice")
+		}
+	})
+}
+
 func TestStoreProgress(t *testing.T) {
 	run(t, func(t *testing.T, source *fcache.FakeControllerSource, _ toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func()) {
 		last := 0
