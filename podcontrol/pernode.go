@@ -29,7 +29,8 @@ type PerNodeOptions struct {
 // PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: it holds its Node, and only
 // others can end that. O(n).
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
-	n := &PerNode{}
+	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
+	n := &PerNode{Pods: make([]rollout.NodePod, 0, all), objects: make([]*corev1.Pod, 0, all)}
 	for i := range s.Active {
 		p := &s.Active[i]
 		described := rollout.NodePod{

@@ -98,7 +98,7 @@ func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.Node
 	}
 	value := cmp.Or(set.Spec.BurstReplicas, new(intstr.FromInt32(api.DefaultBurstReplicas)))
 	burst := number(spec.Paths.Burst, value, partition.Down)
-	if value.Type == intstr.String && strings.Trim(value.StrVal, "0%") != "" {
+	if value.Type == intstr.String && strings.Trim(value.StrVal, "0.%") != "" {
 		burst = max(burst, 1)
 	}
 	spec.Burst = &burst
