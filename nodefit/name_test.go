@@ -18,10 +18,10 @@ func untaken(string) bool { return false }
 func ExamplePodName() {
 	exists := map[string]bool{} // ask the cache of Pods
 	taken := func(name string) bool { return exists[name] }
-	first := nodefit.PodName("agent", "3f0c", "node-1", taken)
-	again := nodefit.PodName("agent", "3f0c", "node-1", taken) // the API server refuses it
+	first := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken)
+	again := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the API server refuses it
 	exists[first] = true
-	beside := nodefit.PodName("agent", "3f0c", "node-1", taken) // the Pod that takes its place
+	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the Pod that takes its place
 	fmt.Println(strings.HasPrefix(first, "agent-"), again == first, beside == first)
 	// Output: true true false
 }
@@ -53,12 +53,12 @@ func TestPodName(t *testing.T) {
 		{"cut behind hyphens", strings.Repeat("a", 48) + "---.bb", strings.Repeat("a", 48)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := nodefit.PodName(tc.owner, "uid", "n1", untaken)
-			if want := tc.want + "-" + hashed("uid/n1/0"); got != want {
+			got := nodefit.PodName(tc.owner, "uid", "n1", "r1", untaken)
+			if want := tc.want + "-" + hashed("uid/n1/r1/0"); got != want {
 				t.Errorf("PodName = %q, want %q", got, want)
 			}
-			next := nodefit.PodName(tc.owner, "uid", "n1", func(name string) bool { return name == got })
-			if want := tc.want + "-" + hashed("uid/n1/1"); next != want {
+			next := nodefit.PodName(tc.owner, "uid", "n1", "r1", func(name string) bool { return name == got })
+			if want := tc.want + "-" + hashed("uid/n1/r1/1"); next != want {
 				t.Errorf("PodName, where that is taken, = %q, want %q", next, want)
 			}
 		})
@@ -70,7 +70,7 @@ func TestPodNameIsValid(t *testing.T) {
 	for _, owner := range []string{"a", "agent-1", strings.Repeat("a-b.", 60) + "c", strings.Repeat("x", 253), strings.Repeat("x", 51) + "-y"} {
 		for i := range 2000 {
 			attempts := 0
-			name := nodefit.PodName(owner, types.UID(fmt.Sprint("uid-", i)), fmt.Sprintf("ip-10-0-%d.%s.internal", i, strings.Repeat("r", i%200)), func(string) bool {
+			name := nodefit.PodName(owner, types.UID(fmt.Sprint("uid-", i)), fmt.Sprintf("ip-10-0-%d.%s.internal", i, strings.Repeat("r", i%200)), "r1", func(string) bool {
 				attempts++
 				return attempts <= i%4
 			})
@@ -92,7 +92,7 @@ func TestPodNamesAreApart(t *testing.T) {
 	for _, uid := range []types.UID{"6f7c4b0e-3b0d-4d0e-9b57-5ad7e4b0a001", "6f7c4b0e-3b0d-4d0e-9b57-5ad7e4b0a002"} {
 		for i := range 10_000 {
 			asked := 0
-			name := nodefit.PodName(strings.Repeat("a", 60)+string(uid[len(uid)-1]), uid, fmt.Sprintf("node-%d", i), func(name string) bool {
+			name := nodefit.PodName(strings.Repeat("a", 60)+string(uid[len(uid)-1]), uid, fmt.Sprintf("node-%d", i), "r1", func(name string) bool {
 				asked++
 				return taken[name]
 			})
@@ -108,11 +108,11 @@ func TestPodNamesAreApart(t *testing.T) {
 	}
 }
 
-// TestPodNameOfOne: no other Node, and no other owner, has the name.
+// TestPodNameOfOne: no other Node, no other owner and no other revision has the name.
 func TestPodNameOfOne(t *testing.T) {
 	names := []string{
-		nodefit.PodName("agent", "u1", "n1", untaken), nodefit.PodName("agent", "u1", "n2", untaken), nodefit.PodName("agent", "u2", "n1", untaken),
-		nodefit.PodName("agents", "u1", "n1", untaken), nodefit.PodName("agent", "u1", "n1", func(name string) bool { return name == nodefit.PodName("agent", "u1", "n1", untaken) }),
+		nodefit.PodName("agent", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n2", "r1", untaken), nodefit.PodName("agent", "u2", "n1", "r1", untaken),
+		nodefit.PodName("agent", "u1", "n1", "r2", untaken), nodefit.PodName("agents", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n1", "r1", func(name string) bool { return name == nodefit.PodName("agent", "u1", "n1", "r1", untaken) }),
 	}
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {

@@ -23,8 +23,8 @@ func perNode(w *world) executor.NodeTemplates {
 }
 
 // nameFor is the name of web's Pod for a Node, where these are taken.
-func nameFor(node string, taken ...string) string {
-	return nodefit.PodName("web", "uid-web", node, func(name string) bool { return slices.Contains(taken, name) })
+func (w *world) nameFor(node string, taken ...string) string {
+	return nodefit.PodName("web", "uid-web", node, historyOf(w).Update.Name, func(name string) bool { return slices.Contains(taken, name) })
 }
 
 // placed are the Pods of web in the cache, and their Nodes.
@@ -44,10 +44,10 @@ func TestCreatePerNode(t *testing.T) {
 		t.Fatalf("CreatePerNode = %d, %v, want 2", made, err)
 	}
 	w.deliver()
-	if diff := cmp.Diff(map[string]string{nameFor("n1"): "n1", nameFor("n2"): "n2"}, placed(w)); diff != "" {
+	if diff := cmp.Diff(map[string]string{w.nameFor("n1"): "n1", w.nameFor("n2"): "n2"}, placed(w)); diff != "" {
 		t.Errorf("Pods and their Nodes (-want +got):\n%s", diff)
 	}
-	pod := w.pod(nameFor("n1"))
+	pod := w.pod(w.nameFor("n1"))
 	want := map[string]string{"app": "web", revisionLabel: from.History.Update.Name, stateLabel: "PreparingNormal"}
 	if diff := cmp.Diff(want, pod.Labels); diff != "" || pod.GenerateName != "web-" || pod.Spec.Containers[0].Image != "app:v1" {
 		t.Errorf("Pod %+v, labels (-want +got):\n%s", pod, diff)
@@ -66,11 +66,11 @@ func TestCreatePerNodeTwice(t *testing.T) {
 		t.Fatalf("CreatePerNode = %d, %v", made, err)
 	}
 	made, err := other.CreatePerNode(t.Context(), []string{"n1"}, from)
-	if made != 0 || !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), nameFor("n1")) {
+	if made != 0 || !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), w.nameFor("n1")) {
 		t.Errorf("CreatePerNode = %d, %v, want that a Pod of this name exists", made, err)
 	}
 	w.deliver()
-	if diff := cmp.Diff(map[string]string{nameFor("n1"): "n1"}, placed(w)); diff != "" {
+	if diff := cmp.Diff(map[string]string{w.nameFor("n1"): "n1"}, placed(w)); diff != "" {
 		t.Errorf("Pods and their Nodes (-want +got):\n%s", diff)
 	}
 }
@@ -79,13 +79,13 @@ func TestCreatePerNodeTwice(t *testing.T) {
 func TestCreatePerNodeBeside(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
-	w.add(nameFor("n1"), func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
-	w.add(nameFor("n2"), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "another" })
+	w.add(w.nameFor("n1"), func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+	w.add(w.nameFor("n2"), func(pod *corev1.Pod) { pod.OwnerReferences[0].UID = "another" })
 	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1", "n2"}, from); made != 2 || err != nil {
 		t.Fatalf("CreatePerNode = %d, %v", made, err)
 	}
 	w.deliver()
-	want := map[string]string{nameFor("n1"): "n1", nameFor("n1", nameFor("n1")): "n1", nameFor("n2", nameFor("n2")): "n2"}
+	want := map[string]string{w.nameFor("n1"): "n1", w.nameFor("n1", w.nameFor("n1")): "n1", w.nameFor("n2", w.nameFor("n2")): "n2"}
 	if diff := cmp.Diff(want, placed(w)); len(want) != 3 || diff != "" {
 		t.Errorf("Pods and their Nodes (-want +got):\n%s", diff)
 	}
@@ -95,11 +95,11 @@ func TestCreatePerNodeBeside(t *testing.T) {
 func TestCreatePerNodeRefused(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
-	w.Answer = refuses("create Pod " + nameFor("n1"))
+	w.Answer = refuses("create Pod " + w.nameFor("n1"))
 	create := func(want map[string]string, nodes ...string) {
 		t.Helper()
 		_, err := w.begin().CreatePerNode(t.Context(), nodes, from)
-		if err == nil || !strings.Contains(err.Error(), nameFor("n1")) || !reason.IsFinal(err) {
+		if err == nil || !strings.Contains(err.Error(), w.nameFor("n1")) || !reason.IsFinal(err) {
 			t.Errorf("got %v, want the refusal, for good and with the name of the Pod", err)
 		}
 		w.deliver()
@@ -109,8 +109,8 @@ func TestCreatePerNodeRefused(t *testing.T) {
 	}
 	create(map[string]string{}, "n1", "n2", "n3", "n4")
 	w.clock.SetTime(begin.Add(2 * time.Second))
-	create(map[string]string{nameFor("n2"): "n2", nameFor("n3"): "n3", nameFor("n4"): "n4"}, "n1", "n2", "n3", "n4")
-	if got := w.Requests(); len(got) != 4 || got[3] != "create Pod "+nameFor("n1") {
+	create(map[string]string{w.nameFor("n2"): "n2", w.nameFor("n3"): "n3", w.nameFor("n4"): "n4"}, "n1", "n2", "n3", "n4")
+	if got := w.Requests(); len(got) != 4 || got[3] != "create Pod "+w.nameFor("n1") {
 		t.Errorf("requests %q, want the one that was refused last", got)
 	}
 	w.Answer = nil
