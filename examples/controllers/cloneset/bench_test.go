@@ -75,7 +75,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	config, err := kruise.PodControl(updater, podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: true})
+	config, err := kruise.PodControl(updater, podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: true, DeleteLabel: apps.LabelSpecifiedDelete})
 	if err != nil {
 		b.Fatal(err)
 	}

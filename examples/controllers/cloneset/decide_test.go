@@ -174,7 +174,7 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := kruise.PodControl(inPlace, podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: true})
+	config, err := kruise.PodControl(inPlace, podcontrol.Config{HashLabel: apps.LabelPodTemplateHash, FullRevisions: true, DeleteLabel: apps.LabelSpecifiedDelete})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -246,7 +246,7 @@ func observe(t testing.TB, in situation) *observation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := kruise.PodControl(updater, podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true})
+	config, err := kruise.PodControl(updater, podcontrol.Config{FullRevisions: true, CountUnscheduled: true, GateWhereUpdated: true, DeleteLabel: apps.LabelSpecifiedDelete})
 	if err != nil {
 		t.Fatal(err)
 	}
