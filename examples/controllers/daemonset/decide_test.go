@@ -469,6 +469,13 @@ func TestDecide(t *testing.T) {
 			pods:  agentsOn(set, machines(4), isOld), want: decision{Update: []string{"agent-n3", "agent-n4"}},
 		},
 		{
+			name: "D-13 only where the selector of updates matches", set: agents(all, func(set *v1beta1.DaemonSet) {
+				rollingUpdateOf(set).Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
+			}),
+			nodes: []*corev1.Node{machine("n1"), machine("n2", nodeLabelled("canary", "yes"))}, pods: agentsOn(set, machines(2), isOld),
+			want: decision{Update: []string{"agent-n2"}},
+		},
+		{
 			name: "P-1 a burst of a percentage, on the first pass", set: agents(func(set *v1beta1.DaemonSet) { set.Spec.BurstReplicas = percentage("50%") }), nodes: machines(4),
 			want: decision{Create: []string{"n1", "n2"}},
 		},
