@@ -76,7 +76,7 @@ func layers() []layer {
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
-		{"testing/faultapi", free, ""},
+		{"testing/faultapi", free, "nodefit"},
 		{"testing/chaos", free, "testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout partition podstate"},

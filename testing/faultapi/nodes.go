@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/nodefit"
 )
 
 // Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
@@ -96,7 +98,8 @@ func (n *Nodes) write(pod *corev1.Pod, sub string, change func(*corev1.Pod)) err
 	return err
 }
 
-// Schedule binds a Pod to a node. It reports whether that changed anything.
+// Schedule binds a Pod to a node. One whose affinity names its Node goes there, whatever the name: where the server has Nodes, only if
+// that Node is there and the Pod tolerates its taints. Until then it stays pending. It reports whether that changed anything.
 func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	n.server.mu.Lock()
 	defer n.server.mu.Unlock()
@@ -108,12 +111,28 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 	if old == nil || old.UID != pod.UID || old.Spec.NodeName != "" || old.DeletionTimestamp != nil {
 		return false
 	}
+	if pinned, err := nodefit.NodeOf(old); err == nil {
+		if name = pinned; !n.server.mayRun(old, name) {
+			return false
+		}
+	}
 	// Binding is no update: it sets what updates may not change.
 	bound := old.DeepCopy()
 	bound.Spec.NodeName = name
 	setCondition(bound, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, n.server.time())
 	n.server.store(k, "MODIFIED", bound)
 	return true
+}
+
+// mayRun reports whether a Pod fits the Node. Where there are no Nodes, it fits all.
+func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
+	k, err := s.kindOf(&corev1.Node{})
+	if err != nil {
+		return true
+	}
+	node, there := k.objects[client.ObjectKey{Name: name}].(*corev1.Node)
+	requirements, err := nodefit.New(&pod.Spec)
+	return there && err == nil && requirements.Fits(node).Run
 }
 
 // Observe has the Pod's kubelet look at it, and reports whether it saw anything new. A Pod that is gone is forgotten.
@@ -446,7 +465,8 @@ func (n *Nodes) Settle() bool {
 }
 
 // CollectGarbage deletes the objects all of whose owners are gone, and lets claims go that wait for their last Pod. An
-// owner of a kind that the server does not have counts as alive. It reports whether anything changed.
+// owner of a kind that the server does not have counts as alive. Where the server has Nodes, Pods are removed that are bound to one
+// which is not there. It reports whether anything changed.
 func (s *Server) CollectGarbage() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -467,8 +487,28 @@ func (s *Server) CollectGarbage() bool {
 			}
 		}
 	}
+	s.collectLost()
 	s.releaseClaims()
 	return s.version != before
+}
+
+// collectLost removes the Pods of Nodes that are not there, without asking their kubelets.
+func (s *Server) collectLost() {
+	nodes, err := s.kindOf(&corev1.Node{})
+	if err != nil {
+		return
+	}
+	pods, err := s.kindOf(&corev1.Pod{})
+	if err != nil {
+		return
+	}
+	for _, obj := range s.list(pods, everything) {
+		pod := obj.(*corev1.Pod)
+		if name := pod.Spec.NodeName; name != "" && nodes.objects[client.ObjectKey{Name: name}] == nil {
+			// It exists and nothing is demanded of it.
+			_ = s.delete(pods, client.ObjectKeyFromObject(pod), &metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		}
+	}
 }
 
 // has reports whether the server has the kind of an owner.

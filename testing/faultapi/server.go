@@ -60,7 +60,7 @@ type Event struct {
 	Version int64
 }
 
-// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Secrets, StorageClasses,
+// New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes, Secrets, StorageClasses,
 // webhook configurations, CustomResourceDefinitions, or else custom resources, which are namespaced and have a status
 // subresource. The scheme must know their types. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
@@ -104,7 +104,7 @@ func (s *Server) add(obj client.Object, how strategy) error {
 		return fmt.Errorf("kind of %T: %w", obj, err)
 	}
 	k := &kind{
-		strategy: how, like: obj, gvk: gvk, objects: map[types.NamespacedName]client.Object{}, namespaced: !isClusterWide(gvk.Group),
+		strategy: how, like: obj, gvk: gvk, objects: map[types.NamespacedName]client.Object{}, namespaced: !isClusterWide(gvk.GroupKind()),
 		resource: schema.GroupResource{Group: gvk.Group, Resource: plural(strings.ToLower(gvk.Kind))},
 	}
 	s.kinds[gvk.GroupKind()] = k
@@ -451,9 +451,10 @@ func checkPreconditions(k *kind, obj client.Object, want *metav1.Preconditions) 
 	return nil
 }
 
-// isClusterWide reports whether the kinds of a group are in no namespace.
-func isClusterWide(group string) bool {
-	return group == "admissionregistration.k8s.io" || group == "apiextensions.k8s.io" || group == "storage.k8s.io"
+// isClusterWide reports whether objects of a kind are in no namespace.
+func isClusterWide(gk schema.GroupKind) bool {
+	return gk.Group == "admissionregistration.k8s.io" || gk.Group == "apiextensions.k8s.io" || gk.Group == "storage.k8s.io" ||
+		gk == schema.GroupKind{Kind: "Node"}
 }
 
 func plural(kind string) string {

@@ -76,12 +76,31 @@ func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
 	case *corev1.Secret, *storagev1.StorageClass:
 		return newPlainStrategy(obj)
+	case *corev1.Node:
+		plain, err := newPlainStrategy(obj)
+		return nodeStrategy{plain}, err
 	case *admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration:
 		plain, err := newPlainStrategy(obj)
 		return configurationStrategy{plain}, err
 	default:
 		return customStrategy{}, nil
 	}
+}
+
+// nodeStrategy is that of Nodes, whose status is a subresource.
+type nodeStrategy struct{ plainStrategy }
+
+func (nodeStrategy) prepareUpdate(sub string, obj, old client.Object) error {
+	node, before := obj.(*corev1.Node), old.(*corev1.Node)
+	switch sub {
+	case "":
+		node.Status = before.Status
+	case statusSubresource:
+		node.Spec = before.Spec
+	default:
+		return noSubresource(sub)
+	}
+	return nil
 }
 
 // configurationStrategy is that of a built-in resource whose generation counts changes of its content.

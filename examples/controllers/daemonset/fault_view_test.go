@@ -1,0 +1,269 @@
+package daemonset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// sight is what a reconcile decides on: what it could see before it first wrote to a Pod.
+type sight struct {
+	owner *v1beta1.DaemonSet
+	now   time.Time
+	pods  map[types.UID]*corev1.Pod
+	// places are the Nodes, in descending order of their names, and by their names.
+	places []*place
+	byName map[string]*place
+	prune  bool
+	// known reports whether there is a revision that a label names. What others have written is only known if the cache has shown it.
+	known func(label string) bool
+	shown map[string]bool
+
+	// adoptable are Pods that nobody controlled and that were selected at any look.
+	adoptable map[types.UID]bool
+	// begun says that the history was written: from there on only Nodes are looked at. decided says that a Pod was.
+	begun, decided bool
+
+	// touched are Pods that this pass has begun to delete or to update, and taken the Nodes without an available Pod because of it.
+	touched map[types.UID]bool
+	taken   map[string]bool
+	// made counts the Pods that it has created: on Nodes without one, and beside one that was available.
+	made, first, beside int
+}
+
+// place is a Node with the owner's Pods.
+type place struct {
+	*corev1.Node
+
+	run, stay, excluded bool
+	pods                []*corev1.Pod
+	// running are those that stay if nobody does anything, the oldest first, at the newest revision and at others.
+	running, newest, old []*corev1.Pod
+}
+
+func (w *story) look(t *chaos.Task, call *faultapi.Call) {
+	if t.Controller != "daemonset" {
+		return
+	}
+	v, _ := t.View.(*sight)
+	if v == nil {
+		v = &sight{adoptable: map[types.UID]bool{}, touched: map[types.UID]bool{}, taken: map[string]bool{}, prune: w.prune}
+		v.known = func(label string) bool { return w.knows(label) && (v.shown[label] || !strings.HasPrefix(label, twin)) }
+		t.View = v
+	}
+	var pods corev1.PodList
+	w.must(t.Process.Cache.List(context.Background(), &pods))
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; metav1.GetControllerOf(pod) == nil && pod.Labels["app"] == "web" {
+			v.adoptable[pod.UID] = true
+		}
+	}
+	if call != nil && !call.IsRead() {
+		v.begun = true
+		v.decided = v.decided || call.Resource.Resource == "pods"
+	}
+	if v.decided {
+		return
+	}
+	if !v.begun {
+		v.now, v.pods = time.Now(), map[types.UID]*corev1.Pod{}
+		if v.owner = (&v1beta1.DaemonSet{}); t.Process.Cache.Get(context.Background(), t.Object, v.owner) != nil {
+			v.owner = nil
+			return
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; metav1.IsControlledBy(pod, v.owner) {
+				v.pods[pod.UID] = pod
+			}
+		}
+		var revisions appsv1.ControllerRevisionList
+		w.must(t.Process.Cache.List(context.Background(), &revisions))
+		v.shown = map[string]bool{}
+		for i := range revisions.Items {
+			v.shown[revisions.Items[i].Labels[apps.LabelRevision]] = true
+		}
+	}
+	if v.owner != nil {
+		var nodes corev1.NodeList
+		w.must(t.Process.Cache.List(context.Background(), &nodes))
+		v.arrange(nodes.Items)
+	}
+}
+
+// arrange puts the Pods in their places.
+func (v *sight) arrange(nodes []corev1.Node) {
+	v.places, v.byName = nil, map[string]*place{}
+	for i := range nodes {
+		p := &place{Node: &nodes[i]}
+		p.run, p.stay = fits(&v.owner.Spec.Template.Spec, p.Node)
+		if s := v.rolling().Selector; s != nil {
+			p.excluded = p.stay && p.Labels["wave"] != s.MatchLabels["wave"]
+		}
+		v.places, v.byName[p.Name] = append(v.places, p), p
+	}
+	slices.SortFunc(v.places, func(a, b *place) int { return strings.Compare(b.Name, a.Name) })
+	for _, pod := range v.pods {
+		p := v.byName[nodeOf(pod)]
+		if p == nil {
+			continue
+		}
+		p.pods = append(p.pods, pod)
+		if !runs(pod) {
+			continue
+		}
+		if p.running = append(p.running, pod); v.isOutdated(pod) {
+			p.old = append(p.old, pod)
+		} else {
+			p.newest = append(p.newest, pod)
+		}
+	}
+	for _, p := range v.places {
+		for _, list := range [][]*corev1.Pod{p.pods, p.running, p.newest, p.old} {
+			slices.SortFunc(list, byAge)
+		}
+	}
+}
+
+// rolling is how Pods are updated, or nothing where users delete them.
+func (v *sight) rolling() v1beta1.RollingUpdateDaemonSet {
+	if v.owner.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType {
+		return v1beta1.RollingUpdateDaemonSet{}
+	}
+	return *v.owner.Spec.UpdateStrategy.RollingUpdate
+}
+
+func (v *sight) onDelete() bool {
+	return v.owner.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType
+}
+
+// desired counts the Nodes that are to have a Pod.
+func (v *sight) desired() (n int) {
+	for _, p := range v.places {
+		if p.run {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *sight) partition() int { return share(v.rolling().Partition, v.desired(), 0) }
+func (v *sight) surge() int     { return share(v.rolling().MaxSurge, v.desired(), 99) }
+
+// most is how many Nodes may lack an available Pod for one more Pod to be taken out of service.
+func (v *sight) most() int {
+	return max(share(v.rolling().MaxUnavailable, v.desired(), 99), 1)
+}
+
+func (v *sight) burst() int {
+	if v.owner.Spec.BurstReplicas == nil {
+		return 250
+	}
+	return max(share(v.owner.Spec.BurstReplicas, v.desired(), 0), 1)
+}
+
+// share is a count, or a percentage of n to which more is added before it is cut.
+func share(value *intstr.IntOrString, n, more int) int {
+	if value == nil || value.Type == intstr.Int {
+		return int(ptr.Deref(value, intstr.IntOrString{}).IntVal)
+	}
+	percent := 0
+	_, _ = fmt.Sscanf(value.StrVal, "%d%%", &percent)
+	return (percent*n + more) / 100
+}
+
+// makesSense reports whether the spec has nothing of what comes past admission.
+func makesSense(set *v1beta1.DaemonSet) bool {
+	budget := set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable
+	return set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType || budget == nil || budget.StrVal != "many"
+}
+
+// fits looks at a Node as the schedules make them: whether it is to have a Pod, and may keep one.
+func fits(spec *corev1.PodSpec, node *corev1.Node) (run, stay bool) {
+	stay = spec.NodeSelector == nil || node.Labels["pool"] == "web"
+	run = stay
+	for _, taint := range node.Spec.Taints {
+		run, stay = run && taint.Key != dedicated && taint.Key != broken, stay && taint.Key != broken
+	}
+	return run, stay
+}
+
+// nodeOf is the Node that a Pod is on, or that it waits for.
+func nodeOf(pod *corev1.Pod) string {
+	if a := pod.Spec.Affinity; pod.Spec.NodeName == "" && a != nil {
+		return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+	}
+	return pod.Spec.NodeName
+}
+
+func runs(pod *corev1.Pod) bool { return podstate.IsActive(pod) && pod.Labels["app"] == "web" }
+
+func waits(pod *corev1.Pod) bool { return pod.Labels[apps.LabelLifecycleState] == "PreparingDelete" }
+
+func byAge(a, b *corev1.Pod) int {
+	if on := a.Spec.NodeName != ""; on != (b.Spec.NodeName != "") {
+		if on {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}
+
+// appOf is all of a Pod's spec that the schedules change in templates.
+func appOf(spec corev1.PodSpec) string {
+	return fmt.Sprint(spec.Containers[0].Image, spec.Containers[0].Command, spec.NodeSelector)
+}
+
+func (v *sight) isOutdated(pod *corev1.Pod) bool {
+	return appOf(pod.Spec) != appOf(v.owner.Spec.Template.Spec) || !v.known(pod.Labels[apps.LabelRevision])
+}
+
+// isAvailable reports whether a Pod serves, has done so for long enough, and nobody is about to take it out.
+func (v *sight) isAvailable(pod *corev1.Pod) bool {
+	ready := podstate.Condition(pod, corev1.PodReady)
+	state := pod.Labels[apps.LabelLifecycleState]
+	return runs(pod) && podstate.IsReady(pod) && podstate.GateOpen(pod, apps.ConditionInPlaceUpdateReady) && (state == "" || state == "Normal") &&
+		!ready.LastTransitionTime.Add(time.Duration(v.owner.Spec.MinReadySeconds)*time.Second).After(v.now)
+}
+
+// serves reports whether a Node has an available Pod that this pass has left alone.
+func (v *sight) serves(p *place) bool { return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable) }
+
+// kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name
+// on those that the selector does not exclude, until the partition is left. rest are how many that are older are left then.
+func (v *sight) kept() (kept []*place) {
+	all := 0
+	var updated, under, old []*place
+	for _, p := range v.places {
+		if !p.run && (v.prune || len(p.pods) == 0) {
+			continue
+		}
+		all++
+		switch {
+		case len(p.newest) > 0 || len(p.old) > 1:
+			updated = append(updated, p)
+		case len(p.old) == 0 || waits(p.old[0]) || !p.stay:
+			under = append(under, p)
+		case !p.excluded:
+			old = append(old, p)
+		}
+	}
+	nodes := slices.Concat(updated, under, old)
+	return nodes[:min(max(all-v.partition(), 0), len(nodes))]
+}
