@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -73,15 +74,20 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Complete(), kruise.Kind[*v1beta1.DaemonSet]{
 		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
-		Pods: podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
-		Watch: kruise.WatchNodes(func() []*v1beta1.DaemonSet { return r.Cache.Owners.All() }, func(set *v1beta1.DaemonSet, node *corev1.Node) claim {
-			return r.fitOf(set).claim(node)
-		}),
+		Pods:  podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
+		Watch: r.watch,
 	})
 	return r, err
 }
 
-// fitOf compiles what a DaemonSet requires of Nodes, once for each of its generations. One that no Pod is made for has no interest in Nodes.
+// watch has DaemonSets woken by what wakes no controller of Pods: Nodes, and Pods to adopt.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	all := r.Cache.Owners.All
+	b = kruise.WatchOrphans(all, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fitOf(set).selects(pod) })(b)
+	return kruise.WatchNodes(all, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fitOf(set).claim(node) })(b)
+}
+
+// fitOf compiles what a DaemonSet requires of Nodes, once for each of its generations. One that no Pod is made for has no interest in Nodes and Pods.
 func (r *Reconciler) fitOf(set *v1beta1.DaemonSet) *fit {
 	type key struct {
 		uid        types.UID
@@ -94,8 +100,8 @@ func (r *Reconciler) fitOf(set *v1beta1.DaemonSet) *fit {
 		}
 	}
 	f := &fit{}
-	if _, problems := resolve(set, r.Options.Gates); problems == nil {
-		f = newFit(set)
+	if s, problems := resolve(set, r.Options.Gates); problems == nil {
+		f = newFit(set, s.selector)
 	}
 	r.fits.Add(k, f)
 	return f
@@ -131,10 +137,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // observed reads what the pass is decided on.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	o := &observation{
-		set: v.Owner, settings: s, history: h, fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
+		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
-	o.perNode = describe(v.Owner, o.pods, podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(_ *corev1.Pod, node string) time.Duration {
+	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(_ *corev1.Pod, node string) time.Duration {
 		wait, _ := r.Fanout.Backoff.Resting(endedOn(v.Owner, node), v.Now)
 		pass.Wake(wait)
 		return wait
@@ -170,8 +176,11 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			return result.Sent > 0, err
 		}),
 		func() error {
+			if len(t.relabel) > 0 {
+				return nil // a Pod at a revision that is gone would be updated
+			}
 			return pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {
-				return history.Delete(ctx, v.Client, t.twins)
+				return history.Delete(ctx, v.Client, o.twins)
 			})
 		},
 		func() error { return r.create(ctx, v, pass, o, t) },

@@ -28,17 +28,17 @@ type observation struct {
 	perNode  *podcontrol.PerNode
 	orphans  []*corev1.Pod
 	history  *revision.History
+	// twins are other revisions of the same template as the newest. Pods at them are not to be updated for it.
+	twins []*appsv1.ControllerRevision
 }
 
 // todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
 type todo struct {
 	release, adopt []*corev1.Pod
-	// relabel are Pods at a revision of the same template as the newest, and twins those revisions.
-	relabel []*corev1.Pod
-	twins   []*appsv1.ControllerRevision
-	step    rollout.NodeStep
-	remove  []*corev1.Pod
-	update  []*corev1.Pod
+	relabel        []*corev1.Pod // at a revision of the same template as the newest
+	step           rollout.NodeStep
+	remove         []*corev1.Pod
+	update         []*corev1.Pod
 }
 
 // decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
@@ -50,7 +50,9 @@ func decide(o *observation) (*todo, error) {
 		return nil, err
 	}
 	t.adopt = split.Adopt
-	o.decideTwins(t)
+	if len(o.twins) > 0 {
+		t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) })
+	}
 	nodes, fitting := make([]rollout.Node, len(o.nodes)), 0
 	for i, node := range o.nodes {
 		c := o.fit.claim(node)
@@ -70,21 +72,19 @@ func decide(o *observation) (*todo, error) {
 	return t, nil
 }
 
-// decideTwins finds revisions that were written twice, and the Pods at them, which are not to be updated for it.
-func (o *observation) decideTwins(t *todo) {
-	if t.twins = o.history.Twins(); len(t.twins) == 0 {
-		return
-	}
-	t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool {
-		return slices.ContainsFunc(t.twins, func(twin *appsv1.ControllerRevision) bool { return revision.Same(p.Revision, twin.Name) })
+// isAtTwin reports whether a Pod is at a revision of the same template as the newest.
+func isAtTwin(pod *corev1.Pod, twins []*appsv1.ControllerRevision) bool {
+	return slices.ContainsFunc(twins, func(twin *appsv1.ControllerRevision) bool {
+		return revision.Same(pod.Labels[apps.LabelRevision], twin.Name)
 	})
 }
 
 // claim is what a Node is to a DaemonSet.
 type claim struct{ Run, Continue, Excluded bool }
 
-// fit says what Nodes are to a DaemonSet. The zero value has no interest in any.
+// fit says what Nodes and Pods are to a DaemonSet. The zero value has no interest in any.
 type fit struct {
+	selector     labels.Selector
 	requirements *nodefit.Requirements
 	updated      labels.Selector // nil for all
 	// oddities are what of the template no Node can fulfil.
@@ -92,8 +92,8 @@ type fit struct {
 }
 
 // newFit compiles what a DaemonSet whose spec can be used requires of Nodes.
-func newFit(set *v1beta1.DaemonSet) *fit {
-	spec, f := &set.Spec.Template.Spec, &fit{}
+func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
+	spec, f := &set.Spec.Template.Spec, &fit{selector: selector}
 	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
 	f.requirements = requirements
 	f.oddities.Add(nodefit.InvalidNodeTerm, err)
@@ -101,6 +101,10 @@ func newFit(set *v1beta1.DaemonSet) *fit {
 		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
 	}
 	return f
+}
+
+func (f *fit) selects(pod *corev1.Pod) bool {
+	return f.selector != nil && f.selector.Matches(labels.Set(pod.Labels))
 }
 
 func (f *fit) claim(node *corev1.Node) claim {
@@ -114,13 +118,15 @@ func (f *fit) claim(node *corev1.Node) claim {
 }
 
 // describe describes the Pods by their Nodes. Pods that are as old as the generation of templates are told by that.
-func describe(set *v1beta1.DaemonSet, pods *podcontrol.Set, options podcontrol.PerNodeOptions) *podcontrol.PerNode {
-	perNode := pods.PerNode(options)
-	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
-		for i := range perNode.Pods {
-			pod := perNode.Of([]int{i})[0]
-			perNode.Pods[i].Updated = perNode.Pods[i].Updated || pod.Labels[apps.LabelTemplateGeneration] == generation
-		}
+func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.PerNode {
+	perNode, generation := o.pods.PerNode(options), o.set.Annotations[apps.AnnotationTemplateGeneration]
+	if generation == "" && len(o.twins) == 0 {
+		return perNode
+	}
+	for i := range perNode.Pods {
+		pod := perNode.Of([]int{i})[0]
+		same := generation != "" && pod.Labels[apps.LabelTemplateGeneration] == generation || isAtTwin(pod, o.twins)
+		perNode.Pods[i].Updated = perNode.Pods[i].Updated || same
 	}
 	return perNode
 }

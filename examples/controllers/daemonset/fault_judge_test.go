@@ -28,6 +28,7 @@ type endings struct {
 type ending struct {
 	next time.Time
 	wait time.Duration
+	pass *sight
 }
 
 // judge holds each write to a Pod against what the pass saw.
@@ -50,6 +51,7 @@ func (w *story) judge(x *chaos.Write) {
 		if x.Call.Verb == "delete" || x.Call.Verb == "create" || closes(before, after) {
 			w.Failf("loops", "%s of Pod %s by the Pods' own loop", x.Call.Verb, x.Call.Name)
 		}
+	case v.unsure:
 	case !makesSense(v.owner):
 		w.Failf("invalid", "%s of Pod %s, while the spec makes no sense", x.Call.Verb, x.Call.Name)
 	case before == nil:
@@ -125,6 +127,9 @@ func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 
 // judgeSurge: a Pod is created beside another one to take its place, when that is wanted and on few Nodes at a time.
 func (w *story) judgeSurge(v *sight, p *place, pod, old *corev1.Pod) {
+	if waits(old) {
+		return // it goes whatever happens, and need not be waited for
+	}
 	w.judgeTurn(v, p, old)
 	if !v.isAvailable(old) {
 		return
@@ -217,6 +222,9 @@ func (w *story) mayGo(v *sight, p *place, pod *corev1.Pod, process int) bool {
 func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	const most = 15 * time.Minute
 	last, again := w.ended[key]
+	if last.pass == v {
+		return // there were several
+	}
 	if again && v.now.Before(last.next) {
 		w.Failf("back-off", "Pod %s is deleted, which has ended, %v before it may be", pod.Name, last.next.Sub(v.now))
 	}
@@ -224,7 +232,7 @@ func (w *story) judgeEnding(v *sight, key endings, pod *corev1.Pod) {
 	if again && v.now.Sub(last.next) <= most {
 		wait = min(2*last.wait, most)
 	}
-	w.ended[key] = ending{v.now.Add(wait), wait}
+	w.ended[key] = ending{v.now.Add(wait), wait, v}
 }
 
 // judgeUpdate: a Pod is taken out of service for its update when it is its turn, and while others serve.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +63,7 @@ func plan(t testing.TB) chaos.Plan {
 type story struct {
 	*chaos.World
 
+	reconciler *Reconciler // of the process that runs
 	// prune leaves Nodes that do not fit out of updates, binds creates Pods that are on their Node from the start.
 	hooks, prune, binds bool
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods, deletions.
@@ -89,6 +92,7 @@ func (w *story) start(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
+	w.reconciler = r
 	return r.AddTo(mgr, r)
 }
 
@@ -287,6 +291,11 @@ func (w *story) settle() {
 	}
 	if ru.Paused = nil; !makesSense(set) {
 		w.budget(set)
+	}
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
+		if strings.HasPrefix(rev.Labels[apps.LabelRevision], twin) { // nobody is told of revisions
+			set.Annotations = map[string]string{"example.test/look": "again"}
+		}
 	}
 	w.update(set)
 }

@@ -113,14 +113,13 @@ func swap(node *corev1.Node, key, one, other string) {
 	node.Labels[key] = one
 }
 
-// admitPending lifts the taints that keep a Pod waiting which was made for its Node before: it holds an update up, as it should.
+// admitPending lifts what keeps a Pod waiting that was made for its Node before, or by somebody else: it holds an update up, as it should.
 func (w *story) admitPending() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		node, ok := w.Server.Stored(&corev1.Node{}, client.ObjectKey{Name: nodeOf(pod)}).(*corev1.Node)
-		held := func(t corev1.Taint) bool { return t.Key == dedicated }
-		if pod.Spec.NodeName == "" && ok && slices.ContainsFunc(node.Spec.Taints, held) {
+		if pod.Spec.NodeName == "" && ok && (len(node.Spec.Taints) > 0 || node.Spec.Unschedulable || node.Labels["pool"] != "web") {
 			node = node.DeepCopy()
-			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, held)
+			node.Spec, node.Labels["pool"] = corev1.NodeSpec{}, "web"
 			w.Logf("node: %s takes Pod %s", node.Name, pod.Name)
 			w.must(w.User.Update(context.Background(), node))
 		}

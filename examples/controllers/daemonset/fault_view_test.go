@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-// sight is what a reconcile decides on: what it could see before it first wrote to a Pod.
+// sight is what a reconcile decides on: what it could see before its first call that is no question about an earlier write.
 type sight struct {
 	owner *v1beta1.DaemonSet
 	now   time.Time
@@ -37,8 +37,10 @@ type sight struct {
 
 	// adoptable are Pods that nobody controlled and that were selected at any look.
 	adoptable map[types.UID]bool
-	// begun says that the history was written: from there on only Nodes are looked at. decided says that a Pod was.
-	begun, decided bool
+	// inDoubt says that the pass began with writes that were not answered, decided that it has taken its view.
+	inDoubt, decided bool
+	// unsure says that nobody can tell when.
+	unsure bool
 
 	// touched are Pods that this pass has begun to delete or to update, and taken the Nodes without an available Pod because of it.
 	touched map[types.UID]bool
@@ -74,14 +76,13 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 			v.adoptable[pod.UID] = true
 		}
 	}
-	if call != nil && !call.IsRead() {
-		v.begun = true
-		v.decided = v.decided || call.Resource.Resource == "pods"
-	}
-	if v.decided {
+	begins := call == nil || v.asks(call)
+	// Before it adopts, it reads its owner. Where it has Pods to adopt and began in doubt, nobody can tell that from a question.
+	v.unsure = v.unsure || call != nil && begins && call.Resource.Resource == "daemonsets" && len(v.adoptable) > 0
+	if v.decided = v.decided || !begins && !syncsHistory(call); v.decided {
 		return
 	}
-	if !v.begun {
+	if begins {
 		v.now, v.pods = time.Now(), map[types.UID]*corev1.Pod{}
 		if v.owner = (&v1beta1.DaemonSet{}); t.Process.Cache.Get(context.Background(), t.Object, v.owner) != nil {
 			v.owner = nil
@@ -99,11 +100,25 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 			v.shown[revisions.Items[i].Labels[apps.LabelRevision]] = true
 		}
 	}
+	if call == nil {
+		v.inDoubt = w.reconciler.Cache.Clients().InDoubt(v.owner)
+	}
 	if v.owner != nil {
 		var nodes corev1.NodeList
 		w.must(t.Process.Cache.List(context.Background(), &nodes))
 		v.arrange(nodes.Items)
 	}
+}
+
+// asks reports whether a call is a question about an earlier write. It comes before the view.
+func (v *sight) asks(call *faultapi.Call) bool {
+	return v.inDoubt && call.Verb == "get" || call.Verb == "list"
+}
+
+// syncsHistory reports whether a call is for the newest revision. It comes between the view of Pods and that of Nodes.
+func syncsHistory(call *faultapi.Call) bool {
+	return call.Resource.Resource == "controllerrevisions" &&
+		(call.Verb == "create" || call.Verb == "get" || call.Verb == "patch" && strings.Contains(string(call.Body), `"revision":`))
 }
 
 // arrange puts the Pods in their places.
@@ -243,7 +258,9 @@ func (v *sight) isAvailable(pod *corev1.Pod) bool {
 }
 
 // serves reports whether a Node has an available Pod that this pass has left alone.
-func (v *sight) serves(p *place) bool { return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable) }
+func (v *sight) serves(p *place) bool {
+	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
+}
 
 // kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name
 // on those that the selector does not exclude, until the partition is left. rest are how many that are older are left then.

@@ -21,7 +21,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
 	var truncateErr error
-	if len(t.twins) == 0 { // which would count
+	if len(o.twins) == 0 { // which would count
 		truncateErr = r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit)
 	}
 	_, err := v.WriteStatus(ctx, v.Owner.Status, status)

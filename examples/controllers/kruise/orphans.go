@@ -1,0 +1,44 @@
+package kruise
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// WatchOrphans wakes owners by Pods that nobody controls and that they select, for them to adopt: a Pod wakes no one else than its
+// controller. An owner is woken when such a Pod appears, when its labels change, and when its controller lets it go.
+func WatchOrphans[O client.Object](owners func() []O, selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue, obj client.Object) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok || !isOrphan(pod) || pod.DeletionTimestamp != nil {
+			return
+		}
+		for _, owner := range owners() {
+			if owner.GetNamespace() == pod.Namespace && selects(owner, pod) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
+			}
+		}
+	}
+	return func(b *builder.Builder) *builder.Builder {
+		return b.Watches(&corev1.Pod{}, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+				if !isOrphan(e.ObjectOld) || !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+					wake(q, e.ObjectNew)
+				}
+			},
+		})
+	}
+}
+
+func isOrphan(obj client.Object) bool { return metav1.GetControllerOfNoCopy(obj) == nil }
