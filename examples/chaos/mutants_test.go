@@ -40,7 +40,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
-	return []mutant{
+	return append(daemonSetMutants(), []mutant{
 		{"own writes are not awaited", "ownercache/cache.go", "case pending != nil:", "case pending != nil && pending.Late:", cloneSet()},
 		{"a process does not wait for what its predecessor wrote", "ownercache/cache.go", "NoBarrier: options.NoBarrier,", "NoBarrier: true,", cloneSet()},
 		{
@@ -369,7 +369,7 @@ func mutants() []mutant {
 		{"one Pod more than may is taken out of service", "examples/controllers/statefulset/resolve.go", "return max(read.Count(path, value, replicas, partition.Down), 1)", "return max(read.Count(path, value, replicas, partition.Down), 1) + 1", statefulSet()},
 		{"a pause holds nothing up", "examples/controllers/statefulset/resolve.go", "Paused: ru.Paused,", "Paused: ru.Paused && replicas < 0,", statefulSet()},
 		{"a Pod is given back to a revision that is no more", "examples/controllers/statefulset/controller.go", "if !s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", "if s.rollout.OnDelete && o.members.IsComplete(s.rollout.Wanted) {", statefulSet()},
-	}
+	}...)
 }
 
 // TestMutants plants mistakes one by one, and wants each to be found by the schedules that must find none without it. The environment says

@@ -2,8 +2,10 @@ package executor
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -22,7 +24,7 @@ type NodeTemplates struct {
 	Prepare func(pod *corev1.Pod, node string)
 }
 
-// CreatePerNode creates the Pods that rollout.PerNode names, under the names of nodefit.PodName: where the cache does not show a Pod that
+// CreatePerNode creates the Pods that rollout.PerNode names, under the names of nodefit.PodName: where the view does not hold a Pod that
 // exists, the API server refuses another. It returns how many it has created. A Node whose Pod was refused is tried after the others. All
 // errors are final, as those of fanout.Pass.Create.
 func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
@@ -35,9 +37,11 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return 0, reason.Final(err)
 	}
 	owner := p.view.Owner
+	// A Pod of the owner's own that the decision does not know, because somebody else has created it since, takes no name: the API server is
+	// to refuse the second one.
 	taken := func(name string) bool {
-		_, taken := p.executor.cache.Pods.Get(owner.GetNamespace(), name)
-		return taken
+		pod, taken := p.executor.cache.Pods.Get(owner.GetNamespace(), name)
+		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(p.view.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))
 	}
 	return p.createEach(ctx, "create Pods", len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
 		func(_ context.Context, i int) (*corev1.Pod, error) {

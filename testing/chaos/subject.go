@@ -16,7 +16,8 @@ import (
 type Plan struct {
 	// Scheme must know Kinds, and the core types.
 	Scheme *runtime.Scheme
-	// Kinds are served besides Pods, ControllerRevisions and PersistentVolumeClaims.
+	// Kinds are served besides Pods, ControllerRevisions and PersistentVolumeClaims. With Nodes among them, Pods that name their Node wait
+	// for it, and those of Nodes that are gone are collected after a while.
 	Kinds []client.Object
 	// Replicas is how many processes of the program run at a time; 0 means 1. The first leads: runnables that need leader
 	// election, as controllers do, run there alone.

@@ -14,7 +14,8 @@
 //   - [Cache] feeds client-go stores with the server's events, each resource on its own and as late as the test wants.
 //   - [Watch] is a watch that a client opens by itself; its events come as late as the test wants, too.
 //   - [Nodes] is scheduler and kubelet, which see Pods as late as they are told to, and report them as containerd does: [Images]
-//     says which tags share a digest, what cannot be pulled, and what never becomes ready.
+//     says which tags share a digest, what cannot be pulled, and what never becomes ready. A server that is made with Nodes as objects
+//     binds a Pod that names its Node there alone, while that exists and has no taint against it, and collects the Pods of Nodes that are gone.
 //
 // What it does not do: admission, quotas, field selectors other than by name, pagination, server-side apply and validation beyond what a
 // controller of Pods can run into.

@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -140,7 +141,10 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
-	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(_ *corev1.Pod, node string) time.Duration {
+	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
+		if r.isLeaving(pod) {
+			return 0
+		}
 		wait, _ := r.Fanout.Backoff.Resting(endedOn(v.Owner, node), v.Now)
 		pass.Wake(wait)
 		return wait
@@ -228,13 +232,19 @@ func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node strin
 	}
 }
 
-// remove deletes a Pod. After one that has ended, the next that ends on its Node stays for a while.
+// remove deletes a Pod. After one that has ended, the next that ends on its Node stays for a while: also where nobody has answered.
 func (r *Reconciler) remove(ctx context.Context, v *view, pods *executor.Pods[*v1beta1.DaemonSet], pod *corev1.Pod) (changed bool, err error) {
 	changed, err = pods.Delete(ctx, pod)
-	if changed && !podstate.IsActive(pod) {
-		node, _ := nodefit.NodeOf(pod)
-		r.Fanout.Backoff.Refused(endedOn(v.Owner, node), errEnded, v.Now)
-		r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "deleted Pod %s, which has ended on Node %s", pod.Name, node)
+	if podstate.IsActive(pod) || r.isLeaving(pod) || !changed && (err == nil || !v.InDoubt()) {
+		return changed, err
 	}
+	node, _ := nodefit.NodeOf(pod)
+	r.Fanout.Backoff.Refused(endedOn(v.Owner, node), errEnded, v.Now)
+	r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "deleted Pod %s, which has ended on Node %s", pod.Name, node)
 	return changed, err
+}
+
+// isLeaving reports whether the deletion of a Pod has begun, and waits for its hook.
+func (r *Reconciler) isLeaving(pod *corev1.Pod) bool {
+	return r.Control.StateOf(pod) == lifecycle.PreparingDelete
 }

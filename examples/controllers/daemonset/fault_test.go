@@ -159,9 +159,9 @@ func (w *story) users() {
 		w.meddle()
 	case n < 22:
 		w.relabel()
-	case n < 24:
-		w.end()
 	case n < 25:
+		w.end()
+	case n < 26:
 		w.twin()
 	default:
 		w.edit()

@@ -1,0 +1,31 @@
+package chaos_test
+
+// daemonSetMutants are mistakes that the schedules of DaemonSet must find.
+func daemonSetMutants() []mutant {
+	const controller, nodes, update = "examples/controllers/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
+	found := schedules{tests: "./controllers/daemonset"}
+	return []mutant{
+		{"a Pod is created for a Node that does not fit", controller + "decide.go", "Run: c.Run, Continue: c.Continue,", "Run: c.Continue, Continue: c.Continue,", found},
+		{"two new Pods are created for one Node", nodes, "case n.running == 0:", "case n.running < 2:", found},
+		{"a Pod that is terminating does not hold its Node", nodes, "if n.Run && len(n.pods) == 0 {", "if n.Run && n.running == 0 {", found},
+		{"one Node more than may lacks an available Pod", update, "min(d.MaxUnavailable, len(nodes))-unavailable", "min(d.MaxUnavailable, len(nodes))+1-unavailable", found},
+		{"Nodes whose Pod is terminating are not counted", update, "case n.newest == nil || n.old != nil ||", "case n.running == 0:\n\t\tcase n.old != nil ||", found},
+		{"the partition is ignored", update, "keep := min(max(all-d.Partition, 0), len(nodes))", "keep := len(nodes)", found},
+		{"the selector of Nodes is ignored", update, "case !n.Excluded:", "default:", found},
+		{"a Node that is replaced beside its old Pod loses that too early", nodes, "(!n.old.Ready || n.newest.available())", "(!n.old.Ready || n.newest.Ready)", found},
+		{"more Nodes than may have two Pods", update, "min(d.MaxSurge, len(nodes))-surging", "min(d.MaxSurge, len(nodes))", found},
+		{"Nodes that have a Pod do not count where creation follows the partition", nodes, "d.totals.Desired-d.Partition-updated", "d.totals.Desired-d.Partition", found},
+		{"the burst is ignored", update, "if d.Burst != nil {", "if d.Burst != nil && *d.Burst > 1000 {", found},
+		{"hooks are ignored", controller + "resolve.go", "hooks = &pub.Lifecycle{PreDelete: set.Spec.Lifecycle.PreDelete}", "hooks = &pub.Lifecycle{}", found},
+		{"Pods that end again and again are replaced at once", controller + "controller.go", "if podstate.IsActive(pod) || r.isLeaving(pod) ||", "if !podstate.IsActive(pod) || r.isLeaving(pod) ||", found},
+		{"Pods are adopted that are not selected", controller + "decide.go", "t.adopt = split.Adopt", "t.adopt = append(split.Adopt, o.orphans...)", found},
+		{"nobody looks at an orphan that comes later", "examples/controllers/kruise/orphans.go", "&& selects(owner, pod) {", "&& selects(owner, pod) && len(pod.Labels) == 0 {", found},
+		{"Pods at a revision that is there twice are recreated", controller + "decide.go", " || isAtTwin(pod, o.twins)\n", "\n", found},
+		{"a revision that is there twice goes before its Pods have the other", controller + "controller.go", "if len(t.relabel) > 0 {", "if len(t.relabel) > 1000 {", found},
+		{"a Pod that waits for its hook takes another of its Node along", nodes, "first == nil || first.PreDeleting && !p.PreDeleting {", "first == nil {", found},
+		{"a pause holds nothing up", update, "case d.Paused:", "case d.Paused && outdated < 0:", found},
+		{"Pods are updated that only users are to delete", update, "case d.OnDelete || outdated == 0:", "case outdated == 0:", found},
+		{"Pods of lost Nodes are deleted, which may still run", nodes, "if p := &d.pods[i]; !p.Scheduled &&", "if p := &d.pods[i];", found},
+		{"nobody looks at a Node that has changed", "examples/controllers/kruise/nodes.go", "if was != is {", "if was != is && old == nil {", found},
+	}
+}

@@ -1,0 +1,57 @@
+package executor_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// TestOneNodeOnePod: names are chosen by what the pass was decided on. A Pod that another process has created for the Node since, and that the
+// cache shows by now, is not joined by a second one; one that the pass knows, or that is somebody else's, does not keep its name from
+// being passed over.
+func TestOneNodeOnePod(t *testing.T) {
+	world := newWorld(t)
+	first := world.nameFor("n1")
+	second := world.nameFor("n1", first)
+	released := func(pod *corev1.Pod) { pod.OwnerReferences = nil }
+	for _, tc := range []struct {
+		name          string
+		before, after []func(*corev1.Pod) // what is done to the Pod that has the name before the view is taken, and after it; nil for none
+		want          []string
+		refused       bool
+	}{
+		{"the name is free", nil, nil, []string{first}, false},
+		{"the pass knows the Pod", []func(*corev1.Pod){}, nil, []string{first, second}, false},
+		{"the Pod is somebody else's", []func(*corev1.Pod){released}, nil, []string{first, second}, false},
+		{"the Pod has come since", nil, []func(*corev1.Pod){}, []string{first}, true},
+		{"somebody else's has come since", nil, []func(*corev1.Pod){released}, []string{first, second}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.before != nil {
+				w.add(first, tc.before...)
+			}
+			pass := w.begin()
+			if tc.after != nil {
+				w.add(first, tc.after...)
+			}
+			_, err := pass.CreatePerNode(t.Context(), []string{"n1"}, perNode(w))
+			if (err != nil) != tc.refused || tc.refused && !apierrors.IsAlreadyExists(err) {
+				t.Errorf("error %v, refused: %t", err, tc.refused)
+			}
+			w.deliver()
+			var list corev1.PodList
+			w.must(w.List(t.Context(), &list))
+			var names []string
+			for i := range list.Items {
+				names = append(names, list.Items[i].Name)
+			}
+			slices.Sort(names)
+			if slices.Sort(tc.want); !slices.Equal(names, tc.want) {
+				t.Errorf("Pods %q, want %q", names, tc.want)
+			}
+		})
+	}
+}
