@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,12 +33,16 @@ const (
 	AdoptionLost reason.Code = "AdoptionLost"
 )
 
+// lostAgain is when to look again where an object could not be adopted: what happens to one that somebody else controls does not wake the
+// owner.
+const lostAgain = 30 * time.Second
+
 // Adopt makes the owner of the pass the controller of the objects. Before the first patch it reads the owner from apiReader, which
 // must not be a cache: an owner that is gone, terminating or replaced adopts nothing (OwnerGone), because what it adopted would
 // be garbage collected or never released. Each patch carries the object's UID.
 //
 // Objects that are gone by now are no error. The error joins those of the others: AdoptionLost, which is final because trying
-// again does not help before the cache has caught up, and what the API server answered otherwise.
+// again does not help before the cache has caught up, and asks for a later pass, and what the API server answered otherwise.
 func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Client, apiReader client.Reader, objects []T) error {
 	if len(objects) == 0 {
 		return nil
@@ -59,6 +64,7 @@ func Adopt[T client.Object](ctx context.Context, pass *fanout.Pass, c client.Cli
 		case apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsInvalid(err):
+			pass.Wake(lostAgain)
 			return reason.Final(reason.Reason{ // without its cause, which would count as a refusal that concerns the others too
 				Code: AdoptionLost, Object: object, Path: "metadata.ownerReferences", Detail: err.Error(),
 				Remedy: "wait for the cache, then decide again",

@@ -201,9 +201,13 @@ func TestAdoptRaces(t *testing.T) {
 	s := newServer(replaced, taken, fine)
 	s.pods["replaced"].UID = "successor"
 	s.pods["taken"].OwnerReferences = []metav1.OwnerReference{rival}
-	err := ownerrefs.Adopt(t.Context(), pass(), s, s, objects(gone, replaced, taken, fine))
+	p := pass()
+	err := ownerrefs.Adopt(t.Context(), p, s, s, objects(gone, replaced, taken, fine))
 	if !errors.Is(err, ownerrefs.AdoptionLost) || !reason.IsFinal(err) {
 		t.Errorf("error = %v, want AdoptionLost, which is final", err)
+	}
+	if result, err := p.Result(err); result.RequeueAfter <= 0 || err != nil {
+		t.Errorf("Result = %v, %v: nobody looks again, and no event need tell", result, err)
 	}
 	if diff := cmp.Diff([]metav1.OwnerReference{mine}, s.pods["fine"].OwnerReferences); diff != "" {
 		t.Errorf("references of fine (-want +got):\n%s", diff)
