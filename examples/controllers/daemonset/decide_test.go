@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -188,8 +189,14 @@ func (o *observer) observe(set *v1beta1.DaemonSet, f *fit, nodes []*corev1.Node,
 		set: set, settings: s, history: h, fit: f, nodes: nodes,
 		pods: o.reader.Read(set.UID, pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, decidedAt),
 	}
-	out.perNode = describe(set, out.pods, podcontrol.PerNodeOptions{})
+	out.twins = h.Twins()
+	out.perNode = out.describe(podcontrol.PerNodeOptions{})
 	return out
+}
+
+// fitted is what a DaemonSet requires of Nodes, and which Pods it selects.
+func fitted(set *v1beta1.DaemonSet) *fit {
+	return newFit(set, labels.SelectorFromSet(set.Spec.Selector.MatchLabels))
 }
 
 func named(pods []*corev1.Pod) (out []string) {
@@ -371,7 +378,7 @@ func TestClaim(t *testing.T) {
 		}), machine("n1"), claim{Run: true, Continue: true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := newFit(tc.set)
+			f := fitted(tc.set)
 			if diff := cmp.Diff(tc.want, f.claim(tc.node)); diff != "" || len(f.oddities) > 0 {
 				t.Errorf("claim (-want +got), oddities %s:\n%s", f.oddities, diff)
 			}
@@ -380,7 +387,7 @@ func TestClaim(t *testing.T) {
 	if got := (&fit{}).claim(machine("n1")); got != (claim{}) {
 		t.Errorf("a DaemonSet that cannot be read claims %+v", got)
 	}
-	odd := newFit(agents(func(set *v1beta1.DaemonSet) {
+	odd := fitted(agents(func(set *v1beta1.DaemonSet) {
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "bad value"}
 	}))
 	if got := odd.claim(machine("n1")); got != (claim{}) || len(odd.oddities) != 1 || odd.oddities[0].Code != nodefit.InvalidNodeTerm {
@@ -411,7 +418,7 @@ func TestDescribe(t *testing.T) {
 		{"D-24 nor is an empty one any", agents(generation("")), []func(*corev1.Pod){isOld, podLabelled(apps.LabelTemplateGeneration, "")}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o := newObserver(t).observe(tc.set, newFit(tc.set), machines(1), []*corev1.Pod{agentOn(tc.set, "n1", tc.change...)})
+			o := newObserver(t).observe(tc.set, fitted(tc.set), machines(1), []*corev1.Pod{agentOn(tc.set, "n1", tc.change...)})
 			if len(o.perNode.Pods) != 1 || o.perNode.Pods[0].Updated != tc.want {
 				t.Errorf("%+v, want updated %t", o.perNode.Pods, tc.want)
 			}
@@ -501,7 +508,7 @@ func TestDecide(t *testing.T) {
 					watcher.written(tc.set, "agent-"+newestHash, &tc.set.Spec.Template), watcher.written(tc.set, "agent-twin", &tc.set.Spec.Template),
 				}
 			}
-			o := watcher.observe(tc.set, newFit(tc.set), tc.nodes, tc.pods)
+			o := watcher.observe(tc.set, fitted(tc.set), tc.nodes, tc.pods)
 			o.orphans = tc.orphans
 			todo, err := decide(o)
 			if err != nil {
@@ -510,7 +517,7 @@ func TestDecide(t *testing.T) {
 			got := decision{
 				Create: todo.step.Create, Remove: named(todo.remove), Update: named(todo.update), Adopt: named(todo.adopt), Release: named(todo.release), Relabel: named(todo.relabel),
 			}
-			for _, twin := range todo.twins {
+			for _, twin := range o.twins {
 				got.Twins = append(got.Twins, twin.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -577,7 +584,7 @@ func TestStatus(t *testing.T) {
 			if tc.pods != nil {
 				pods = tc.pods(tc.set)
 			}
-			o := newObserver(t).observe(tc.set, newFit(tc.set), tc.nodes, pods)
+			o := newObserver(t).observe(tc.set, fitted(tc.set), tc.nodes, pods)
 			todo, err := decide(o)
 			if err != nil {
 				t.Fatal(err)
@@ -602,7 +609,7 @@ func TestStatusSaysWhatIsOdd(t *testing.T) {
 		set.Spec.MinReadySeconds = -1
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "bad value"}
 	})
-	o := newObserver(t).observe(set, newFit(set), machines(2), nil)
+	o := newObserver(t).observe(set, fitted(set), machines(2), nil)
 	todo, err := decide(o)
 	if err != nil || len(todo.step.Create) > 0 {
 		t.Fatalf("decide = %+v, %v", todo, err)
@@ -631,7 +638,7 @@ func BenchmarkDecide5000(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1)) // caches list objects in no order
 	rng.Shuffle(n, func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	rng.Shuffle(n, func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-	watcher, f := newObserver(b), newFit(set)
+	watcher, f := newObserver(b), fitted(set)
 	b.ReportAllocs()
 	for b.Loop() {
 		o := watcher.observe(set, f, nodes, pods)

@@ -141,7 +141,7 @@ func (w *story) meddle() {
 		pod.Spec.NodeName = node
 	case 2: // the scheduler will find one
 	default:
-		pod.Name = nodefit.PodName("web", w.owner().UID, node, func(string) bool { return false })
+		pod.Name = nodefit.PodName("web", w.owner().UID, node, "web-"+w.owner().Status.UpdateRevision, func(string) bool { return false })
 		pod.Labels["app"], pod.Spec.Containers[0].Image = released, foreign
 		nodefit.Pin(&pod.Spec, node)
 	}

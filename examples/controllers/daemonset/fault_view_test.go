@@ -262,10 +262,35 @@ func (v *sight) serves(p *place) bool {
 	return !v.taken[p.Name] && slices.ContainsFunc(p.running, v.isAvailable)
 }
 
+// waiting are the Nodes that get no Pod, because creation follows the partition.
+func (v *sight) waiting() map[string]bool {
+	out := map[string]bool{}
+	scale := v.owner.Spec.ScaleStrategy
+	if scale == nil || !scale.PartitionedScaling || v.partition() == 0 || v.onDelete() {
+		return out
+	}
+	left := v.desired() - v.partition()
+	var free []string
+	for _, p := range v.places {
+		switch {
+		case !p.run:
+		case len(p.newest) > 0:
+			left--
+		case v.surge() == 0 && len(p.pods) == 0, v.surge() > 0 && len(p.running) == 0:
+			free = append(free, p.Name)
+		}
+	}
+	slices.Sort(free)
+	for _, name := range free[min(max(left, 0), len(free)):] {
+		out[name] = true
+	}
+	return out
+}
+
 // kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name
 // on those that the selector does not exclude, until the partition is left. rest are how many that are older are left then.
 func (v *sight) kept() (kept []*place) {
-	all := 0
+	all, waiting := 0, v.waiting()
 	var updated, under, old []*place
 	for _, p := range v.places {
 		if !p.run && (v.prune || len(p.pods) == 0) {
@@ -273,6 +298,7 @@ func (v *sight) kept() (kept []*place) {
 		}
 		all++
 		switch {
+		case waiting[p.Name]: // it is one of those that are kept
 		case len(p.newest) > 0 || len(p.old) > 1:
 			updated = append(updated, p)
 		case len(p.old) == 0 || waits(p.old[0]) || !p.stay:
