@@ -284,7 +284,8 @@ func TestNeedsGate(t *testing.T) {
 	}{
 		{"D-19 it lists the gate", control(t, needs), newPod("a", running), plan, podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}, outcome{Act: podcontrol.Start}},
 		{
-			"D-19 it does not: recreated", control(t, needs), withoutGate, plan, podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible},
+			"D-19 it does not: recreated", control(t, needs), withoutGate, plan,
+			podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible},
 			outcome{podcontrol.Delete, true, []reason.Code{podcontrol.GateMissing}},
 		},
 		{
@@ -293,11 +294,13 @@ func TestNeedsGate(t *testing.T) {
 			outcome{podcontrol.Patch, true, []reason.Code{podcontrol.GateMissing, lifecycle.HookHolds}},
 		},
 		{
-			"and nothing else is allowed", control(t, needs), withoutGate, plan, podcontrol.Rules{Policy: podcontrol.InPlaceOnly},
+			"and nothing else is allowed", control(t, needs), withoutGate, plan,
+			podcontrol.Rules{Policy: podcontrol.InPlaceOnly},
 			outcome{podcontrol.Blocked, false, []reason.Code{podcontrol.GateMissing}},
 		},
 		{
-			"the change is not possible in place anyway", control(t, needs), withoutGate, impossible, podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible},
+			"the change is not possible in place anyway", control(t, needs), withoutGate, impossible,
+			podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible},
 			outcome{podcontrol.Delete, true, []reason.Code{inplaceupdate.ImmutableField}},
 		},
 		{"nothing is updated in place", control(t, needs), withoutGate, nil, podcontrol.Rules{}, outcome{podcontrol.Delete, true, nil}},

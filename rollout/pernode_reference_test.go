@@ -153,7 +153,7 @@ func (w *nodeWalk) surplus(node string) []int {
 		return w.on(node, isThere)
 	}
 	out := w.on(node, func(p rollout.NodePod) bool {
-		return hasEnded(p) && !p.Resting || isThere(p) && p.PreDeleting && !(hasEnded(p) && p.Resting)
+		return hasEnded(p) && !p.Resting || isThere(p) && p.PreDeleting && (!hasEnded(p) || !p.Resting)
 	})
 	first := func(tests ...func(rollout.NodePod) bool) []int {
 		for _, list := range [][]int{w.on(node, append(tests, runs, staying)...), w.on(node, append(tests, runs)...)} {

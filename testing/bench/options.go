@@ -92,9 +92,7 @@ func (o Options) Validate() error {
 	if o.Nodes < 0 || o.Passes < 1 {
 		refuse("Nodes %d, Passes %d: want 0 or more Nodes and 1 or more passes", o.Nodes, o.Passes)
 	}
-	if o.Workload.PerNode && (o.Nodes != 0 || o.Objects > 0 && o.Pods%o.Objects != 0) {
-		refuse("Nodes %d, Pods %d, Objects %d: a %s has a Pod on every Node; want no Nodes, and the same Pods for each object", o.Nodes, o.Pods, o.Objects, o.Workload.Name)
-	}
+	errs = append(errs, o.validatePerNode())
 	if o.StartDelay < 0 || o.SlowStart < 0 || o.NoChange < 0 {
 		refuse("StartDelay %s, SlowStart %s, NoChange %s: want no negative time", o.StartDelay, o.SlowStart, o.NoChange)
 	}
@@ -108,6 +106,15 @@ func (o Options) Validate() error {
 		refuse("Phases %s: want SlowStart too, which says how long containers take", slowStart)
 	}
 	return errors.Join(append(errs, oneOf("Change", o.Change, Changes()))...)
+}
+
+// validatePerNode refuses what does not go with a Pod on every Node.
+func (o Options) validatePerNode() error {
+	if !o.Workload.PerNode || o.Nodes == 0 && o.Pods%max(o.Objects, 1) == 0 {
+		return nil
+	}
+	return fmt.Errorf("Nodes %d, Pods %d, Objects %d: a %s has a Pod on every Node; want no Nodes, and the same Pods for each object",
+		o.Nodes, o.Pods, o.Objects, o.Workload.Name)
 }
 
 // Choice is one of the values that an option may have.

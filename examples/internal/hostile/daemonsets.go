@@ -1,6 +1,9 @@
 package hostile
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // DaemonSets returns new ones, the same each time: what chooses Nodes is theirs alone, the rest shows that what bounds CloneSets bounds them
 // too. None fits a Node.
@@ -30,13 +33,9 @@ func daemonSet(spec, pod tree) tree {
 	out["kind"] = "DaemonSet"
 	mine := out["spec"].(tree)
 	delete(mine, "replicas")
-	for key, value := range spec {
-		mine[key] = value
-	}
+	maps.Copy(mine, spec)
 	podSpec := mine["template"].(tree)["spec"].(tree)
 	podSpec["nodeSelector"] = tree{"example.test/none": "x"}
-	for key, value := range pod {
-		podSpec[key] = value
-	}
+	maps.Copy(podSpec, pod)
 	return out
 }
