@@ -36,6 +36,8 @@ type nodeEntry struct {
 	newest, old *NodePod
 	oldAt       int
 	ambiguous   bool
+	// resting says that a Pod that has ended holds the Node for a while.
+	resting bool
 	// waits says that it gets no Pod, because the partition keeps it from the new revision.
 	waits bool
 }
@@ -167,13 +169,12 @@ func (d *nodeDecision) count(n *nodeEntry) {
 
 // manage sees to it that the Node has one Pod, or none, without a look at the update.
 func (d *nodeDecision) manage(n *nodeEntry) {
-	resting := false
 	for _, i := range n.pods {
 		p := &d.pods[i]
 		switch {
 		case p.Health == Terminating:
 		case p.Health == Ended && p.Resting && n.Continue:
-			resting = true
+			n.resting = true
 		case !n.Continue, p.Health == Ended, p.PreDeleting:
 			d.remove = append(d.remove, i)
 		}
@@ -186,7 +187,7 @@ func (d *nodeDecision) manage(n *nodeEntry) {
 			d.create = append(d.create, n.Name)
 		}
 	case n.running == 0:
-		if n.Run && !resting {
+		if n.Run && !n.resting {
 			d.create = append(d.create, n.Name)
 		}
 	default:

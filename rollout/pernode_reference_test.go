@@ -264,10 +264,11 @@ func (w *nodeWalk) instead() []string {
 func (w *nodeWalk) beside() []string {
 	surging := 0
 	var broken, serving []string
+	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
 	for _, name := range w.part() {
 		old := w.on(name, runs, isOld)
 		switch running := w.on(name, runs); {
-		case len(running) > 1:
+		case len(running) > 1, len(old) > 0 && len(w.on(name, resting)) > 0:
 			surging++
 		case len(old) == 0 || !w.nodes[name].Run:
 		case servesNode(w.pods[old[0]]):

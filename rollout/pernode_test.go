@@ -360,6 +360,8 @@ func TestPerNodeSurge(t *testing.T) {
 		{name: "D-18 two old Pods count too", with: given(surges(1)), nodes: "n1..n3", pods: "n1..n2 old, n3/a old, n3/b old", want: "delete n3/b", limits: waiting(2, 1, 1)},
 		{name: "D-18 beside an old one that is not available at once", with: given(surges(1)), nodes: "n1..n4", pods: "n1..n2 old down, n3 old, n4 new", want: "create n2, n1, n3"},
 		{name: "D-18 D-21 also beside one that waits for its hook", with: given(surges(1)), nodes: "n1..n2", pods: "n1 old predeleting, n2 old", want: "create n1, n2; delete n1"},
+		{name: "D-4 D-18 no second one beside a new Pod that has ended and rests", with: given(surges(1)), nodes: "n1..n3", pods: "n1..n2 old, n3/a old, n3/b new ended resting", limits: waiting(2, 1, 1)},
+		{name: "D-4 D-18 nor beside an old one that is not available", with: given(surges(2)), nodes: "n1..n2", pods: "n1 old, n2/a old down, n2/b new ended resting", want: "create n1"},
 		{name: "D-18 maxUnavailable has no meaning", with: given(surges(1), mayLack(9)), nodes: "n1..n3", pods: "n1..n3 old", want: "create n3"},
 		{name: "D-18 new ones that are not available do not count", with: given(surges(1)), nodes: "n1..n3", pods: "n1..n2 old, n3 new down", want: "create n2"},
 		{name: "D-13 a partition of 2", with: given(surges(9), keeps(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "create n5, n4, n3"},

@@ -91,7 +91,7 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 	var broken, available []string
 	for _, n := range nodes {
 		switch {
-		case n.ambiguous, n.newest != nil && n.old != nil:
+		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil: // a new Pod would end as the last one has
 			surging++
 		case n.newest != nil, n.old == nil, !n.Run: // nothing is old, or no Pod may be created there
 		case !n.old.available():

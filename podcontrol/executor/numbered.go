@@ -92,23 +92,23 @@ func (p *Pods[O]) createAt(
 		return 0, reason.Final(err)
 	}
 	return p.createEach(ctx, task, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) }, from.Selector,
-		func(ctx context.Context, i int) (*corev1.Pod, error) {
+		func(ctx context.Context, i int) (*corev1.Pod, string, error) {
 			pod := p.NewPod(template, rev.Name)
 			pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
 			if from.Prepare != nil {
 				from.Prepare(pod, list[i])
 			}
 			if from.Before != nil {
-				return pod, from.Before(ctx, pod)
+				return pod, "", from.Before(ctx, pod)
 			}
-			return pod, nil
+			return pod, "", nil
 		})
 }
 
-// createEach creates n Pods, each as what its own task says. A Pod that was refused is tried after the others, so that it does not end a
+// createEach creates n Pods, each as what its own task says, and for a Node where build names one. A Pod that was refused is tried after the others, so that it does not end a
 // batch that others could be in.
 func (p *Pods[O]) createEach(
-	ctx context.Context, task string, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (*corev1.Pod, error),
+	ctx context.Context, task string, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
 ) (made int, err error) {
 	owner, backoff := p.view.Owner.GetUID(), p.executor.fanout.Backoff
 	var first, last []int
@@ -122,9 +122,9 @@ func (p *Pods[O]) createEach(
 	order := slices.Concat(first, last)
 	return p.pass.Create(ctx, fanout.Task{Name: task}, n, func(ctx context.Context, i int) error {
 		one := fanout.Task{Name: own(order[i])}
-		pod, err := build(ctx, order[i])
+		pod, node, err := build(ctx, order[i])
 		if err == nil {
-			err = p.Create(ctx, pod, selector)
+			err = p.create(ctx, pod, selector, node)
 		}
 		if err != nil {
 			backoff.Refused(fanout.Attempt{Object: owner, Task: one}, err, p.view.Now)

@@ -25,7 +25,8 @@ type NodeTemplates struct {
 }
 
 // CreatePerNode creates the Pods that rollout.PerNode names, under the names of nodefit.PodName: where the view does not hold a Pod that
-// exists, the API server refuses another. It returns how many it has created. A Node whose Pod was refused is tried after the others. All
+// exists, the API server refuses another. A Pod that a webhook or policy has taken the Node from is deleted again, as in Create. It returns how
+// many it has created. A Node whose Pod was refused is tried after the others. All
 // errors are final, as those of fanout.Pass.Create.
 func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
 	if len(nodes) == 0 {
@@ -44,10 +45,10 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(p.view.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))
 	}
 	return p.createEach(ctx, "create Pods", len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
-		func(_ context.Context, i int) (*corev1.Pod, error) {
+		func(_ context.Context, i int) (*corev1.Pod, string, error) {
 			pod := p.NewPod(template, rev.Name)
 			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev.Name, taken), owner.GetName()+"-"
 			from.Prepare(pod, nodes[i])
-			return pod, nil
+			return pod, nodes[i], nil
 		})
 }

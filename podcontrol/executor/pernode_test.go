@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -142,5 +143,22 @@ func TestCreatePerNodeUnusable(t *testing.T) {
 	w.deliver()
 	if got := placed(w); len(got) > 0 {
 		t.Errorf("Pods %v are left", got)
+	}
+}
+
+// TestCreatePerNodeUnpinned: a Pod that no longer names its Node would not be counted there, and be made again and again.
+func TestCreatePerNodeUnpinned(t *testing.T) {
+	w := newWorld(t)
+	w.Change = func(o client.Object) {
+		if pod, ok := o.(*corev1.Pod); ok {
+			pod.Spec.Affinity = nil
+		}
+	}
+	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, perNode(w)); made != 0 || err == nil || !strings.Contains(err.Error(), "Node n1") {
+		t.Errorf("CreatePerNode = %d, %v for a Pod whose Node was taken", made, err)
+	}
+	w.deliver()
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: w.nameFor("n1")}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Pod is left: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
@@ -45,11 +46,19 @@ func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] 
 // that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
 // for none, as in podcontrol.Want.
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
+	return p.create(ctx, pod, selector, "")
+}
+
+// create is Create for a Pod that is for a Node; empty for any.
+func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.Selector, node string) error {
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
 	}
 	var what string
+	at, _ := nodefit.NodeOf(pod)
 	switch {
+	case node != "" && at != node:
+		what = "place on Node " + node
 	case !metav1.IsControlledBy(pod, p.view.Owner):
 		what = "owner reference"
 	case selector != nil && !selector.Matches(labels.Set(pod.Labels)):

@@ -240,7 +240,7 @@ func (r *Reconciler) remove(ctx context.Context, v *view, pods *executor.Pods[*v
 	}
 	node, _ := nodefit.NodeOf(pod)
 	r.Fanout.Backoff.Refused(endedOn(v.Owner, node), errEnded, v.Now)
-	r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "deleted Pod %s, which has ended on Node %s", pod.Name, node)
+	r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "Pod %s has ended on Node %s and makes way for another", pod.Name, node)
 	return changed, err
 }
 
