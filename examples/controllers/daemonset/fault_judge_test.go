@@ -31,12 +31,19 @@ type ending struct {
 	pass *sight
 }
 
-// judge holds each write to a Pod against what the pass saw.
+// judge holds each write to a Pod, and each deletion of a revision, against what the pass saw.
 func (w *story) judge(x *chaos.Write) {
-	if x.Call.Resource.Resource != "pods" {
+	v, _ := x.Task.View.(*sight)
+	switch x.Call.Resource.Resource {
+	case "controllerrevisions":
+		if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.Call.Verb == "delete" {
+			w.judgeHistory(v, rev)
+		}
+		return
+	case "pods":
+	default:
 		return
 	}
-	v, _ := x.Task.View.(*sight)
 	before, _ := x.Before.(*corev1.Pod)
 	after, _ := x.After.(*corev1.Pod)
 	adopts := before != nil && after != nil && metav1.GetControllerOf(before) == nil && w.isOurs(after)
@@ -62,6 +69,15 @@ func (w *story) judge(x *chaos.Write) {
 		}
 	default:
 		w.judgeChange(v, x, before, after)
+	}
+}
+
+// judgeHistory: no revision goes while a Pod is at it. Nobody would know any more what that runs.
+func (w *story) judgeHistory(v *sight, rev *appsv1.ControllerRevision) {
+	for _, pod := range v.pods {
+		if !v.unsure && runs(pod) && revision.Same(pod.Labels[apps.LabelRevision], rev.Name) {
+			w.Failf("history", "revision %s is deleted, which a Pod is at", rev.Name)
+		}
 	}
 }
 

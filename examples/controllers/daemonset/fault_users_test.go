@@ -207,6 +207,10 @@ func (w *story) twin() {
 				w.label(pod, apps.LabelRevision, hash)
 			}
 		}
+		if w.Chance(30) {
+			w.policy = 1
+			w.Logf("admission: policy %d", w.policy)
+		}
 		return
 	}
 }
