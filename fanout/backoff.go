@@ -18,6 +18,8 @@ type Task struct {
 	// ended more than Last ago. Zero stands for
 	// DefaultFirst and DefaultLast; a Last that is less than First stands for First.
 	First, Last time.Duration
+	// Most is how many objects one pass changes, or creates, at most; nil stands for PerPass, which is also the most that it can be.
+	Most *int
 
 	// failing says that it is about requests that have failed, and were not refused.
 	failing bool
@@ -41,6 +43,14 @@ func (t Task) bounds() (first, last time.Duration) {
 	return first, max(first, last)
 }
 
+// most returns how many objects a pass changes at most.
+func (t Task) most() int {
+	if t.Most == nil {
+		return PerPass
+	}
+	return min(max(*t.Most, 0), PerPass)
+}
+
 // Attempt is one attempt at a task.
 type Attempt struct {
 	// Object is what it is done to, or for: a Pod, or the owner of a Pod that is to be created.
@@ -60,7 +70,8 @@ type Attempt struct {
 type Backoff struct {
 	mu    sync.Mutex
 	known map[types.UID]map[string]refusal // by object and task
-	next  int                              // how many objects may be known before old ones are looked for
+	size  int                              // how many refusals are known
+	next  int                              // how many may be known before old ones are looked for
 }
 
 type refusal struct {
@@ -85,34 +96,38 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	if known, ok := b.known[a.Object][a.Task.Name]; ok && known.target == a.Target && now.Sub(known.until) <= last {
 		wait = min(2*known.wait, last)
 	}
-	if b.known[a.Object] == nil {
+	if _, ok := b.known[a.Object][a.Task.Name]; !ok {
 		b.sweep(now)
+		b.size++
+	}
+	if b.known[a.Object] == nil {
 		b.known[a.Object] = map[string]refusal{}
 	}
 	b.known[a.Object][a.Task.Name] = refusal{target: a.Target, until: now.Add(wait), wait: wait, last: last, err: err, failing: a.Task.failing}
 	return wait
 }
 
-// sweep makes room for another object. Where many are known, it drops those of which nothing was tried for long: they are gone,
-// and nobody has said so.
+// sweep makes room for another refusal. Where many are known, it drops those after which nothing was tried for long: what they are about is
+// gone, and nobody has said so.
 func (b *Backoff) sweep(now time.Time) {
 	if b.known == nil {
 		b.known = map[types.UID]map[string]refusal{}
 	}
-	if len(b.known) < max(b.next, 1000) {
+	if b.size < max(b.next, 1000) {
 		return
 	}
 	for object, tasks := range b.known {
 		for name, r := range tasks {
 			if now.Sub(r.until) > r.last {
 				delete(tasks, name)
+				b.size--
 			}
 		}
 		if len(tasks) == 0 {
 			delete(b.known, object)
 		}
 	}
-	b.next = 2 * len(b.known)
+	b.next = 2 * b.size
 }
 
 // Resting returns why an attempt must not be made now, as a final error, and for how long. The error is nil if it may be made: it
@@ -178,7 +193,12 @@ func (b *Backoff) anyRefused(object types.UID) bool {
 func (b *Backoff) Succeeded(object types.UID, task Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if delete(b.known[object], task.Name); len(b.known[object]) == 0 {
+	tasks := b.known[object]
+	if _, ok := tasks[task.Name]; !ok {
+		return
+	}
+	delete(tasks, task.Name)
+	if b.size--; len(tasks) == 0 {
 		delete(b.known, object)
 	}
 }
@@ -187,6 +207,7 @@ func (b *Backoff) Succeeded(object types.UID, task Task) {
 func (b *Backoff) Forget(object types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.size -= len(b.known[object])
 	delete(b.known, object)
 }
 

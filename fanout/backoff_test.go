@@ -122,16 +122,34 @@ func TestBackoffBounds(t *testing.T) {
 
 // TestBackoffIsBounded: objects that are gone without anybody having said so do not stay for ever, and what rests is not dropped.
 func TestBackoffIsBounded(t *testing.T) {
-	var backoff fanout.Backoff
-	now := begin
-	for i := range 100_000 {
-		now = now.Add(time.Second)
-		backoff.Refused(fanout.Attempt{Object: types.UID(fmt.Sprint(i)), Task: update}, errNo, now)
-	}
-	if n := backoff.Len(); n > 2100 {
-		t.Errorf("%d objects are known", n)
-	}
-	if _, err := backoff.Resting(fanout.Attempt{Object: "99999", Task: update}, now); err == nil {
-		t.Error("what was refused a second ago is not known")
+	for _, tc := range []struct {
+		name    string
+		attempt func(i int) fanout.Attempt
+	}{
+		{"objects", func(i int) fanout.Attempt { return fanout.Attempt{Object: types.UID(fmt.Sprint(i)), Task: update} }},
+		{"tasks of one object", func(i int) fanout.Attempt {
+			return fanout.Attempt{Object: "agent", Task: fanout.Task{Name: fmt.Sprint("create a Pod for node-", i)}}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var backoff fanout.Backoff
+			now := begin
+			for i := range 100_000 {
+				now = now.Add(time.Second)
+				backoff.Refused(tc.attempt(i), errNo, now)
+			}
+			known := 0
+			for i := range 100_000 {
+				if a := tc.attempt(i); backoff.WasRefused(a.Object, a.Task) {
+					known++
+				}
+			}
+			if known > 2100 {
+				t.Errorf("%d refusals are known", known)
+			}
+			if _, err := backoff.Resting(tc.attempt(99_999), now); err == nil {
+				t.Error("what was refused a second ago is not known")
+			}
+		})
 	}
 }

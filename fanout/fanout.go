@@ -22,7 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// PerPass is how many objects a pass works on for each of its tasks.
+// PerPass is how many objects a pass changes for each of its tasks, unless Task.Most says less.
 const PerPass = 500
 
 // again is when to go on with what a pass had no room for, or could not know.
@@ -161,7 +161,7 @@ func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err
 	return p.settle(ctx, task, err == nil, podwrite.IsLasting(err) && !isRemembered(err), err)
 }
 
-// Create calls do for 0 to n-1, at most PerPass of them, in batches of 1, 2, 4, ... calls side by side; a batch in which one
+// Create calls do for 0 to n-1, at most as many as Task.Most says, in batches of 1, 2, 4, ... calls side by side; a batch in which one
 // fails is the last. It returns how many succeeded. The error joins those of all calls. Whatever it is, it is final, unless ctx has
 // ended: the events of what was made, of claims for example, would lead to the next attempt at once.
 func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context.Context, i int) error) (made int, err error) {
@@ -171,13 +171,15 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	if err := p.resting(task); err != nil {
 		return 0, err
 	}
-	made, err = slowStart(ctx, min(n, PerPass), p.bounded(do))
-	p.note(made > 0, n > PerPass && err == nil)
+	most := task.most()
+	made, err = slowStart(ctx, min(n, most), p.bounded(do))
+	p.note(made > 0, n > most && err == nil)
 	// Where ctx has ended, nobody has refused anything.
 	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
 }
 
-// Each calls do for the objects, at most PerPass of them, side by side. do reports whether it has changed anything.
+// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports whether it has changed anything.
+// Objects that needed nothing, because they wait for a hook or rest, are not counted: they keep none of the others waiting.
 //
 // One object's failure does not keep the others from being worked on, unless it is a refusal before anything has succeeded:
 // where a policy refuses all of them, a few requests find out, and one at a time afterwards. What is gone by now
@@ -191,15 +193,21 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	if err := p.resting(task); err != nil {
 		return err
 	}
-	atOnce := p.fanout.limit.perGroup
-	if p.fanout.Backoff.WasRefused(p.Owner().GetUID(), task) {
-		atOnce, objects = 1, leastRefusedFirst(p.fanout.Backoff, objects)
+	atOnce, backoff := p.fanout.limit.perGroup, p.fanout.Backoff
+	if backoff.WasRefused(p.Owner().GetUID(), task) {
+		atOnce = 1
 	}
-	all := len(objects)
-	objects = objects[:min(all, PerPass)]
-	before := p.refused.Load()
+	if atOnce == 1 || len(objects) > task.most() && backoff.Len() > 0 {
+		objects = leastRefusedFirst(backoff, objects)
+	}
+	before, places := p.refused.Load(), newPlaces(task.most())
 	var changed atomic.Bool
 	errs := together(ctx, 0, len(objects), atOnce, func(ctx context.Context, i int) error {
+		if !places.take() {
+			return nil
+		}
+		used := false
+		defer func() { places.end(used) }()
 		giveBack, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
 		if err != nil {
 			return nil // ctx has ended, which is said once for all objects
@@ -208,19 +216,9 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
 			return nil
 		}
-		attempt := p.attempt(task.whichFailed())
-		attempt.Object = objects[i].GetUID()
-		if wait, err := p.fanout.Backoff.Resting(attempt, p.view.Time()); err != nil {
-			p.Wake(wait)
-			return err
-		}
-		did, err := do(ctx, objects[i])
-		if did {
+		did, err := eachOne(ctx, p, task, objects[i], do)
+		if used = did || err != nil && !isRemembered(err); did {
 			changed.Store(true)
-		}
-		p.remember(ctx, attempt, err)
-		if err != nil && p.view.Gone(objects[i]) {
-			p.fanout.Backoff.Forget(objects[i].GetUID()) // its event came before
 		}
 		return p.judge(err)
 	})
@@ -228,8 +226,24 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	p.note(changed.Load(), all > PerPass)
+	p.note(changed.Load(), places.wereShort())
 	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
+}
+
+// eachOne calls do for an object, unless that failed a moment ago.
+func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T, do func(context.Context, T) (bool, error)) (changed bool, err error) {
+	attempt := p.attempt(task.whichFailed())
+	attempt.Object = object.GetUID()
+	if wait, err := p.fanout.Backoff.Resting(attempt, p.view.Time()); err != nil {
+		p.Wake(wait)
+		return false, err
+	}
+	changed, err = do(ctx, object)
+	p.remember(ctx, attempt, err)
+	if err != nil && p.view.Gone(object) {
+		p.fanout.Backoff.Forget(object.GetUID()) // its event came before
+	}
+	return changed, err
 }
 
 // Try does something for one object, unless that was refused a moment ago. It is for what Each does where a refusal of one object says

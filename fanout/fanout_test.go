@@ -242,6 +242,59 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestMost: a pass changes so many objects, and those that need nothing or rest keep none of the others waiting.
+func TestMost(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		most, atOnce int
+		waiting      int // of a hook
+		refused      int
+		want         int
+	}{
+		{name: "fewer than there are", most: 3, atOnce: 5, want: 3},
+		{name: "none", most: 0, atOnce: 5, want: 0},
+		{name: "below none", most: -1, atOnce: 5, want: 0},
+		{name: "more than a pass does", most: 700, atOnce: 5, want: fanout.PerPass},
+		{name: "the first wait", most: 1, atOnce: 5, waiting: 590, want: 1},
+		{name: "all wait but fewer than may be changed", most: 20, atOnce: 5, waiting: 590, want: 10},
+		{name: "the first are refused", most: 1, atOnce: 1, refused: 5, want: 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, objects := fanout.New(tc.atOnce), pods(600)
+			owner, now := newView("a"), time.Duration(0)
+			task := fanout.Task{Name: "delete Pods", Most: &tc.most}
+			var changed atomic.Int32
+			do := func(_ context.Context, pod *corev1.Pod) (bool, error) {
+				switch i := slices.Index(objects, pod); {
+				case i < tc.waiting:
+					return false, nil
+				case i < tc.refused:
+					err := forbidden(pod.Name)
+					f.Backoff.Refused(fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "delete it"}}, err, owner.now)
+					return false, err
+				}
+				changed.Add(1)
+				return true, nil
+			}
+			for range tc.refused + 1 { // a refusal ends a pass, and the next begins with what nobody has refused
+				if changed.Load() > 0 {
+					break
+				}
+				owner.now = begin.Add(now) // after what was refused has rested
+				_ = fanout.Each(t.Context(), f.Begin(owner), task, objects, do)
+				now += time.Minute
+			}
+			if got := int(changed.Load()); got != tc.want {
+				t.Errorf("%d were changed, want %d", got, tc.want)
+			}
+			made, _ := f.Begin(owner).Create(t.Context(), fanout.Task{Name: "create Pods", Most: &tc.most}, 600, func(context.Context, int) error { return nil })
+			if want := min(max(tc.most, 0), fanout.PerPass); made != want {
+				t.Errorf("%d were created, want %d", made, want)
+			}
+		})
+	}
+}
+
 func TestUntilChanged(t *testing.T) {
 	oops := errors.New("oops")
 	nothing := func(*fanout.Pass, *view) error { return nil }

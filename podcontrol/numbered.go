@@ -32,6 +32,8 @@ type NumberedOptions struct {
 	StartTime time.Duration
 	// Rest is as in Orders; nil for none. A Pod that rests is Hopeless to rollout.Numbered.
 	Rest func(*Pod) time.Duration
+	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
+	Ended func(*corev1.Pod) time.Duration
 }
 
 // Numbered describes the Pods by their ordinals. owner is the name of the owner, now the time that the Set was read at. A Pod
@@ -42,11 +44,14 @@ func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered
 		n.add(owner, s.Active[i].Pod, n.describe(&s.Active[i], o, now))
 	}
 	for _, pod := range s.Inactive {
-		health := rollout.Ended
-		if pod.DeletionTimestamp != nil {
-			health = rollout.Terminating
+		described := rollout.NumberedPod{Health: rollout.Ended}
+		switch {
+		case pod.DeletionTimestamp != nil:
+			described.Health = rollout.Terminating
+		case o.Ended != nil:
+			described.Resting = o.Ended(pod) > 0
 		}
-		n.add(owner, pod, rollout.NumberedPod{Health: health})
+		n.add(owner, pod, described)
 	}
 	for _, pod := range s.NotSelected {
 		n.add(owner, pod, rollout.NumberedPod{Health: rollout.Terminating})

@@ -12,7 +12,7 @@ import (
 
 // PerNode is the Pods of an owner of which each Node has one, as rollout.PerNode takes them.
 type PerNode struct {
-	// Pods are all Pods of the owner, also those that are terminating, have ended or are not selected any more.
+	// Pods are those of the owner, also those that are terminating, have ended or are not selected any more.
 	Pods []rollout.NodePod
 
 	objects []*corev1.Pod
@@ -27,7 +27,8 @@ type PerNodeOptions struct {
 }
 
 // PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: it holds its Node, and only
-// others can end that. O(n).
+// others can end that. Pods that have ended and terminate are left out: whatever finalizer holds them, nothing of them is left on the Node. As
+// Kubernetes has it (getNodesToDaemonPods in pkg/controller/daemon/daemon_controller.go). O(n).
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
 	n := &PerNode{Pods: make([]rollout.NodePod, 0, all), objects: make([]*corev1.Pod, 0, all)}
@@ -41,23 +42,27 @@ func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 		}
 		n.add(p.Pod, described)
 	}
-	for _, pod := range s.Inactive {
-		described := rollout.NodePod{Health: rollout.Ended}
-		if pod.DeletionTimestamp != nil {
+	for i, pod := range s.Inactive {
+		described := rollout.NodePod{Health: rollout.Ended, Updated: s.inactive[i]}
+		switch {
+		case pod.DeletionTimestamp != nil:
 			described.Health = rollout.Terminating
-		} else if o.Ended != nil {
+		case o.Ended != nil:
 			node, _ := nodefit.NodeOf(pod)
 			described.Resting = o.Ended(pod, node) > 0
 		}
 		n.add(pod, described)
 	}
-	for _, pod := range s.NotSelected {
-		n.add(pod, rollout.NodePod{Health: rollout.Terminating})
+	for i, pod := range s.NotSelected {
+		n.add(pod, rollout.NodePod{Health: rollout.Terminating, Updated: s.notSelected[i]})
 	}
 	return n
 }
 
 func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
+	if pod.DeletionTimestamp != nil && podstate.HasEnded(pod) {
+		return
+	}
 	described.Node, _ = nodefit.NodeOf(pod) // of one that names none nothing is decided
 	described.Name, described.Created = pod.Name, pod.CreationTimestamp.Time
 	described.Scheduled, described.Ready = podstate.IsScheduled(pod), podstate.IsReady(pod)

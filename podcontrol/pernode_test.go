@@ -32,8 +32,9 @@ func TestPerNode(t *testing.T) {
 		return p
 	}
 	gone := func(health rollout.Health, ready bool) func(*pod) {
-		return func(p *pod) { p.Health, p.Updated, p.Ready = health, false, ready }
+		return func(p *pod) { p.Health, p.Ready = health, ready }
 	}
+	old := func(p *pod) { p.Updated = false }
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	for _, tc := range []struct {
@@ -71,10 +72,10 @@ func TestPerNode(t *testing.T) {
 			name: "ended, and another is not to be made yet", pod: member("agent-x", onNode("rests"), failed),
 			want: want(gone(rollout.Ended, false), func(p *pod) { p.Node, p.Resting = "rests", true }),
 		},
-		{
-			name: "ended and terminating", pod: member("agent-x", onNode("rests"), failed, deleted),
-			want: want(gone(rollout.Terminating, false), func(p *pod) { p.Node = "rests" }),
-		},
+		{name: "ended, old", pod: member("agent-x", onNode("n1"), failed, labelled("x.io/revision", "1")), want: want(gone(rollout.Ended, false), old)},
+		{name: "D-9 terminating, old", pod: member("agent-x", onNode("n1"), deleted, labelled("x.io/revision", "1")), want: want(gone(rollout.Terminating, true), old)},
+		{name: "D-3 ended and terminating: it holds nothing of its Node", pod: member("agent-x", onNode("n1"), failed, deleted)},
+		{name: "nor does one that is not selected", pod: member("agent-x", onNode("n1"), failed, deleted, labelled("app", "other"))},
 		{name: "not selected", pod: member("agent-x", onNode("n1"), labelled("app", "other")), want: want(gone(rollout.Terminating, true))},
 		{
 			name: "L-2 waits to be deleted", pod: member("agent-x", onNode("n1"), labelled("x.io/state", "PreparingDelete")),
@@ -103,7 +104,11 @@ func TestPerNode(t *testing.T) {
 					return 0
 				},
 			})
-			if diff := cmp.Diff([]rollout.NodePod{tc.want}, got.Pods); diff != "" {
+			wanted := []rollout.NodePod{tc.want}
+			if tc.want.Health == 0 {
+				wanted = []rollout.NodePod{}
+			}
+			if diff := cmp.Diff(wanted, got.Pods); diff != "" {
 				t.Errorf("Pods (-want +got):\n%s", diff)
 			}
 		})

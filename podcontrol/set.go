@@ -84,6 +84,10 @@ type Want struct {
 	Selector labels.Selector
 }
 
+func (w *Want) isUpdated(facts *Facts) bool {
+	return w.Update == "" || revision.Same(facts.Revision, w.Update)
+}
+
 // Set is the Pods of an owner at an instant. It is not modified after it was made.
 type Set struct {
 	// Active Pods, in no particular order: see ByName.
@@ -94,6 +98,9 @@ type Set struct {
 	NotSelected []*corev1.Pod
 	// NextAvailable is when another Pod may become available that no event will tell of; zero for never.
 	NextAvailable time.Duration
+
+	// inactive and notSelected say which of Inactive and NotSelected are at the update revision.
+	inactive, notSelected []bool
 
 	index  sync.Once
 	byName map[string]*Pod
@@ -224,9 +231,9 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 		}
 		switch {
 		case !facts.selected:
-			s.NotSelected = append(s.NotSelected, pod)
+			s.NotSelected, s.notSelected = append(s.NotSelected, pod), append(s.notSelected, want.isUpdated(&facts.Facts))
 		case !facts.Active:
-			s.Inactive = append(s.Inactive, pod)
+			s.Inactive, s.inactive = append(s.Inactive, pod), append(s.inactive, want.isUpdated(&facts.Facts))
 		default:
 			s.Active = append(s.Active, s.read(pod, facts.Facts, &want, now))
 		}
@@ -237,7 +244,7 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 
 // read adds what depends on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
-	p := Pod{Pod: pod, Facts: facts, Updated: want.Update == "" || revision.Same(facts.Revision, want.Update), Leaving: facts.State == lifecycle.PreparingDelete}
+	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
 	p.Specified = !p.Leaving && (facts.Marked || p.Named)
 	if p.Serves() {

@@ -14,9 +14,11 @@ import (
 )
 
 // IsActive reports whether the Pod counts for its owner: it is not being deleted and has not ended.
-func IsActive(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil &&
-		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+func IsActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !HasEnded(pod) }
+
+// HasEnded reports whether the Pod's containers have stopped for good: its phase is Succeeded or Failed.
+func HasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // IsScheduled reports whether the Pod is assigned to a node.

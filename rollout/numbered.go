@@ -91,6 +91,8 @@ type NumberedPod struct {
 	// last, or they would use up the budget of all others. When their turn comes they are named like any other Pod: the caller
 	// decides how soon to try again what was refused.
 	Hopeless bool
+	// Resting Pods have Ended and are not to be deleted yet, or they would be created and end again and again.
+	Resting bool
 	// Specified Pods are to be deleted and created again because somebody asked for it, by a label for example.
 	Specified bool
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available.

@@ -76,7 +76,7 @@ func (j *judge) scale(step *rollout.NumberedStep, remove func(int)) {
 				old++
 			}
 			step.Create = append(step.Create, rollout.NumberedCreate{Ordinal: o, Old: isOld})
-		case p.Health == rollout.Ended:
+		case p.Health == rollout.Ended && !p.Resting:
 			remove(o)
 		case serves(p):
 			continue

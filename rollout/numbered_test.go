@@ -40,6 +40,8 @@ func numbered(t testing.TB, list string) []rollout.NumberedPod {
 				pod.Health, pod.Starting = rollout.Unavailable, true
 			case "ended":
 				pod.Health = rollout.Ended
+			case "resting":
+				pod.Resting = true
 			case "terminating":
 				pod.Health = rollout.Terminating
 			case "specified":
@@ -184,6 +186,10 @@ func TestNumberedScale(t *testing.T) {
 		{name: "S-9 as they become available", wanted: wanted(t, 0, 5), with: opts(scaleOut(2)), pods: "0 new, 1 new down", want: "create 2"},
 		{name: "S-9 unavailable Pods above do not count", wanted: wanted(t, 0, 5), with: opts(scaleOut(2)), pods: "1-4 new down", want: "create 0"},
 		{name: "S-9 a terminating Pod counts once", wanted: wanted(t, 0, 5), with: opts(scaleOut(2)), pods: "0 new terminating", want: "create 1"},
+		{name: "S-10 one that ends again and again is left for a while", wanted: wanted(t, 0, 3), pods: "0 new, 1 new ended resting, 2 new ended", want: "delete 2"},
+		{name: "S-10 and counts while it rests", wanted: wanted(t, 0, 4), with: opts(scaleOut(1)), pods: "0 new, 1 new ended resting, 2 new"},
+		{name: "S-10 not where it is not wanted", wanted: wanted(t, 0, 1), pods: "0 new, 1 new ended resting", want: "delete 1"},
+		{name: "S-10 nor where somebody asks for it", wanted: wanted(t, 0, 2), pods: "0 new, 1 new ended resting specified", want: "delete 1"},
 		{name: "S-9 a Pod that has ended counts", wanted: wanted(t, 0, 5), with: opts(scaleOut(2)), pods: "0 new ended", want: "create 1; delete 0"},
 		{name: "S-9 beyond the limit it stays", wanted: wanted(t, 0, 5), with: opts(scaleOut(2)), pods: "2 new ended", want: "create 0, 1"},
 		{name: "S-9 the limit does not stop scale-in and updates", wanted: wanted(t, 0, 5), with: opts(scaleOut(1), down(2)), pods: "0 old, 1 new down, 2-4 old, 6 new", want: "delete 6; update 4"},
@@ -270,6 +276,7 @@ func TestNumberedOrdered(t *testing.T) {
 		{name: "S-3 S-5 then the Pod that is not wanted", wanted: wanted(t, 0, 4, "1"), with: opts(ordered), pods: "0-4 new", want: "delete 1"},
 		{name: "S-5 the start moves", wanted: wanted(t, 3, 3), with: opts(ordered), pods: "0-2 new", want: "create 3"},
 		{name: "S-10 a Pod that has ended goes when its turn comes", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new, 1 new ended, 2 new ended", want: "delete 1"},
+		{name: "S-10 one that rests is waited for", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new, 1 new ended resting, 2 new ended"},
 		{name: "S-10 not before", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new down, 1 new ended, 2 new"},
 		{name: "S-10 a hook holds it", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new, 1 new ended predeleting, 2 new ended", want: "delete 1"},
 		{name: "S-9 a limit of none", wanted: wanted(t, 0, 3), with: opts(ordered, scaleOut(0)), pods: "0 new, 1 new ended"},

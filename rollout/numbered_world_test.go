@@ -23,6 +23,7 @@ type worldPod struct {
 	starting int
 	broken   bool
 	ended    bool
+	resting  bool // it has ended, and the next one is not to be made yet
 	// terminating Pods hold their ordinal until the time is over.
 	terminating int
 	specified   bool
@@ -120,7 +121,7 @@ func (w *numberedWorld) disturb() {
 		case 0, 1:
 			p.broken = true
 		case 2:
-			p.ended = true
+			p.ended, p.resting = true, w.chance(2)
 		case 3:
 			p.specified = true
 		case 4:
@@ -205,6 +206,7 @@ func listed(pods []rollout.NumberedPod) string {
 			{p.Updated, "new"},
 			{p.Health == rollout.Unavailable, "down"},
 			{p.Health == rollout.Ended, "ended"},
+			{p.Resting, "resting"},
 			{p.Health == rollout.Terminating, "terminating"},
 			{p.Starting, "starting"},
 			{p.Specified, "specified"},
@@ -229,7 +231,7 @@ func (w *numberedWorld) members() []rollout.NumberedPod {
 		member := rollout.NumberedPod{
 			Ordinal: o, Updated: !p.old, Health: rollout.Available,
 			Starting: w.givesTime && p.starting > 0 && !p.broken, Specified: p.specified, PreDeleting: p.preDeleting, PreUpdating: p.preUpdating,
-			Hopeless: p.hopeless,
+			Hopeless: p.hopeless, Resting: p.ended && p.resting,
 		}
 		switch {
 		case p.terminating > 0:
@@ -398,7 +400,7 @@ func (w *numberedWorld) calm() {
 		rank, wanted := s.Wanted.Index(o)
 		mended := p.old && (rank >= s.Partition && !s.Unordered || s.Partition == 0)
 		p.broken = p.broken && (!wanted || mended)
-		p.hopeless = false
+		p.hopeless, p.resting = false, false
 	}
 	w.foreign()
 }
@@ -507,7 +509,7 @@ func FuzzNumbered(f *testing.F) {
 			if health := rollout.Health(b & 7); health >= rollout.Available && health <= rollout.Terminating {
 				pods = append(pods, rollout.NumberedPod{
 					Ordinal: o, Health: health, Updated: b&16 > 0, Specified: b&32 > 0, PreDeleting: b&64 > 0, PreUpdating: b&128 > 0,
-					Starting: b&8 > 0 && health != rollout.Available, Hopeless: b&8 > 0 && health == rollout.Available || b&24 == 24,
+					Starting: b&8 > 0 && health != rollout.Available, Hopeless: b&8 > 0 && health == rollout.Available || b&24 == 24, Resting: b&8 > 0 && health == rollout.Ended,
 				})
 			}
 		}

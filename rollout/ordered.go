@@ -27,7 +27,7 @@ func (r *roster) scaleNext() bool {
 			return r.createNext(rank)
 		case e.available():
 			rank++
-		case e.Health == Ended && e.act == leave && r.mayCreate():
+		case e.Health == Ended && !e.Resting && e.act == leave && r.mayCreate():
 			e.act = remove
 			return true
 		default:

@@ -42,7 +42,7 @@ func (r *roster) scaleOut() {
 		case e.available():
 		case left > 0:
 			left--
-			if e.Health == Ended {
+			if e.Health == Ended && !e.Resting {
 				e.act = remove
 			}
 		case e.Health == Ended && e.act == leave:

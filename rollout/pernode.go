@@ -17,8 +17,6 @@ type NodeSpec struct {
 	// MaxSurge, unless 0, updates Pods by a second one beside the old, which goes when the new one is available; on so many Nodes at
 	// a time.
 	MaxSurge int
-	// Burst is how many Pods a step creates at most, how many it deletes and how many it updates; nil is no limit.
-	Burst *int
 
 	// Progressive creates Pods only on as many Nodes as are to be at the new revision, in ascending order of their names, where
 	// Partition is not 0: lower it step by step, and Node after Node gets its Pod.
@@ -87,7 +85,8 @@ type NodeStep struct {
 	Limits reason.List
 }
 
-// NodeTotals are numbers of Nodes. All but the first and the last count Nodes that are to have a Pod, by the oldest one that they have.
+// NodeTotals are numbers of Nodes. All but the first and the last count Nodes that are to have a Pod, by the oldest one that they have and
+// that runs; one that terminates or has ended counts where there is no other.
 type NodeTotals struct {
 	// Desired Nodes are to have a Pod, Misscheduled ones have one and are not to.
 	Desired, Current, Ready, Available, Updated, Misscheduled int
@@ -119,7 +118,7 @@ func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
 	d.forgetLost()
 	d.limitProgress()
 	d.update()
-	return d.step(), nil
+	return NodeStep{Create: d.create, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}, nil
 }
 
 func (s *NodeSpec) check() error {
@@ -127,8 +126,5 @@ func (s *NodeSpec) check() error {
 	negative(&problems, s.Paths.partition(), s.Partition)
 	negative(&problems, s.Paths.maxUnavailable(), s.MaxUnavailable)
 	negative(&problems, s.Paths.maxSurge(), s.MaxSurge)
-	if s.Burst != nil {
-		negative(&problems, s.Paths.burst(), *s.Burst)
-	}
 	return problems.Err()
 }

@@ -155,7 +155,7 @@ func (d *nodeDecision) count(n *nodeEntry) {
 	if len(n.pods) == 0 {
 		return
 	}
-	oldest := &d.pods[n.pods[0]]
+	oldest := &d.pods[n.pods[max(slices.IndexFunc(n.pods, func(i int) bool { return d.pods[i].running() }), 0)]]
 	t.Current++
 	for _, what := range []struct {
 		number *int
@@ -239,6 +239,11 @@ func (d *nodeDecision) forgetLost() {
 	}
 }
 
+// willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: it will get another.
+func (d *nodeDecision) willBeUpdated(n *nodeEntry) bool {
+	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].Updated })
+}
+
 // limitProgress leaves Nodes without a Pod that the partition keeps from the new revision.
 func (d *nodeDecision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
@@ -246,7 +251,7 @@ func (d *nodeDecision) limitProgress() {
 	}
 	updated := 0
 	for i := range d.nodes {
-		if n := &d.nodes[i]; n.Run && n.newest != nil {
+		if n := &d.nodes[i]; n.Run && (n.newest != nil || d.MaxSurge == 0 && d.willBeUpdated(n)) {
 			updated++
 		}
 	}

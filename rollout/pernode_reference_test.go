@@ -90,7 +90,7 @@ func (w *nodeWalk) totals() (t rollout.NodeTotals) {
 			continue
 		}
 		t.Current++
-		oldest := w.pods[all[0]]
+		oldest := w.pods[slices.Concat(w.on(name, runs), all)[0]]
 		if oldest.Ready {
 			t.Ready++
 		}
@@ -128,11 +128,6 @@ func (w *nodeWalk) plan() plan {
 			p.Create = append(p.Create, w.beside()...)
 		} else {
 			p.Update = w.instead()
-		}
-	}
-	if w.Burst != nil {
-		for _, list := range []*[]string{&p.Create, &p.Delete, &p.Update} {
-			*list = (*list)[:min(len(*list), *w.Burst)]
 		}
 	}
 	return p
@@ -190,11 +185,11 @@ func (w *nodeWalk) waiting() []string {
 		if !w.nodes[name].Run {
 			continue
 		}
-		if wanted++; len(w.on(name, runs, isNew)) > 0 {
-			have++
-		}
+		wanted++
 		if w.isFree(name) {
 			free = append(free, name)
+		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // it has one, or will have one again
+			have++
 		}
 	}
 	return free[min(len(free), max(wanted-have-w.Partition, 0)):]
@@ -295,7 +290,7 @@ func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
 // nodeVerdict holds a step against what must never happen, whatever the reference says.
 func nodeVerdict(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod, step rollout.NodeStep) error {
 	w := newNodeWalk(s, nodes, pods)
-	for _, rule := range []func(rollout.NodeStep) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget, w.withinBurst} {
+	for _, rule := range []func(rollout.NodeStep) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget} {
 		if err := rule(step); err != nil {
 			return err
 		}
@@ -436,19 +431,9 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 	return nil
 }
 
-func (w *nodeWalk) withinBurst(step rollout.NodeStep) error {
-	if n := max(len(step.Create), len(step.Delete), len(step.Update)); w.Burst != nil && n > *w.Burst {
-		return fmt.Errorf("%d Pods are created, deleted or updated, the burst is %d", n, *w.Burst)
-	}
-	return nil
-}
-
 // ruledPerNode renders a spec with no more than what is set in it.
 func ruledPerNode(s rollout.NodeSpec) string {
 	text := fmt.Sprintf("partition %d, maxUnavailable %d, maxSurge %d", s.Partition, s.MaxUnavailable, s.MaxSurge)
-	if s.Burst != nil {
-		text += fmt.Sprintf(", burst %d", *s.Burst)
-	}
 	for name, set := range map[string]bool{"progressive": s.Progressive, "paused": s.Paused, "OnDelete": s.OnDelete, "leaves unfit": s.LeaveUnfit} {
 		if set {
 			text += ", " + name

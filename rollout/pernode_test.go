@@ -134,7 +134,6 @@ func given(list ...perNodeWith) []perNodeWith { return list }
 func keeps(n int) perNodeWith             { return func(s *rollout.NodeSpec) { s.Partition = n } }
 func mayLack(n int) perNodeWith           { return func(s *rollout.NodeSpec) { s.MaxUnavailable = n } }
 func surges(n int) perNodeWith            { return func(s *rollout.NodeSpec) { s.MaxSurge = n } }
-func bursts(n int) perNodeWith            { return func(s *rollout.NodeSpec) { s.Burst = &n } }
 func pausedPerNode(s *rollout.NodeSpec)   { s.Paused = true }
 func onDeletePerNode(s *rollout.NodeSpec) { s.OnDelete = true }
 func progressive(s *rollout.NodeSpec)     { s.Progressive = true }
@@ -244,10 +243,7 @@ func TestPerNodeManage(t *testing.T) {
 		{name: "D-5 D-21 of two new ones as well", with: given(surges(1)), nodes: "n1", pods: "n1/a new predeleting, n1/b new", want: "delete n1/a"},
 		{name: "D-5 D-21 both are on their way out: no third one", with: given(surges(1)), nodes: "n1", pods: "n1/a old predeleting, n1/b new predeleting", want: "delete n1/a, n1/b"},
 		{name: "D-5 D-12 paused: what was begun is ended", with: given(surges(1), pausedPerNode), nodes: "n1", pods: "n1/a old, n1/b new", want: "delete n1/a", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
-		{name: "D-7 a burst limits each list", with: given(bursts(2), mayLack(9)), nodes: "n1..n3, n4..n6 leave, n7..n9", pods: "n4..n6 new, n7..n9 old", want: "create n1, n2; delete n4, n5; update n9, n8"},
-		{name: "D-7 with surge, what is missing comes first", with: given(bursts(2), surges(9)), nodes: "n1..n4", pods: "n2..n4 old", want: "create n1, n4"},
-		{name: "D-7 a burst of none", with: given(bursts(0), mayLack(9)), nodes: "n1, n2 leave, n3", pods: "n2 new, n3 old"},
-		{name: "D-7 a burst with room", with: given(bursts(9)), nodes: "n1..n3", want: "create n1, n2, n3"},
+		{name: "with surge, what is missing comes first", with: given(surges(9)), nodes: "n1..n4", pods: "n2..n4 old", want: "create n1, n4, n3, n2"},
 	})
 }
 
@@ -265,12 +261,14 @@ func TestPerNodeProgressive(t *testing.T) {
 		{name: "D-9 more is kept than there is", with: given(progressive, keeps(7)), nodes: "n1..n3", limits: reached(0, 3, 0, 3, 7)},
 		{name: "D-9 enough are to get one", with: given(progressive, keeps(1)), nodes: "n1..n3", pods: "n1 old, n2 new", want: "create n3", limits: []string{"PartitionReached: partition: 1 Nodes keep their revision, because of a partition of 1 of 3 Nodes; lower the partition"}},
 		{name: "D-9 unfit Nodes do not count, nor do new Pods that may stay there", with: given(progressive, keeps(2)), nodes: "n1..n4, n5 stay, n6 leave", pods: "n5 new", want: "create n1, n2", limits: reached(0, 4, 2, 2, 2)},
+		{name: "D-9 a Node keeps its place while its new Pod terminates", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", limits: reached(2, 4, 0, 2, 2)},
+		{name: "D-9 or has ended", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new ended, n3 new", want: "delete n1", limits: reached(2, 4, 0, 2, 2)},
+		{name: "D-9 with surge it gets one at once, and counts once", with: given(progressive, keeps(2), surges(1)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", want: "create n1", limits: reached(1, 4, 1, 2, 2)},
 		{name: "D-9 paused: it goes on", with: given(progressive, keeps(2), pausedPerNode), nodes: "n1..n3", want: "create n1", limits: reached(0, 3, 1, 2, 2)},
 		{
 			name: "D-9 D-23 a Node that waits is one of those that are kept, and holds up no other", with: given(progressive, keeps(2)),
 			nodes: "n1..n3, n4..n5 stay", pods: "n2 new, n3..n5 old", want: "update n5", limits: reached(1, 3, 0, 1, 2),
 		},
-		{name: "D-9 D-7 a burst comes on top", with: given(progressive, keeps(2), bursts(1)), nodes: "n1..n5", want: "create n1", limits: reached(0, 5, 3, 2, 2)},
 	})
 }
 
@@ -329,7 +327,7 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "D-23 also from the partition", with: given(leavesUnfit, keeps(1), mayLack(9)), nodes: "n1..n2, n3..n4 stay", pods: "n1..n4 old", want: "update n2"},
 		{name: "P-7 5 Nodes: 2 are kept, 2 may be unavailable", with: given(keeps(2), mayLack(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "update n5, n4"},
 		{name: "hopeless Pods come last", with: given(mayLack(2)), nodes: "n1..n5", pods: "n1..n3 old, n4..n5 old hopeless", want: "update n3, n2"},
-		{name: "of broken ones as well", with: given(bursts(2)), nodes: "n1..n4", pods: "n1..n3 old down, n4 old down hopeless", want: "update n3, n2"},
+		{name: "of broken ones as well", nodes: "n1..n4", pods: "n1..n3 old down, n4 old down hopeless", want: "update n3, n2, n1, n4"},
 		{name: "but they do come", with: given(mayLack(2)), nodes: "n1..n2", pods: "n1 old hopeless, n2 old", want: "update n2, n1"},
 		{
 			name: "D-12 paused", with: given(pausedPerNode, mayLack(9), keeps(1)), nodes: "n1..n5", pods: "n1 old down, n2 old, n3 new, n4 old predeleting, n5/a new, n5/b old", want: "delete n4, n5/b",
@@ -388,6 +386,7 @@ func TestPerNodeTotals(t *testing.T) {
 		{"D-25 the oldest Pod counts", "n1..n2", "n1/a old, n1/b new, n2/a new down, n2/b new", totals{Desired: 2, Current: 2, Ready: 1, Available: 1, Updated: 1}},
 		{"D-25 a scheduled one is the oldest", "n1", "n1/a old unscheduled down, n1/b new", totals{Desired: 1, Current: 1, Ready: 1, Available: 1, Updated: 1}},
 		{"D-25 one that waits for its hook does not count as available", "n1", "n1 new predeleting", totals{Desired: 1, Current: 1, Ready: 1, Updated: 1}},
+		{"D-25 one that runs counts before one that terminates", "n1..n2", "n1/a old terminating, n1/b new, n2/a old ended, n2/b new down", totals{Desired: 2, Current: 2, Ready: 1, Available: 1, Updated: 2}},
 		{"D-25 nor does one that is terminating", "n1", "n1 old terminating", totals{Desired: 1, Current: 1, Ready: 1}},
 		{"D-25 one that has ended is there", "n1", "n1 new ended", totals{Desired: 1, Current: 1, Updated: 1}},
 		{"D-25 misscheduled", "n1, n2 stay, n3..n4 leave", "n1..n3 new", totals{Desired: 1, Current: 1, Ready: 1, Available: 1, Updated: 1, Misscheduled: 2}},
@@ -419,7 +418,7 @@ func TestPerNodeRunImpliesContinue(t *testing.T) {
 
 // TestPerNodePaths: limits name the fields of the workload's own API.
 func TestPerNodePaths(t *testing.T) {
-	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up", Burst: "spec.burst", Paused: "spec.stop"}
+	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up", Paused: "spec.stop"}
 	for _, tc := range []struct {
 		with  []perNodeWith
 		nodes string
@@ -453,7 +452,7 @@ func TestPerNodePaths(t *testing.T) {
 func TestPerNodeRefuses(t *testing.T) {
 	odd := onNodes(t, "n1 old, n2 old, n3 old")
 	odd[1].Health, odd[2].Health = 0, rollout.Terminating+1
-	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up", Burst: "spec.burst"}
+	paths := rollout.Paths{Partition: "spec.keep", MaxUnavailable: "spec.down", MaxSurge: "spec.up"}
 	for _, tc := range []struct {
 		name  string
 		spec  rollout.NodeSpec
@@ -461,8 +460,8 @@ func TestPerNodeRefuses(t *testing.T) {
 		pods  []rollout.NodePod
 		want  []string // path and value
 	}{
-		{"negative numbers", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3, Burst: new(-4)}, "n1", nil, []string{"partition -1", "maxUnavailable -2", "maxSurge -3", "burst -4"}},
-		{"under the names of the workload", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3, Burst: new(-4), Paths: paths}, "", nil, []string{"spec.keep -1", "spec.down -2", "spec.up -3", "spec.burst -4"}},
+		{"negative numbers", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3}, "n1", nil, []string{"partition -1", "maxUnavailable -2", "maxSurge -3"}},
+		{"under the names of the workload", rollout.NodeSpec{Partition: -1, MaxUnavailable: -2, MaxSurge: -3, Paths: paths}, "", nil, []string{"spec.keep -1", "spec.down -2", "spec.up -3"}},
 		{"one Node twice", rollout.NodeSpec{}, "n3, n2, n1, n2, n1, n3", nil, []string{"nodes n1"}},
 		{"Pods without health", rollout.NodeSpec{}, "n1..n3", odd[1:], []string{"pods n2"}},
 		{"an unknown health", rollout.NodeSpec{}, "n1..n3", []rollout.NodePod{odd[0], odd[2], odd[1]}, []string{"pods n3"}},
@@ -511,7 +510,7 @@ func BenchmarkPerNode5000(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 1))
 			rng.Shuffle(n, func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 			rng.Shuffle(n, func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-			s := rollout.NodeSpec{Partition: 100, MaxUnavailable: 100, Burst: new(250)}
+			s := rollout.NodeSpec{Partition: 100, MaxUnavailable: 100}
 			b.ReportAllocs()
 			for b.Loop() {
 				if step, err := rollout.PerNode(s, nodes, pods); err != nil || len(step.Create)+len(step.Delete)+len(step.Update) != bc.want {

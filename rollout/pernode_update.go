@@ -122,12 +122,3 @@ func (d *nodeDecision) hopelessLast(list []int) {
 		}
 	})
 }
-
-// step cuts what is decided to a burst.
-func (d *nodeDecision) step() NodeStep {
-	s := NodeStep{Create: d.create, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}
-	if d.Burst != nil {
-		s.Create, s.Delete, s.Update = s.Create[:min(len(s.Create), *d.Burst)], s.Delete[:min(len(s.Delete), *d.Burst)], s.Update[:min(len(s.Update), *d.Burst)]
-	}
-	return s
-}

@@ -85,9 +85,9 @@ type Spec struct {
 }
 
 // Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable". They go into reasons alone. An
-// empty one stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable", "burst" or "paused".
+// empty one stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable" or "paused".
 type Paths struct {
-	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Burst, Paused string
+	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused string
 }
 
 func (p *Paths) partition() string      { return cmp.Or(p.Partition, "partition") }
@@ -96,7 +96,6 @@ func (p *Paths) scaleMaxUnavailable() string {
 	return cmp.Or(p.ScaleMaxUnavailable, "scaleStrategy.maxUnavailable")
 }
 func (p *Paths) maxSurge() string { return cmp.Or(p.MaxSurge, "maxSurge") }
-func (p *Paths) burst() string    { return cmp.Or(p.Burst, "burst") }
 func (p *Paths) paused() string   { return cmp.Or(p.Paused, "paused") }
 
 // Group counts the active Pods of one revision. Each Pod is in Total and in at most one of PreDeleting, Specified and

@@ -262,7 +262,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that nobody can read is not named while it waits to serve", "podcontrol/executor/pods.go",
-			"!pod.Updating && (pod.Unreadable == nil || pod.Ready && pod.Updated) {", "!pod.Updating {", fleet(),
+			"(pod.Updating || !pod.Ready || !pod.Updated) {", "pod.Updating {", fleet(),
 		},
 		{
 			"Pods are updated in the order of their names", "podcontrol/choose.go",

@@ -623,6 +623,23 @@ func TestRefusedFinish(t *testing.T) {
 	}
 }
 
+// TestRefusedGate: the gate of a new Pod cannot be opened, so it never becomes ready. The owner hears of that too.
+func TestRefusedGate(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", func(pod *corev1.Pod) {
+		pod.Spec.ReadinessGates, pod.Status.Conditions = []corev1.PodReadinessGate{{ConditionType: gate}}, nil
+	})
+	w.Answer = refuses("patch Pod/status")
+	if result, err := w.loop("a"); err != nil || result.RequeueAfter != 10*time.Second {
+		t.Errorf("Reconcile = %v, %v", result, err)
+	}
+	w.check("refused", []string{"patch Pod/status a"}, []string{"FinishFailed a"})
+	set := podcontrol.NewReader(w.control).Read("uid-web", []*corev1.Pod{w.pod("a")}, podcontrol.Want{}, w.clock.Now())
+	if err := w.begin().Unfinished(set); !apierrors.IsForbidden(err) || !reason.IsFinal(err) {
+		t.Errorf("Unfinished = %v", err)
+	}
+}
+
 // TestUnreadable: a Pod that somebody has spoilt is told, and left alone.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)

@@ -61,8 +61,16 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		x.cache.Wake(view.Owner) // which tells of it
 		return x.later(ctx, pod, err), nil
 	}
-	x.fanout.Backoff.Succeeded(pod.UID, failureOf(pod).Task)
+	x.over(view, failureOf(pod).Task)
 	return result, nil
+}
+
+// over forgets what an attempt at a Pod had failed for. No event need tell the owner, which has told of it.
+func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
+	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
+		x.fanout.Backoff.Succeeded(view.Pod.UID, task)
+		x.cache.Wake(view.Owner)
+	}
 }
 
 // finish sends what the step says. The error is that of a request that failed without being refused.
@@ -73,6 +81,7 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		return ctrl.Result{}, fmt.Errorf("finishing Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	if patches.IsEmpty() {
+		x.over(view, restingTask(finishName))
 		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil
 	}
 	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()

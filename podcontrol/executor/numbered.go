@@ -91,7 +91,7 @@ func (p *Pods[O]) createAt(
 	if err != nil {
 		return 0, reason.Final(err)
 	}
-	return p.createEach(ctx, task, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) }, from.Selector,
+	return p.createEach(ctx, fanout.Task{Name: task}, len(list), func(i int) string { return "create Pod " + strconv.Itoa(list[i]) }, from.Selector,
 		func(ctx context.Context, i int) (*corev1.Pod, string, error) {
 			pod := p.NewPod(template, rev.Name)
 			pod.Name = ordinals.Name(p.view.Owner.GetName(), list[i])
@@ -108,7 +108,7 @@ func (p *Pods[O]) createAt(
 // createEach creates n Pods, each as what its own task says, and for a Node where build names one. A Pod that was refused is tried after the others, so that it does not end a
 // batch that others could be in.
 func (p *Pods[O]) createEach(
-	ctx context.Context, task string, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
+	ctx context.Context, task fanout.Task, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
 ) (made int, err error) {
 	owner, backoff := p.view.Owner.GetUID(), p.executor.fanout.Backoff
 	var first, last []int
@@ -120,7 +120,7 @@ func (p *Pods[O]) createEach(
 		}
 	}
 	order := slices.Concat(first, last)
-	return p.pass.Create(ctx, fanout.Task{Name: task}, n, func(ctx context.Context, i int) error {
+	return p.pass.Create(ctx, task, n, func(ctx context.Context, i int) error {
 		one := fanout.Task{Name: own(order[i])}
 		pod, node, err := build(ctx, order[i])
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
@@ -19,6 +20,8 @@ type NodeTemplates struct {
 	History *revision.History
 	// Selector is the owner's, as in Create; nil selects all of its Pods.
 	Selector labels.Selector
+	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
+	Most *int
 	// Prepare completes a Pod for a Node before it is created, with nodefit.Pin and nodefit.Tolerate for example. It must be safe for
 	// concurrent use. Required.
 	Prepare func(pod *corev1.Pod, node string)
@@ -44,7 +47,7 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		pod, taken := p.executor.cache.Pods.Get(owner.GetNamespace(), name)
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(p.view.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))
 	}
-	return p.createEach(ctx, "create Pods", len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
+	return p.createEach(ctx, fanout.Task{Name: "create Pods", Most: from.Most}, len(nodes), func(i int) string { return "create a Pod for " + nodes[i] }, from.Selector,
 		func(_ context.Context, i int) (*corev1.Pod, string, error) {
 			pod := p.NewPod(template, rev.Name)
 			pod.Name, pod.GenerateName = nodefit.PodName(owner.GetName(), owner.GetUID(), nodes[i], rev.Name, taken), owner.GetName()+"-"

@@ -236,9 +236,10 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (c
 	return true, p.executor.options.AfterDelete(ctx, p.view, pod)
 }
 
-// Unfinished says which Pods are in the middle of an update that was refused, or failed, on the way: at a later batch, at the end of a
-// grace period, or in the last of several writes. The Pods' own loop tries again. It leaves those alone that cannot be read: they are
-// named too unless they serve at the update revision. The error is final. The owner is woken when a Pod has rested long enough.
+// Unfinished says for which Pods a write of their own loop was refused, or failed: the one that opens the gate of a new Pod, or one in the
+// middle of an update, at a later batch, at the end of a grace period, or the last of several. That loop tries again. It leaves those alone
+// that cannot be read: they are named too unless they serve at the update revision. The error is final. The owner is woken when a Pod has
+// rested long enough.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
 	some := p.executor.fanout.Backoff.Len() > 0
@@ -247,17 +248,11 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 		if some && pod.Unreadable == nil {
 			p.pass.Wake(p.executor.Rest(pod)) // it may be its turn then
 		}
-		if !pod.Updating && (pod.Unreadable == nil || pod.Ready && pod.Updated) {
-			continue
+		var err error
+		if some {
+			err = p.heldUp(pod)
 		}
-		_, err := p.executor.fanout.Backoff.Resting(updateOf(pod.Pod, pod.Revision), p.view.Now)
-		if err == nil {
-			_, err = p.executor.fanout.Backoff.Resting(p.executor.finishOf(pod.Pod, p.view.Owner), p.view.Now)
-		}
-		if err == nil {
-			_, err = p.executor.fanout.Backoff.Resting(failureOf(pod.Pod), p.view.Now)
-		}
-		if err == nil {
+		if err == nil && (pod.Updating || !pod.Ready || !pod.Updated) {
 			err = pod.Unreadable
 		}
 		if err != nil {
@@ -265,6 +260,20 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 		}
 	}
 	return reason.Final(errors.Join(errs...))
+}
+
+// heldUp returns why the Pod's own loop leaves it alone for now.
+func (p *Pods[O]) heldUp(pod *podcontrol.Pod) error {
+	attempts := []fanout.Attempt{p.executor.finishOf(pod.Pod, p.view.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
+	if !pod.Updating { // a refused update has not begun, and who chooses the Pod tells of it
+		attempts = attempts[:2]
+	}
+	for _, attempt := range attempts {
+		if _, err := p.executor.fanout.Backoff.Resting(attempt, p.view.Now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func updateOf(pod *corev1.Pod, target string) fanout.Attempt {

@@ -91,6 +91,8 @@ const (
 	EventFailedUpdateClaim = "FailedUpdatePVC"
 	// EventSelectingAll is a Warning: the selector of a DaemonSet is empty, and nothing is done.
 	EventSelectingAll = "SelectingAll"
+	// EventRecreatingFailedPod is a Warning: a Pod of a StatefulSet has ended, and was deleted for another.
+	EventRecreatingFailedPod = "RecreatingFailedPod"
 	// EventFailedDaemonPod is a Warning: a Pod of a DaemonSet has ended, and was deleted for another.
 	EventFailedDaemonPod = "FailedDaemonPod"
 	// EventCreatedImagePullJob reports an image job for a new revision; type Normal.

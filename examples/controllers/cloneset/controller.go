@@ -173,9 +173,7 @@ func (r *Reconciler) deleteClaimsOf(ctx context.Context, v *view, pod *corev1.Po
 // create makes the missing Pods, old ones first, each after its claims. Pods of one revision that are refused do not keep those of
 // the other from being made.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
-	for _, limit := range t.limits {
-		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
-	}
+	r.TellLimits(v.Owner, t.limits)
 	if t.enough && len(o.unborn) > 0 {
 		r.unborn.Forget(v.Owner.UID)
 		pass.Wake(lookAgain) // what was kept for Pods that are not wanted any more is lost

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -67,12 +68,8 @@ func decide(o *observation) *todo {
 	t.handOver, t.deleteClaims = o.decideClaims()
 	t.cancel = o.pods.ChooseCancellations(o.settings.rollout.Replicas, o.settings.rules.Hooks)
 	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
-	for _, limit := range scale.Limits {
-		if limit.Code == rollout.ScaleUpLimited {
-			t.limits = append(t.limits, limit)
-		}
-	}
-	if t.enough = scale.Create == 0 && len(t.limits) == 0; scale.Create > 0 {
+	t.limits = scale.Limits
+	if t.enough = scale.Create == 0 && !errors.Is(t.limits, rollout.ScaleUpLimited); scale.Create > 0 {
 		names := o.newNames(scale.Create)
 		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
 	}

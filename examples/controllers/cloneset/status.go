@@ -8,16 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podcontrol"
-	"github.com/workloadkit/workloadkit/reason"
 )
 
 // lookAgain is when to look again after somebody else has changed the CloneSet, or for what no event tells.
@@ -41,20 +40,11 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports that a pass could not begin, unless trying again may help. Nothing else is touched.
+// stop reports that a pass could not begin.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.CloneSetConditionType, err error) (ctrl.Result, error) {
-	if !reason.IsFinal(err) {
-		return pass.Result(err)
-	}
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
-	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(t, err, metav1.NewTime(v.Now))
-	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
-		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdate, status.Condition(t).Message)
-	}
-	_, err = v.WriteStatus(ctx, v.Owner.Status, *status)
-	return pass.Result(err)
+	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, apps.EventFailedUpdate, err)
 }
 
 // nextStatus computes the status, and when it has to be computed again because a deadline ends; zero for never.

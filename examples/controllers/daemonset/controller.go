@@ -2,8 +2,6 @@ package daemonset
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,14 +17,12 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
-	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/revision/history"
@@ -142,26 +138,10 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
-		if r.isLeaving(pod) {
-			return 0
-		}
-		wait, _ := r.Fanout.Backoff.Resting(endedOn(v.Owner, node), v.Now)
-		pass.Wake(wait)
-		return wait
+		return r.Ended(v, pass, pod, node)
 	}})
 	return o
 }
-
-// endedOn is the next attempt to replace a Pod that has ended. The first is made at once.
-func endedOn(set *v1beta1.DaemonSet, node string) fanout.Attempt {
-	return fanout.Attempt{
-		Object: set.UID, Target: strconv.FormatInt(set.Generation, 10),
-		Task: fanout.Task{Name: "replace what has ended on Node " + node, First: time.Second, Last: 15 * time.Minute},
-	}
-}
-
-// errEnded is why the next Pod that ends on a Node is left alone for a while.
-var errEnded = errors.New("the Pod before has ended as well")
 
 // act carries the decision out, until something has changed.
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) (scaleErr, updateErr error) {
@@ -188,12 +168,13 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			})
 		},
 		func() error { return r.create(ctx, v, pass, o, t) },
-		each(fanout.Task{Name: "delete Pods"}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			return r.remove(ctx, v, pods, pod)
+		each(fanout.Task{Name: "delete Pods", Most: &t.burst}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			node, _ := nodefit.NodeOf(pod)
+			return r.Remove(ctx, v, pods, pod, node, apps.EventFailedDaemonPod)
 		}),
 	)
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
-	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
+	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute, Most: &t.burst}
 	updateErr = pass.UntilChanged(each(update, t.update, pods.UpdateTo(o.history.Update, r.PlansTo(o.history, o.history.Update))))
 	if updateErr == nil {
 		updateErr = pods.Unfinished(o.pods)
@@ -212,8 +193,9 @@ func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 
 // create makes the missing Pods.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
+	r.TellLimits(v.Owner, t.step.Limits)
 	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, t.step.Create, executor.NodeTemplates{
-		History: o.history, Selector: o.settings.selector, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
+		History: o.history, Selector: o.settings.selector, Most: &t.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
 	})
 	r.TellCreated(v.Owner, made, err)
 	return err
@@ -230,21 +212,4 @@ func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node strin
 	} else {
 		nodefit.Pin(&pod.Spec, node)
 	}
-}
-
-// remove deletes a Pod. After one that has ended, the next that ends on its Node stays for a while: also where nobody has answered.
-func (r *Reconciler) remove(ctx context.Context, v *view, pods *executor.Pods[*v1beta1.DaemonSet], pod *corev1.Pod) (changed bool, err error) {
-	changed, err = pods.Delete(ctx, pod)
-	if podstate.IsActive(pod) || r.isLeaving(pod) || !changed && (err == nil || !v.InDoubt()) {
-		return changed, err
-	}
-	node, _ := nodefit.NodeOf(pod)
-	r.Fanout.Backoff.Refused(endedOn(v.Owner, node), errEnded, v.Now)
-	r.Events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventFailedDaemonPod, "Pod %s has ended on Node %s and makes way for another", pod.Name, node)
-	return changed, err
-}
-
-// isLeaving reports whether the deletion of a Pod has begun, and waits for its hook.
-func (r *Reconciler) isLeaving(pod *corev1.Pod) bool {
-	return r.Control.StateOf(pod) == lifecycle.PreparingDelete
 }

@@ -2,6 +2,7 @@ package daemonset
 
 import (
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,8 @@ type observation struct {
 	perNode  *podcontrol.PerNode
 	orphans  []*corev1.Pod
 	history  *revision.History
+	// frozen is how many Pods count as updated for their generation alone.
+	frozen int
 	// twins are other revisions of the same template as the newest. Pods at them are not to be updated for it.
 	twins []*appsv1.ControllerRevision
 }
@@ -39,6 +42,10 @@ type todo struct {
 	step           rollout.NodeStep
 	remove         []*corev1.Pod
 	update         []*corev1.Pod
+	// burst is how many Pods are created at most, how many deleted and how many updated.
+	burst int
+	// odd is what of the spec is not what was meant, presumably.
+	odd reason.List
 }
 
 // decide decides a whole pass. It depends on its argument alone. The error says what of the spec makes no sense.
@@ -61,13 +68,14 @@ func decide(o *observation) (*todo, error) {
 			fitting++
 		}
 	}
-	spec, problems := o.settings.count(o.set, fitting)
+	spec, burst, problems := o.settings.count(o.set, fitting)
 	if problems != nil {
 		return nil, problems
 	}
 	if t.step, err = rollout.PerNode(spec, nodes, o.perNode.Pods); err != nil {
 		return nil, err
 	}
+	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
 	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
 	return t, nil
 }
@@ -124,9 +132,31 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 		return perNode
 	}
 	for i := range perNode.Pods {
-		pod := perNode.Of([]int{i})[0]
-		same := generation != "" && pod.Labels[apps.LabelTemplateGeneration] == generation || isAtTwin(pod, o.twins)
-		perNode.Pods[i].Updated = perNode.Pods[i].Updated || same
+		p, pod := &perNode.Pods[i], perNode.Of([]int{i})[0]
+		switch {
+		case p.Updated:
+		case isAtTwin(pod, o.twins):
+			p.Updated = true
+		case generation != "" && pod.Labels[apps.LabelTemplateGeneration] == generation:
+			p.Updated = true
+			o.frozen++
+		}
 	}
 	return perNode
+}
+
+// oddities are what keeps the controller from its work although every value is a good one.
+func (o *observation) oddities(burst int) (odd reason.List) {
+	if burst == 0 {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
+		})
+	}
+	if o.frozen > 0 {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: "metadata.annotations[" + apps.AnnotationTemplateGeneration + "]", New: o.set.Annotations[apps.AnnotationTemplateGeneration],
+			Detail: strconv.Itoa(o.frozen) + " Pods of other revisions are not updated, because they are of this generation", Remedy: "raise it, or remove it",
+		})
+	}
+	return odd
 }

@@ -331,12 +331,25 @@ func TestCount(t *testing.T) {
 			if problems != nil {
 				t.Fatal(problems)
 			}
-			spec, problems := s.count(set, tc.fitting)
+			spec, burst, problems := s.count(set, tc.fitting)
 			if problems != nil {
 				t.Fatal(problems)
 			}
-			if diff := cmp.Diff(tc.want, numbers{spec.Partition, spec.MaxUnavailable, spec.MaxSurge, *spec.Burst}); diff != "" {
+			if diff := cmp.Diff(tc.want, numbers{spec.Partition, spec.MaxUnavailable, spec.MaxSurge, burst}); diff != "" {
 				t.Errorf("count (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBurstOfNone: nothing would ever be done, so it is told.
+func TestBurstOfNone(t *testing.T) {
+	for burst, odd := range map[string]int{"0": 1, "0%": 1, "1%": 0, "1": 0} {
+		t.Run(burst, func(t *testing.T) {
+			set := agents(func(set *v1beta1.DaemonSet) { set.Spec.BurstReplicas = new(intstr.Parse(burst)) })
+			todo, err := decide(newObserver(t).observe(set, fitted(set), machines(1), nil))
+			if err != nil || len(todo.odd) != odd || odd > 0 && todo.odd[0].Path != "spec.burstReplicas" {
+				t.Errorf("odd: %s, %v, want %d", todo.odd, err, odd)
 			}
 		})
 	}
@@ -428,6 +441,11 @@ func TestDescribe(t *testing.T) {
 			}
 			if updates := len(todo.update) == 1; updates == tc.want {
 				t.Errorf("is updated: %t", updates)
+			}
+			// Who is kept at an old revision by the generation alone is told.
+			frozen := tc.want && o.pods.Select(func(p *podcontrol.Pod) bool { return !p.Updated }) != nil
+			if got := len(todo.odd) == 1 && todo.odd[0].Code == kruise.OddValue; got != frozen {
+				t.Errorf("odd: %s, want one: %t", todo.odd, frozen)
 			}
 		})
 	}

@@ -102,6 +102,9 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 		if other.UID == pod.UID || nodeOf(other) != p.Name || !w.isOurs(other) || seen != nil && nodeOf(seen) == "" {
 			continue
 		}
+		if seen != nil && seen.DeletionTimestamp != nil && podstate.HasEnded(seen) {
+			continue
+		}
 		running := seen == nil || runs(seen)
 		if v.surge() == 0 || running && !v.isOutdated(other) {
 			w.Failf("twins", "Pod %s is created on Node %s beside %s", pod.Name, p.Name, other.Name)
@@ -130,7 +133,7 @@ func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	updated, before := 0, 0
 	for _, other := range v.places {
 		switch {
-		case other.run && len(other.newest) > 0:
+		case other.run && v.holdsNewest(other):
 			updated++
 		case other.run && len(other.pods) == 0 && other.Name < p.Name:
 			before++

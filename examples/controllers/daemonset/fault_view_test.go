@@ -138,6 +138,9 @@ func (v *sight) arrange(nodes []corev1.Node) {
 		if p == nil {
 			continue
 		}
+		if pod.DeletionTimestamp != nil && podstate.HasEnded(pod) {
+			continue // whatever finalizer holds it, nothing of it is left on the Node
+		}
 		p.pods = append(p.pods, pod)
 		if !runs(pod) {
 			continue
@@ -274,10 +277,10 @@ func (v *sight) waiting() map[string]bool {
 	for _, p := range v.places {
 		switch {
 		case !p.run:
-		case len(p.newest) > 0:
-			left--
 		case v.surge() == 0 && len(p.pods) == 0, v.surge() > 0 && len(p.running) == 0:
 			free = append(free, p.Name)
+		case v.holdsNewest(p):
+			left--
 		}
 	}
 	slices.Sort(free)
@@ -285,6 +288,14 @@ func (v *sight) waiting() map[string]bool {
 		out[name] = true
 	}
 	return out
+}
+
+// holdsNewest reports whether a Node has a Pod at the newest revision, or will have one again when the one that it has is gone.
+func (v *sight) holdsNewest(p *place) bool {
+	if v.surge() > 0 {
+		return len(p.newest) > 0
+	}
+	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !v.isOutdated(pod) })
 }
 
 // kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name

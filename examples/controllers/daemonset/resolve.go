@@ -71,7 +71,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 			LeaveUnfit:  gates[apps.GateDaemonSetPruneIneligibleNodes],
 			Paths: rollout.Paths{
 				Partition: rollingUpdate + ".partition", MaxUnavailable: rollingUpdate + ".maxUnavailable",
-				MaxSurge: rollingUpdate + ".maxSurge", Paused: rollingUpdate + ".paused", Burst: "spec.burstReplicas",
+				MaxSurge: rollingUpdate + ".maxSurge", Paused: rollingUpdate + ".paused",
 			},
 		},
 	}
@@ -81,7 +81,7 @@ func resolve(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) (*settings, reaso
 
 // count resolves what may be a percentage of the Nodes that fit. A percentage of a burst is one Pod at least: with none a pass would never do
 // anything.
-func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.NodeSpec, problems reason.List) {
+func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.NodeSpec, burst int, problems reason.List) {
 	read, ru := &kruise.Reading{}, rollingOf(set)
 	number := func(path string, value *intstr.IntOrString, round partition.Rounding) int {
 		if value == nil {
@@ -97,10 +97,9 @@ func (s *settings) count(set *v1beta1.DaemonSet, fitting int) (spec rollout.Node
 		spec.MaxUnavailable = int(api.DefaultMaxUnavailable)
 	}
 	value := cmp.Or(set.Spec.BurstReplicas, new(intstr.FromInt32(api.DefaultBurstReplicas)))
-	burst := number(spec.Paths.Burst, value, partition.Down)
+	burst = number("spec.burstReplicas", value, partition.Down)
 	if value.Type == intstr.String && strings.Trim(value.StrVal, "0.%") != "" {
 		burst = max(burst, 1)
 	}
-	spec.Burst = &burst
-	return spec, read.Problems
+	return spec, burst, read.Problems
 }

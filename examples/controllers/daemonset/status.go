@@ -4,15 +4,13 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
-	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -28,24 +26,15 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 
-// stop reports that a pass could not begin, unless trying again may help. Nothing else is touched.
+// stop reports that a pass could not begin.
 func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1beta1.DaemonSetConditionType, err error) (ctrl.Result, error) {
-	if !reason.IsFinal(err) {
-		return pass.Result(err)
+	event := apps.EventFailedUpdate
+	if selector := v.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		event = apps.EventSelectingAll
 	}
 	status := v.Owner.Status.DeepCopy()
 	status.ObservedGeneration = v.Owner.Generation
-	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(t, err, metav1.NewTime(v.Now))
-	if !equality.Semantic.DeepEqual(&v.Owner.Status, status) {
-		name := apps.EventFailedUpdate
-		if selector := v.Owner.Spec.Selector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-			name = apps.EventSelectingAll
-		}
-		r.Events.Event(v.Owner, corev1.EventTypeWarning, name, status.Condition(t).Message)
-	}
-	_, err = v.WriteStatus(ctx, v.Owner.Status, *status)
-	return pass.Result(err)
+	return kruise.Stop(ctx, r.Parts, v, pass, v.Owner.Status, status, t, event, err)
 }
 
 // nextStatus computes the status.
@@ -61,6 +50,6 @@ func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr er
 	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
 	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(apps.ConditionOddSpec, slices.Concat(o.settings.warnings, o.fit.oddities).Err(), now)
+	status.SetFailure(apps.ConditionOddSpec, t.odd.Err(), now)
 	return status
 }

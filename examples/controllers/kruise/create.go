@@ -17,6 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // PodNotCreated means that a Pod or one of its claims could not be created. The generated part of names is left out, so that
@@ -52,6 +53,15 @@ func (p *Parts[O]) Create(
 		p.Events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods at revision %s", made, revision)
 	}
 	return err
+}
+
+// TellLimits tells as events what keeps Pods from being created.
+func (p *Parts[O]) TellLimits(owner O, limits reason.List) {
+	for _, limit := range limits {
+		if limit.Code == rollout.ScaleUpLimited {
+			p.Events.Event(owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
+		}
+	}
 }
 
 // TellCreated tells as events how many Pods were created, and the first that was not.

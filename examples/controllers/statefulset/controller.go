@@ -25,7 +25,6 @@ import (
 	"github.com/workloadkit/workloadkit/pvc/claimwriter"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
-	"github.com/workloadkit/workloadkit/rollout"
 )
 
 // ControllerName is the component that reports events, and the controller's name in logs.
@@ -75,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionFailedUpdatePod, err)
 	}
-	o := r.observed(v, s, h)
+	o := r.observed(v, pass, s, h)
 	todo, err := decide(o)
 	if err != nil {
 		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(err))
@@ -88,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // observed reads what the pass is decided on.
-func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observation {
+func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	set := v.Owner
 	o := &observation{
 		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
@@ -101,7 +100,9 @@ func (r *Reconciler) observed(v *view, s *settings, h *revision.History) *observ
 	o.claims.Refused = r.GrowthRefused
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
-	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest}, v.Now)
+	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod) time.Duration {
+		return r.Ended(v, pass, pod, pod.Name)
+	}}, v.Now)
 	if s.rollout.Unordered {
 		o.members.Sort(podorder.Update{Priority: s.priority})
 	}
@@ -139,7 +140,9 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		}),
 		each(fanout.Task{Name: "take Pods back"}, t.cancel, pods.Cancel),
 		func() error { return r.create(ctx, v, pass, o, t) },
-		each(fanout.Task{Name: "delete Pods"}, t.remove, pods.Delete),
+		each(fanout.Task{Name: "delete Pods"}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+			return r.Remove(ctx, v, pods, pod, pod.Name, apps.EventRecreatingFailedPod)
+		}),
 	)
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
 	update := fanout.Task{Name: "update Pods", First: 10 * time.Second, Last: 5 * time.Minute}
@@ -160,11 +163,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 
 // create makes the missing Pods, each after its claims.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
-	for _, limit := range t.step.Limits {
-		if limit.Code == rollout.ScaleUpLimited {
-			r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
-		}
-	}
+	r.TellLimits(v.Owner, t.step.Limits)
 	made, err := r.Pods.For(v, pass).CreateNumbered(ctx, t.create, executor.NumberedTemplates{
 		History: o.history, Current: o.current, Selector: o.settings.selector, Prepare: o.prepare,
 		Before: func(ctx context.Context, pod *corev1.Pod) error {

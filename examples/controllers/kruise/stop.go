@@ -1,0 +1,41 @@
+package kruise
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Failing is a status whose conditions of type T tell what fails.
+type Failing[S any, T ~string] interface {
+	*S
+	SetFailure(t T, err error, now metav1.Time)
+	DropCondition(t T)
+}
+
+// Stop ends a pass that could not begin. What only the user can mend becomes condition t of status, which is the owner's but for the
+// observed generation, and an event of that name when the condition is new. Nothing else is touched.
+func Stop[O client.Object, S any, T ~string, P Failing[S, T]](
+	ctx context.Context, p *Parts[O], v *ownercache.View[O], pass *fanout.Pass, before S, status P, t T, event string, err error,
+) (ctrl.Result, error) {
+	if !reason.IsFinal(err) {
+		return pass.Result(err)
+	}
+	status.DropCondition(T(apps.ConditionInvalidSpec))
+	status.SetFailure(t, err, metav1.NewTime(v.Now))
+	if !equality.Semantic.DeepEqual(&before, (*S)(status)) {
+		_, message := reason.Explain(err)
+		p.Events.Event(v.Owner, corev1.EventTypeWarning, event, message)
+	}
+	_, err = v.WriteStatus(ctx, before, *status)
+	return pass.Result(err)
+}
