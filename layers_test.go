@@ -67,7 +67,7 @@ func layers() []layer {
 		{"revision/history", acting, "revision"},
 		{"pvc/claimwriter", acting, "pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
-		{"ownercache", acting, "expectations expectations/trackedclient fairqueue ordinals"},
+		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},

@@ -15,7 +15,7 @@
 //
 //	pass := r.fanout.Begin(view)
 //	err := pass.UntilChanged(
-//		func() error { return pass.Create(ctx, fanout.Task{Name: "create Pods"}, todo.Create, create) },
+//		func() error { _, err := pass.Create(ctx, fanout.Task{Name: "create Pods"}, todo.Create, create); return err },
 //		func() error { return fanout.Each(ctx, pass, fanout.Task{Name: "delete Pods"}, todo.Delete, remove) },
 //		func() error { return fanout.Each(ctx, pass, fanout.Task{Name: "update Pods"}, todo.Update, update) },
 //	)
@@ -24,8 +24,8 @@
 // # Bounds
 //
 // All passes of a Fanout share one bound on the requests that are under way, and no namespace may have all of them: a webhook
-// that takes ten seconds for each Pod of some namespaces leaves room for the others. A pass works on at most [PerPass] objects for
-// each task and asks to be called again, so that a status does not stay behind, and a mistyped number of replicas costs a quota
+// that takes ten seconds for each Pod of some namespaces leaves room for the others. A pass changes at most [PerPass] objects for
+// each task, or as many as Task.Most says, and asks to be called again, so that a status does not stay behind, and a mistyped number of replicas costs a quota
 // and not the controller's memory.
 //
 // # What is refused

@@ -16,12 +16,13 @@
 // A Node that is cordoned counts as tainted with node.kubernetes.io/unschedulable, also before it has that taint. Resources, ports and the
 // affinity to other Pods are not looked at: they are the scheduler's and the kubelet's affair.
 //
-// Give New the tolerations that the controller adds to its Pods, and [Tolerate] the same ones when it creates a Pod, so that the Pod is
-// judged as it will be. [DaemonSetTolerations] are those of daemons.
+// Give New the tolerations that the controller adds to its Pods, so that a Pod is judged as it will be, and have [Requirements.Place] make a
+// new Pod one of its Node. [DaemonSetTolerations] are those of daemons.
 //
 // # Pods for one Node
 //
-// [Pin] makes a Pod's affinity name its Node, so that the scheduler binds it there once there is room. [NodeOf] reads where a
+// [Requirements.Place] gives a Pod its tolerations and calls [Pin], which makes its affinity name its Node, so that the scheduler binds it
+// there once there is room. [NodeOf] reads where a
 // Pod is, or where it is pinned to. [PodName] names the Pod of a Node so that nobody can create it twice. Which Nodes need one,
 // rollout.PerNode says.
 //

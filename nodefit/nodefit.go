@@ -29,6 +29,7 @@ type Requirements struct {
 	labels      []label
 	affinity    *affinity
 	tolerations []toleration
+	added       []corev1.Toleration
 }
 
 // label is an entry of a nodeSelector.
@@ -53,7 +54,7 @@ type Verdict struct {
 // nothing, and the others count. Whether to go on with them or to refuse the spec is up to the caller.
 func New(spec *corev1.PodSpec, tolerations ...corev1.Toleration) (*Requirements, error) {
 	var problems reason.List
-	r := &Requirements{nodeName: spec.NodeName}
+	r := &Requirements{nodeName: spec.NodeName, added: slices.Clone(tolerations)}
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
 		l := label{key, spec.NodeSelector[key]}
 		problems = append(problems, l.problems()...)

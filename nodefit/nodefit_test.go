@@ -413,6 +413,23 @@ func TestPin(t *testing.T) {
 	}
 }
 
+// TestPlace: a Pod gets what it was judged with, and its Node.
+func TestPlace(t *testing.T) {
+	template := corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}}
+	requirements, err := nodefit.New(&template, nodefit.DaemonSetTolerations(true)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{Spec: *template.DeepCopy()}
+	requirements.Place(pod, "n1")
+	want := template.DeepCopy()
+	nodefit.Tolerate(want, nodefit.DaemonSetTolerations(true)...)
+	nodefit.Pin(want, "n1")
+	if diff := cmp.Diff(want, &pod.Spec); diff != "" || len(want.Tolerations) != 8 {
+		t.Errorf("spec with %d tolerations (-want +got):\n%s", len(want.Tolerations), diff)
+	}
+}
+
 func TestNodeOf(t *testing.T) {
 	bound := requires(fields(requirement("metadata.name", "In", "n1")))
 	bound.NodeName = "n2"
@@ -431,6 +448,7 @@ func TestNodeOf(t *testing.T) {
 		{"D-2 no term", requires(), "", nodefit.NotPinned},
 		{"D-2 kept away", requires(fields(requirement("metadata.name", "NotIn", "n1"))), "", nodefit.NotPinned},
 		{"D-2 another field", requires(fields(requirement("metadata.uid", "In", "n1"))), "", nodefit.NotPinned},
+		{"no name", requires(fields(requirement("metadata.name", "In", ""))), "", nodefit.NotPinned},
 		{"D-2 two Nodes", requires(fields(requirement("metadata.name", "In", "n1", "n2"))), "", nodefit.NotPinned},
 	}
 	for _, tc := range tests {

@@ -29,6 +29,13 @@ func Pin(spec *corev1.PodSpec, node string) {
 	spec.Affinity = &affinity
 }
 
+// Place makes a new Pod one of the Node, as Fits has judged it: it gets the tolerations that were given to New, and Pin. It is safe for
+// concurrent use.
+func (r *Requirements) Place(pod *corev1.Pod, node string) {
+	Tolerate(&pod.Spec, r.added...)
+	Pin(&pod.Spec, node)
+}
+
 // NodeOf returns the name of the Node that the Pod is bound to, or else of the one that its affinity names. The error is a reason,
 // NotPinned.
 func NodeOf(pod *corev1.Pod) (string, error) {
@@ -47,7 +54,7 @@ func NodeOf(pod *corev1.Pod) (string, error) {
 			if field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn {
 				continue
 			}
-			if len(field.Values) != 1 {
+			if len(field.Values) != 1 || field.Values[0] == "" {
 				notPinned.New, notPinned.Detail = textOf(field), "more than one Node, or none"
 				return "", notPinned
 			}

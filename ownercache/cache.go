@@ -43,7 +43,8 @@ type Options struct {
 	// Claims says that owners have PersistentVolumeClaims.
 	Claims bool
 	// Nodes says that Pods are made for Nodes: owners are not decided on before the cache of Nodes is known to be new enough. A cache that
-	// is restricted to a namespace must not be so for Nodes, which are in none.
+	// is restricted to a namespace must not be so for Nodes, which are in none. Give ControllerOptions.Watch what wakes owners for a Node, as
+	// WatchNodes does.
 	Nodes bool
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
@@ -197,6 +198,7 @@ type View[O client.Object] struct {
 	Now time.Time
 
 	cache *Cache[O]
+	seen  O // the cache's own object
 }
 
 // Object returns the owner, as packages know it that are not about one kind.
@@ -257,7 +259,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	owner := cached.DeepCopyObject().(O) //nolint:forcetypeassert // DeepCopyObject returns the same type.
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{
-		Owner: owner, Pods: c.Pods.Of(namespace, uid), Revisions: c.Revisions.Of(namespace, uid),
+		Owner: owner, seen: cached, Pods: c.Pods.Of(namespace, uid), Revisions: c.Revisions.Of(namespace, uid),
 		Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c,
 	}
 	if c.Claims != nil {

@@ -181,7 +181,7 @@ func TestObserveWaits(t *testing.T) {
 	if err := v.Client.Create(t.Context(), podOf(web, "web-0")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.WriteStatus(t.Context(), v.Owner.Status, appsv1.ReplicaSetStatus{Replicas: 1}); err != nil {
+	if _, err := v.WriteStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if v, result, err := w.Observe(t.Context(), request("web")); v != nil || result.RequeueAfter <= 0 || err != nil {
@@ -444,7 +444,8 @@ func TestWriteStatus(t *testing.T) {
 				tc.before(w, web)
 			}
 			w.Requests()
-			version, err := v.WriteStatus(t.Context(), v.Owner.Status, tc.status)
+			v.Owner.Status = tc.status // which is the caller's, and says nothing of what was shown
+			version, err := v.WriteStatus(t.Context(), tc.status)
 			if (err == nil) != (tc.err == nil) || tc.err != nil && (!strings.Contains(err.Error(), tc.err.Error()) || !strings.Contains(err.Error(), "ReplicaSet default/web")) {
 				t.Errorf("WriteStatus = %v, want %v", err, tc.err)
 			}
@@ -458,13 +459,38 @@ func TestWriteStatus(t *testing.T) {
 	}
 }
 
+// TestNodesNeedAWatch: nothing but a Watch wakes owners for a Node, so that one without would wait for ever.
+func TestNodesNeedAWatch(t *testing.T) {
+	w := newWorld(t, ownercache.Options{Nodes: true})
+	err := w.Cache.AddController(nil, "agent", nil, ownercache.ControllerOptions{})
+	if err == nil || !strings.Contains(err.Error(), "controller agent") || !strings.Contains(err.Error(), "WatchNodes") {
+		t.Errorf("AddController = %v", err)
+	}
+}
+
+// TestWriteStatusOfAnother: what is not the owner's status is not sent.
+func TestWriteStatusOfAnother(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	w.add(newOwner("web"))
+	v := w.observe("web")
+	w.Requests()
+	for _, status := range []any{nil, &appsv1.ReplicaSetStatus{Replicas: 1}, appsv1.DeploymentStatus{Replicas: 1}} {
+		if _, err := v.WriteStatus(t.Context(), status); err == nil || !strings.Contains(err.Error(), "is not the status of ReplicaSet default/web") {
+			t.Errorf("WriteStatus of a %T = %v", status, err)
+		}
+	}
+	if requests := w.Requests(); len(requests) > 0 {
+		t.Errorf("sent %q", requests)
+	}
+}
+
 func TestPatchSpec(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
 	w.add(web)
 	v := w.observe("web")
 	fields := map[string]any{"minReadySeconds": 7}
-	version, err := v.WriteStatus(t.Context(), v.Owner.Status, appsv1.ReplicaSetStatus{Replicas: 1})
+	version, err := v.WriteStatus(t.Context(), appsv1.ReplicaSetStatus{Replicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ type ControllerOptions struct {
 	// Numbered says that Pods have ordinals: an owner is woken, too, by Pods that have a name of its own and that it does not control. It
 	// is of no use to the Pods' own loop.
 	Numbered bool
-	// Watch adds event sources of the caller's; nil for none.
+	// Watch adds event sources: those of WatchNodes and WatchOrphans, or the caller's own; nil for none. Required for owners with
+	// Options.Nodes, which nothing else wakes for a Node.
 	Watch func(*builder.Builder) *builder.Builder
 }
 
@@ -56,6 +57,9 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 // AddController adds the loop of the owners to the manager. An owner is woken by changes of its spec, labels and annotations, not
 // of its status; by its Pods and claims; and by Wake.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
+	if c.Nodes != nil && o.Watch == nil {
+		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
+	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).
 		For(newOwner[O](), builder.WithPredicates(specEvents())).

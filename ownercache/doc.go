@@ -7,7 +7,7 @@
 // its owner. [Cache.AddController] and [Cache.AddPodController] add both loops to the manager, with the event sources they need.
 //
 //	v, result, err := r.cache.Observe(ctx, req)
-//	if v == nil {
+//	if v == nil || v.Owner.DeletionTimestamp != nil { // what an owner leaves behind is collected as garbage
 //		return result, err
 //	}
 //	// decide on v.Owner, v.Pods, v.Revisions; write through v.Client
@@ -21,6 +21,9 @@
 //
 // A [Sharer] makes the Pods of one owner share their equal parts in memory.
 //
-// RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, and on PersistentVolumeClaims where owners have
-// claims; get on what is written to, for writes that were not answered.
+// Where each Node has a Pod, Options.Nodes has owners wait for the cache of Nodes too, and [WatchNodes] wakes them for a Node; [WatchOrphans]
+// wakes them for Pods to adopt.
+//
+// RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, on PersistentVolumeClaims where owners have claims, and on
+// Nodes with Options.Nodes; get on what is written to, for writes that were not answered.
 package ownercache

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,14 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status where it differs from the old one. An owner that is gone or was replaced is no error. It
+// WriteStatus replaces the owner's status where it differs from the one that the cache showed, whatever became of Owner since. status is a
+// value of the type of the owner's field Status. An owner that is gone or was replaced is no error. It
 // returns the newest known resourceVersion of the owner that has the spec it was observed with: another spec's version must not
 // become a precondition, because it would let a write that was decided on this spec undo the other.
 //
 // It is a JSON patch that tests the UID. A merge patch would not do: the API server does not look at the UID that a patch of a
 // custom resource's status names, so that a successor would get it.
-func (v *View[O]) WriteStatus(ctx context.Context, old, status any) (version string, err error) {
+func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {
 	version = v.Owner.GetResourceVersion()
+	old, err := v.seenStatus(status)
+	if err != nil {
+		return "", err
+	}
 	if equality.Semantic.DeepEqual(old, status) {
 		return version, nil
 	}
@@ -44,6 +50,15 @@ func (v *View[O]) WriteStatus(ctx context.Context, old, status any) (version str
 		return version, nil
 	}
 	return changed.GetResourceVersion(), nil
+}
+
+// seenStatus returns the status that the cache showed, if the one to write is of its type.
+func (v *View[O]) seenStatus(status any) (any, error) {
+	field := reflect.ValueOf(v.seen).Elem().FieldByName("Status")
+	if !field.IsValid() || field.Type() != reflect.TypeOf(status) {
+		return nil, fmt.Errorf("ownercache: a %T is not the status of %s %s/%s", status, v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
+	}
+	return field.Interface(), nil
 }
 
 // PatchSpec merges fields into the owner's spec, for the few that a controller writes itself. version is what WriteStatus has

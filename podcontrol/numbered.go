@@ -54,7 +54,7 @@ func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered
 		n.add(owner, pod, described)
 	}
 	for _, pod := range s.NotSelected {
-		n.add(owner, pod, rollout.NumberedPod{Health: rollout.Terminating})
+		n.add(owner, pod, rollout.NumberedPod{Health: rollout.Terminating, NotSelected: true})
 	}
 	return n
 }
@@ -120,6 +120,9 @@ func (n *Numbered) Sort(order podorder.Update) {
 // IsComplete reports whether every wanted ordinal has an available Pod at the update revision, and nothing has begun for any of
 // them. Then the update revision takes the place of the current one.
 func (n *Numbered) IsComplete(wanted ordinals.Set) bool {
+	if wanted.IsZero() {
+		return false // nobody has computed it
+	}
 	complete := 0
 	for i := range n.Pods {
 		p := &n.Pods[i]

@@ -114,7 +114,7 @@ func TestNumbered(t *testing.T) {
 				p.Status.Phase, p.DeletionTimestamp = corev1.PodFailed, new(metav1.NewTime(noon))
 			}), want: []pod{{Ordinal: 3, Health: rollout.Terminating}},
 		},
-		{name: "not selected", pod: member("web-3", labelled("app", "other")), want: []pod{{Ordinal: 3, Health: rollout.Terminating}}},
+		{name: "not selected", pod: member("web-3", labelled("app", "other")), want: []pod{{Ordinal: 3, Health: rollout.Terminating, NotSelected: true}}},
 		{
 			name: "asked to be deleted", pod: member("web-3", labelled("x.io/delete", "")),
 			want: []pod{{Ordinal: 3, Updated: true, Health: rollout.Available, Specified: true}},
@@ -177,8 +177,12 @@ func TestNumberedIsComplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := set.Numbered("web", podcontrol.NumberedOptions{}, noon).IsComplete(wanted); got != tc.want {
+			numbered := set.Numbered("web", podcontrol.NumberedOptions{}, noon)
+			if got := numbered.IsComplete(wanted); got != tc.want {
 				t.Errorf("complete: %t, want %t", got, tc.want)
+			}
+			if numbered.IsComplete(ordinals.Set{}) {
+				t.Error("complete for a set that nobody has computed")
 			}
 		})
 	}

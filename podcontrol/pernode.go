@@ -12,8 +12,11 @@ import (
 
 // PerNode is the Pods of an owner of which each Node has one, as rollout.PerNode takes them.
 type PerNode struct {
-	// Pods are those of the owner, also those that are terminating, have ended or are not selected any more.
+	// Pods are those of the owner, also those that are terminating, have ended, are not selected any more or have no Node.
 	Pods []rollout.NodePod
+
+	// Nodeless Pods are on no Node and name none: they were not made by CreatePerNode. No step concerns them.
+	Nodeless []*corev1.Pod
 
 	objects []*corev1.Pod
 }
@@ -54,7 +57,7 @@ func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 		n.add(pod, described)
 	}
 	for i, pod := range s.NotSelected {
-		n.add(pod, rollout.NodePod{Health: rollout.Terminating, Updated: s.notSelected[i]})
+		n.add(pod, rollout.NodePod{Health: rollout.Terminating, NotSelected: true, Updated: s.notSelected[i]})
 	}
 	return n
 }
@@ -63,7 +66,9 @@ func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
 	if pod.DeletionTimestamp != nil && podstate.HasEnded(pod) {
 		return
 	}
-	described.Node, _ = nodefit.NodeOf(pod) // of one that names none nothing is decided
+	if described.Node, _ = nodefit.NodeOf(pod); described.Node == "" {
+		n.Nodeless = append(n.Nodeless, pod)
+	}
 	described.Name, described.Created = pod.Name, pod.CreationTimestamp.Time
 	described.Scheduled, described.Ready = podstate.IsScheduled(pod), podstate.IsReady(pod)
 	n.Pods = append(n.Pods, described)

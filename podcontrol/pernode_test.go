@@ -76,7 +76,7 @@ func TestPerNode(t *testing.T) {
 		{name: "D-9 terminating, old", pod: member("agent-x", onNode("n1"), deleted, labelled("x.io/revision", "1")), want: want(gone(rollout.Terminating, true), old)},
 		{name: "D-3 ended and terminating: it holds nothing of its Node", pod: member("agent-x", onNode("n1"), failed, deleted)},
 		{name: "nor does one that is not selected", pod: member("agent-x", onNode("n1"), failed, deleted, labelled("app", "other"))},
-		{name: "not selected", pod: member("agent-x", onNode("n1"), labelled("app", "other")), want: want(gone(rollout.Terminating, true))},
+		{name: "not selected", pod: member("agent-x", onNode("n1"), labelled("app", "other")), want: want(gone(rollout.Terminating, true), func(p *pod) { p.NotSelected = true })},
 		{
 			name: "L-2 waits to be deleted", pod: member("agent-x", onNode("n1"), labelled("x.io/state", "PreparingDelete")),
 			want: want(func(p *pod) { p.Health, p.PreDeleting = rollout.Unavailable, true }),

@@ -43,7 +43,7 @@ func nodePod(agent *Agent, pod *corev1.Pod, now time.Time) rollout.NodePod {
 
 // nextOnNodes decides about the Pods that the Agent controls. Give it all of them, also those that are terminating, and all Nodes.
 func nextOnNodes(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time) (rollout.NodeStep, error) {
-	requirements, err := nodefit.New(&agent.Template.Spec)
+	requirements, err := nodefit.New(&agent.Template.Spec, nodefit.DaemonSetTolerations(agent.Template.Spec.HostNetwork)...)
 	if err != nil {
 		return rollout.NodeStep{}, err
 	}
@@ -91,7 +91,7 @@ func ExamplePerNode() {
 		fmt.Println(err) // and leave the Pods alone
 		return
 	}
-	for _, node := range step.Create { // under the name of nodefit.PodName, pinned to the Node by nodefit.Pin
+	for _, node := range step.Create { // under the name of nodefit.PodName, made one of the Node by nodefit.Requirements.Place
 		fmt.Println("create a Pod for", node)
 	}
 	for _, i := range step.Delete {

@@ -6,6 +6,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
+const notSelectedRemedy = "give them the labels that the selector asks for, or have somebody else control or delete them"
+
 // limited notes what keeps a step from being larger.
 type limited struct{ limits reason.List }
 

@@ -93,6 +93,9 @@ type NumberedPod struct {
 	Hopeless bool
 	// Resting Pods have Ended and are not to be deleted yet, or they would be created and end again and again.
 	Resting bool
+	// NotSelected Pods are those that the workload's selector does not match. Their Health is Terminating: only others can end that they
+	// hold their ordinal.
+	NotSelected bool
 	// Specified Pods are to be deleted and created again because somebody asked for it, by a label for example.
 	Specified bool
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available.

@@ -46,6 +46,8 @@ func numbered(t testing.TB, list string) []rollout.NumberedPod {
 				pod.Health = rollout.Terminating
 			case "specified":
 				pod.Specified = true
+			case "notselected":
+				pod.Health, pod.NotSelected = rollout.Terminating, true
 			case "predeleting":
 				pod.PreDeleting = true
 			case "hopeless":
@@ -377,6 +379,14 @@ func TestNumberedLimits(t *testing.T) {
 		{
 			name: "S-17 a name is taken", wanted: wanted(t, 0, 5), pods: "0 new, 1-2 new terminating, 3-4 new, 7 new terminating",
 			want: []reason.Code{rollout.OrdinalTerminating}, says: "2 Pods are terminating and will be created again, the first is 1",
+		},
+		{
+			name: "a Pod is not selected", wanted: wanted(t, 0, 3), pods: "0 new, 1 new notselected, 2 new",
+			want: []reason.Code{rollout.NotSelected}, says: "ordinals whose Pod the selector does not match: 1, the first is 1; give them the labels",
+		},
+		{
+			name: "a Pod is not selected, ordered", wanted: wanted(t, 0, 3), with: opts(ordered), pods: "0 new notselected, 1-2 new",
+			want: []reason.Code{rollout.NotSelected}, says: "ordinals whose Pod the selector does not match: 1, the first is 0",
 		},
 		{
 			name: "S-7 ordered: a Pod is not available", wanted: wanted(t, 0, 5), with: opts(ordered), pods: "0 new, 1-2 new down",

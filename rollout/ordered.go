@@ -85,6 +85,7 @@ func (r *roster) waitsForBegun() bool {
 		switch {
 		case !e.begun() || (!e.wanted && e.Health != Terminating && !e.PreDeleting):
 			continue
+		case e.NotSelected: // explainWaiting says so
 		case e.Health != Terminating:
 			r.limitf(OrderedWait, "", "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
 		default:

@@ -6,6 +6,9 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
+// NodeTerminating means that the only Pods of a Node are terminating. The next one is not created before they are gone, unless Pods may surge.
+const NodeTerminating reason.Code = "NodeTerminating"
+
 // NodeSpec is what is wanted of Pods of which each Node has one, in absolute numbers. The zero value creates missing Pods and deletes
 // those that no Node is to have, and updates no available Pod.
 type NodeSpec struct {
@@ -60,6 +63,9 @@ type NodePod struct {
 	Ready bool
 	// Resting Pods have Ended and are not to be deleted yet, or they would be created and end again and again.
 	Resting bool
+	// NotSelected Pods are those that the workload's selector does not match. Their Health is Terminating: only others can end that they
+	// hold their Node.
+	NotSelected bool
 	// Hopeless Pods are those whose last change was refused, or whose annotations cannot be read. They are updated last.
 	Hopeless bool
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available, and nothing takes them back.
@@ -86,7 +92,7 @@ type NodeStep struct {
 }
 
 // NodeTotals are numbers of Nodes. All but the first and the last count Nodes that are to have a Pod, by the oldest one that they have and
-// that runs; one that terminates or has ended counts where there is no other.
+// that runs; one that terminates or has ended counts where there is no other, also as ready if its readiness says so.
 type NodeTotals struct {
 	// Desired Nodes are to have a Pod, Misscheduled ones have one and are not to.
 	Desired, Current, Ready, Available, Updated, Misscheduled int
@@ -115,6 +121,7 @@ func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
 	for i := range d.nodes {
 		d.manage(&d.nodes[i])
 	}
+	d.explainHeld()
 	d.forgetLost()
 	d.limitProgress()
 	d.update()

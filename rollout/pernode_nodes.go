@@ -230,6 +230,31 @@ func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
 	}
 }
 
+// explainHeld says which Nodes wait for a Pod to be gone.
+func (d *nodeDecision) explainHeld() {
+	var foreign, held []int
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		if !n.Run || len(n.pods) == 0 || n.running > 0 || d.MaxSurge > 0 {
+			continue
+		}
+		switch first := n.pods[0]; {
+		case d.pods[first].NotSelected:
+			foreign = append(foreign, first)
+		case d.pods[first].Health == Terminating:
+			held = append(held, first)
+		}
+	}
+	if n := len(foreign); n > 0 {
+		p := &d.pods[foreign[0]]
+		d.limitf(NotSelected, "", notSelectedRemedy, "Nodes whose Pod the selector does not match: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+	}
+	if n := len(held); n > 0 {
+		p := &d.pods[held[0]]
+		d.limitf(NodeTerminating, "", "wait until it is gone", "Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s", n, p.Node, p.Name)
+	}
+}
+
 // forgetLost deletes Pods that wait for a Node which is not there. Those that were on it are left to who collects the Pods of lost Nodes.
 func (d *nodeDecision) forgetLost() {
 	for _, i := range d.lost {

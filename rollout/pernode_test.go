@@ -80,6 +80,8 @@ func onNodes(t testing.TB, list string) []rollout.NodePod {
 				pod.Resting = true
 			case "terminating":
 				pod.Health = rollout.Terminating
+			case "notselected":
+				pod.Health, pod.NotSelected = rollout.Terminating, true
 			case "predeleting":
 				pod.PreDeleting = true
 			case "hopeless":
@@ -128,6 +130,11 @@ func toldPerNode(step rollout.NodeStep, pods []rollout.NodePod) string {
 }
 
 type perNodeWith func(*rollout.NodeSpec)
+
+// held is the limit where so many Nodes wait for a Pod to be gone. Its Pods are named like their Nodes.
+func held(n int, first string) []string {
+	return []string{fmt.Sprintf("NodeTerminating: Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s; wait until it is gone", n, first, first)}
+}
 
 func given(list ...perNodeWith) []perNodeWith { return list }
 
@@ -209,7 +216,10 @@ func TestPerNodeManage(t *testing.T) {
 		{name: "D-8 the partition has no say in what is created", with: given(keeps(9)), nodes: "n1..n3", want: "create n1, n2, n3"},
 		{name: "D-12 paused: Pods are created and deleted", with: given(pausedPerNode), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
 		{name: "D-12 OnDelete: Pods are created and deleted", with: given(onDeletePerNode), nodes: "n1, n2 leave", pods: "n2 new", want: "create n1; delete n2"},
-		{name: "D-3 a Pod that is terminating holds its Node", nodes: "n1..n2", pods: "n1 old terminating", want: "create n2"},
+		{name: "D-3 a Pod that is terminating holds its Node", nodes: "n1..n2", pods: "n1 old terminating", want: "create n2", limits: held(1, "n1")},
+		{name: "one that is not selected as well", nodes: "n1..n3", pods: "n1 old notselected, n2 new notselected", want: "create n3", limits: []string{
+			"NotSelected: Nodes whose Pod the selector does not match: 2, the first is n1 with Pod n1; give them the labels that the selector asks for, or have somebody else control or delete them",
+		}},
 		{name: "D-3 not with surge", with: given(surges(1)), nodes: "n1..n2", pods: "n1 old terminating", want: "create n1, n2"},
 		{name: "D-3 of two the oldest stays", nodes: "n1", pods: "n1/a new, n1/b new", want: "delete n1/b"},
 		{name: "D-3 of more as well", nodes: "n1", pods: "n1/a new, n1/b new, n1/c new down", want: "delete n1/b, n1/c"},
@@ -261,7 +271,7 @@ func TestPerNodeProgressive(t *testing.T) {
 		{name: "D-9 more is kept than there is", with: given(progressive, keeps(7)), nodes: "n1..n3", limits: reached(0, 3, 0, 3, 7)},
 		{name: "D-9 enough are to get one", with: given(progressive, keeps(1)), nodes: "n1..n3", pods: "n1 old, n2 new", want: "create n3", limits: []string{"PartitionReached: partition: 1 Nodes keep their revision, because of a partition of 1 of 3 Nodes; lower the partition"}},
 		{name: "D-9 unfit Nodes do not count, nor do new Pods that may stay there", with: given(progressive, keeps(2)), nodes: "n1..n4, n5 stay, n6 leave", pods: "n5 new", want: "create n1, n2", limits: reached(0, 4, 2, 2, 2)},
-		{name: "D-9 a Node keeps its place while its new Pod terminates", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", limits: reached(2, 4, 0, 2, 2)},
+		{name: "D-9 a Node keeps its place while its new Pod terminates", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", limits: slices.Concat(held(1, "n1"), reached(2, 4, 0, 2, 2))},
 		{name: "D-9 or has ended", with: given(progressive, keeps(2)), nodes: "n1..n4", pods: "n1 new ended, n3 new", want: "delete n1", limits: reached(2, 4, 0, 2, 2)},
 		{name: "D-9 with surge it gets one at once, and counts once", with: given(progressive, keeps(2), surges(1)), nodes: "n1..n4", pods: "n1 new terminating, n3 new", want: "create n1", limits: reached(1, 4, 1, 2, 2)},
 		{name: "D-9 paused: it goes on", with: given(progressive, keeps(2), pausedPerNode), nodes: "n1..n3", want: "create n1", limits: reached(0, 3, 1, 2, 2)},
@@ -286,7 +296,7 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "D-13 a selector on n1 and n2", with: given(mayLack(9)), nodes: "n1..n2, n3..n5 excluded", pods: "n1..n5 old", want: "update n2, n1"},
 		{name: "D-13 a partition beyond all Nodes", with: given(keeps(9), mayLack(9)), nodes: "n1..n3", pods: "n1..n3 old", limits: reached(3, 9, 3)},
 		{name: "D-13 as many are new as may be", with: given(keeps(2), mayLack(9)), nodes: "n1..n5", pods: "n1..n2 old, n3..n5 new", limits: reached(2, 2, 5)},
-		{name: "D-13 those under way come before old ones", with: given(keeps(3), mayLack(9)), nodes: "n1..n5", pods: "n1 old terminating, n2..n5 old", want: "update n5"},
+		{name: "D-13 those under way come before old ones", with: given(keeps(3), mayLack(9)), nodes: "n1..n5", pods: "n1 old terminating, n2..n5 old", want: "update n5", limits: held(1, "n1")},
 		{name: "D-13 so do those without a Pod", with: given(keeps(3), mayLack(9)), nodes: "n1..n5", pods: "n2..n5 old", want: "create n1; update n5"},
 		{name: "D-13 D-21 and those that wait for their hook", with: given(keeps(3), mayLack(9)), nodes: "n1..n5", pods: "n1 old predeleting, n2..n5 old", want: "delete n1; update n5"},
 		{name: "D-13 two Pods of which one is new are updated", with: given(keeps(2), mayLack(9)), nodes: "n1..n3", pods: "n1/a old, n1/b new, n2..n3 old", want: "delete n1/b", limits: reached(2, 2, 3)},
@@ -296,7 +306,7 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "D-15 one at a time", nodes: "n1..n5", pods: "n1..n5 old", want: "update n5"},
 		{name: "D-15 as many as may lack one", with: given(mayLack(3)), nodes: "n1..n5", pods: "n1..n5 old", want: "update n5, n4, n3"},
 		{name: "D-15 one is missing", nodes: "n1..n5", pods: "n2..n5 old", want: "create n1", limits: waiting(4, 1, 1)},
-		{name: "D-15 one is terminating", nodes: "n1..n5", pods: "n1..n4 old, n5 old terminating", limits: waiting(4, 1, 1)},
+		{name: "D-15 one is terminating", nodes: "n1..n5", pods: "n1..n4 old, n5 old terminating", limits: slices.Concat(held(1, "n5"), waiting(4, 1, 1))},
 		{name: "D-15 one has ended", nodes: "n1..n5", pods: "n1..n4 old, n5 new ended", want: "delete n5", limits: waiting(4, 1, 1)},
 		{name: "D-15 one is new and not available", nodes: "n1..n5", pods: "n1..n4 old, n5 new down", limits: waiting(4, 1, 1)},
 		{name: "D-15 one is new and has not been ready for long enough", nodes: "n1..n5", pods: "n1..n4 old, n5 new warm", limits: waiting(4, 1, 1)},

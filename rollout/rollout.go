@@ -45,6 +45,9 @@ import (
 const (
 	// ScaleUpLimited means that Pods are missing and the limit on unavailable Pods while scaling lets fewer be created now.
 	ScaleUpLimited reason.Code = "ScaleUpLimited"
+	// NotSelected means that the selector of the workload does not match Pods that it controls. They hold their ordinal or Node, and no step
+	// concerns them.
+	NotSelected reason.Code = "NotSelected"
 	// DeleteLimited means that Pods are to be deleted which are ready, and the budget has no room for all of them.
 	DeleteLimited reason.Code = "DeleteLimited"
 	// UpdateLimited means that Pods are to be updated and as many as the budget allows are unavailable already.

@@ -329,13 +329,16 @@ func (r *roster) step() NumberedStep {
 
 // explainWaiting says what waits for something other than a budget: for a name, for the end of a pause, for the partition.
 func (r *roster) explainWaiting() {
-	held, first, specified, due, kept := 0, 0, 0, 0, 0
+	var foreign, held []int
+	specified, due, kept := 0, 0, 0
 	for i := range slices.Backward(r.pods) {
 		e := &r.pods[i]
 		switch {
 		case !e.wanted:
+		case e.NotSelected:
+			foreign = append(foreign, e.Ordinal)
 		case e.Health == Terminating:
-			held, first = held+1, e.Ordinal
+			held = append(held, e.Ordinal)
 		case e.Specified:
 			specified++
 		case e.due:
@@ -344,8 +347,11 @@ func (r *roster) explainWaiting() {
 			kept++
 		}
 	}
-	if held > 0 {
-		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", held, first)
+	if n := len(foreign); n > 0 {
+		r.limitf(NotSelected, "", notSelectedRemedy, "ordinals whose Pod the selector does not match: %d, the first is %d", n, foreign[n-1])
+	}
+	if n := len(held); n > 0 {
+		r.limitf(OrdinalTerminating, "", "wait until it is gone", "%d Pods are terminating and will be created again, the first is %d", n, held[n-1])
 	}
 	if r.Paused && specified+due > 0 {
 		r.limitf(RolloutPaused, r.Paths.paused(), "resume the rollout", "%d Pods are to be updated, %d to be deleted", due, specified)

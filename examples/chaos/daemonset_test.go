@@ -21,15 +21,15 @@ func daemonSetMutants() []mutant {
 			"d.MaxSurge == 0 && d.willBeUpdated(n)", "d.MaxSurge < 0 && d.willBeUpdated(n)", found,
 		},
 		{"hooks are ignored", controller + "resolve.go", "hooks = &pub.Lifecycle{PreDelete: set.Spec.Lifecycle.PreDelete}", "hooks = &pub.Lifecycle{}", found},
-		{"Pods that end again and again are replaced at once", "examples/controllers/kruise/ended.go", "if podstate.IsActive(pod) || p.isLeaving(pod) ||", "if !podstate.IsActive(pod) || p.isLeaving(pod) ||", found},
+		{"Pods that end again and again are replaced at once", "podcontrol/executor/ended.go", "if podstate.IsActive(pod) || p.isLeaving(pod) ||", "if !podstate.IsActive(pod) || p.isLeaving(pod) ||", found},
 		{"Pods are adopted that are not selected", controller + "decide.go", "t.adopt = split.Adopt", "t.adopt = append(split.Adopt, o.orphans...)", found},
-		{"nobody looks at an orphan that comes later", "examples/controllers/kruise/orphans.go", "&& selects(owner, pod) {", "&& selects(owner, pod) && len(pod.Labels) == 0 {", found},
+		{"nobody looks at an orphan that comes later", "ownercache/watch_orphans.go", "&& selects(owner, pod) {", "&& selects(owner, pod) && len(pod.Labels) == 0 {", found},
 		{"Pods at a revision that is there twice are recreated", controller + "decide.go", "case isAtTwin(pod, o.twins):", "case false:", found},
 		{"a revision that is there twice goes before its Pods have the other", controller + "controller.go", "if len(t.relabel) > 0 {", "if len(t.relabel) > 1000 {", found},
 		{"a Pod that waits for its hook takes another of its Node along", nodes, "*stays == nil || (*stays).PreDeleting && !p.PreDeleting {", "*stays == nil {", found},
 		{"a pause holds nothing up", update, "case d.Paused:", "case d.Paused && outdated < 0:", found},
 		{"Pods are updated that only users are to delete", update, "case d.OnDelete || outdated == 0:", "case outdated == 0:", found},
 		{"Pods of lost Nodes are deleted, which may still run", nodes, "if p := &d.pods[i]; !p.Scheduled &&", "if p := &d.pods[i];", found},
-		{"nobody looks at a Node that has changed", "examples/controllers/kruise/nodes.go", "if was != is {", "if was != is && old == nil {", found},
+		{"nobody looks at a Node that has changed", "ownercache/watch_nodes.go", "if was != is {", "if was != is && old == nil {", found},
 	}
 }

@@ -246,7 +246,7 @@ func mutants() []mutant {
 		},
 		{
 			"the status is computed and not written", "examples/embed/fleet/fleet.go",
-			"_, statusErr := v.WriteStatus(ctx, v.Owner.Status, status)", "statusErr := ctx.Err()", fleet(),
+			"_, statusErr := v.WriteStatus(ctx, status)", "statusErr := ctx.Err()", fleet(),
 		},
 		{
 			"a Fleet does not say what was refused", "examples/embed/fleet/fleet.go",
@@ -310,7 +310,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods that nobody controls are taken for the owner's", "ownercache/cache.go",
-			"Owner: owner, Pods: c.Pods.Of(namespace, uid),", "Owner: owner, Pods: append(c.Pods.Of(namespace, uid), c.Pods.Orphans(namespace)...),", games(),
+			"Owner: owner, seen: cached, Pods: c.Pods.Of(namespace, uid),", "Owner: owner, Pods: append(c.Pods.Of(namespace, uid), c.Pods.Orphans(namespace)...),", games(),
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

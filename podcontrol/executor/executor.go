@@ -2,7 +2,7 @@
 //
 // An [Executor] is made once for a controller. In the owner's pass, [Executor.For] returns the [Pods] of that pass, whose methods
 // are what fanout.Each calls: Delete, Cancel, Settle, and what UpdateTo returns; [Pods.CreateNumbered] creates Pods that have
-// ordinals. [Executor.Reconcile] is the loop of the Pods' own; [Executor.AddTo] adds it to the manager.
+// ordinals, [Pods.CreatePerNode] those of Nodes. [Executor.Reconcile] is the loop of the Pods' own; [Executor.AddTo] adds it to the manager.
 //
 // [NewParts] makes an Executor and all else that a controller of Pods with revisions is made of.
 //
@@ -15,6 +15,7 @@
 //     hears of what its Pods' own loop was refused: see [Pods.Unfinished].
 //   - A deletion that is refused, or the end of an update, is tried again after 10 seconds, then 20, and so on up to five minutes, for
 //     each Pod on its own.
+//   - Where Pods have a place, an ordinal or a Node, those that end again and again are not replaced in a loop: see [Pods.Ended].
 //   - Each thing that happens to a Pod is told once, as an [Event], for the controller to turn into events and metrics of its own.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
@@ -42,6 +43,13 @@ import (
 
 // DeletionRefused means that the API server, a policy or a webhook does not accept the deletion of a Pod.
 const DeletionRefused reason.Code = "DeletionRefused"
+
+// UnusablePod means that a Pod is not created, because it would not be one of its owner's: it is not for the Node that it should be for, or
+// lacks the labels that the selector asks for.
+const UnusablePod reason.Code = "UnusablePod"
+
+// OwnerDeleting means that a Pod is not created, because its owner is being deleted.
+const OwnerDeleting reason.Code = "OwnerDeleting"
 
 // What is tried for a single Pod, and for how long it rests after it was refused. An update that is refused has taken the Pod out
 // of service, so there is more time between two of them.
@@ -72,6 +80,8 @@ const (
 	// Revision, Recreated or RecreateFailed follows and says more.
 	Deleted      EventType = "Deleted"
 	DeleteFailed EventType = "DeleteFailed"
+	// Replaced Pods had ended, and were deleted for another to take their place. It follows Deleted.
+	Replaced EventType = "Replaced"
 	// Started Pods are being updated in place; StartFailed says why one could not be.
 	Started     EventType = "Started"
 	StartFailed EventType = "StartFailed"

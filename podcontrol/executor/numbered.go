@@ -47,6 +47,9 @@ type NumberedTemplates struct {
 // created, and another pass is asked for. Old Pods that are refused, or whose template cannot be read, do not keep new ones from
 // being created, and a Pod whose name was refused is tried after the others. All errors are final, as those of fanout.Pass.Create.
 func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
+	if from.History == nil || from.History.Update == nil || from.Current == nil {
+		return 0, reason.Final(errors.New("executor: NumberedTemplates need a history with an update revision, and the current one"))
+	}
 	if from.Selector == nil {
 		from.Selector = labels.Everything()
 	}

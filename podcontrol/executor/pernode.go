@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,8 +23,8 @@ type NodeTemplates struct {
 	Selector labels.Selector
 	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
 	Most *int
-	// Prepare completes a Pod for a Node before it is created, with nodefit.Pin and nodefit.Tolerate for example. It must be safe for
-	// concurrent use. Required.
+	// Prepare completes a Pod for a Node before it is created: nodefit.Requirements.Place does what is needed. It must be safe for concurrent
+	// use. Required.
 	Prepare func(pod *corev1.Pod, node string)
 }
 
@@ -34,6 +35,9 @@ type NodeTemplates struct {
 func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
 	if len(nodes) == 0 {
 		return 0, nil
+	}
+	if from.History == nil || from.History.Update == nil || from.Prepare == nil {
+		return 0, reason.Final(errors.New("executor: NodeTemplates need a history with an update revision, and Prepare"))
 	}
 	rev := from.History.Update
 	template, err := from.History.Template(rev)

@@ -1,12 +1,14 @@
 package executor_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,14 +137,107 @@ func TestCreatePerNodeUnusable(t *testing.T) {
 	if got := w.Requests(); len(got) > 0 {
 		t.Errorf("requests %q", got)
 	}
-	from = perNode(w)
-	from.Selector = labels.SelectorFromSet(labels.Set{"app": "other"})
-	if made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, from); made != 0 || err == nil {
-		t.Errorf("CreatePerNode = %d, %v for a Pod that is not selected", made, err)
+}
+
+// TestCreatePerNodeRefuses: what would be none of the owner's is not even sent.
+func TestCreatePerNodeRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(w *world, from *executor.NodeTemplates)
+		want   reason.Code
+	}{
+		{"no history", func(_ *world, from *executor.NodeTemplates) { from.History = nil }, ""},
+		{"nothing prepares the Pods", func(_ *world, from *executor.NodeTemplates) { from.Prepare = nil }, ""},
+		{"not selected", func(_ *world, from *executor.NodeTemplates) {
+			from.Selector = labels.SelectorFromSet(labels.Set{"app": "other"})
+		}, executor.UnusablePod},
+		{"not pinned", func(_ *world, from *executor.NodeTemplates) { from.Prepare = func(*corev1.Pod, string) {} }, executor.UnusablePod},
+		{"pinned to another Node", func(_ *world, from *executor.NodeTemplates) {
+			from.Prepare = func(pod *corev1.Pod, _ string) { nodefit.Pin(&pod.Spec, "n2") }
+		}, executor.UnusablePod},
+		{"the owner is being deleted", func(w *world, _ *executor.NodeTemplates) {
+			web := &appsv1.ReplicaSet{}
+			w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, web))
+			web.Finalizers = []string{"example.com/hold"}
+			w.must(w.Update(t.Context(), web))
+			w.must(w.Delete(t.Context(), web))
+			w.deliver()
+		}, executor.OwnerDeleting},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			from := perNode(w)
+			tc.change(w, &from)
+			made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, from)
+			if made != 0 || !reason.IsFinal(err) || tc.want != "" && !errors.Is(err, tc.want) {
+				t.Errorf("CreatePerNode = %d, %v, want %s for good", made, err, tc.want)
+			}
+			if got := w.Requests(); len(got) > 0 {
+				t.Errorf("requests %q", got)
+			}
+		})
 	}
+}
+
+// TestEnded: the first Pod that ends in a place is replaced at once, those after it later and later, until the spec changes.
+func TestEnded(t *testing.T) {
+	w := newWorld(t)
+	ended := func(name, node string) *corev1.Pod {
+		return w.add(name, func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodFailed })
+	}
+	first, other := ended("a", "n1"), ended("b", "n2")
+	p := w.begin()
+	if wait := p.Ended(first, "n1"); wait != 0 {
+		t.Errorf("the first rests for %v", wait)
+	}
+	if changed, err := p.DeleteFrom(t.Context(), first, "n1"); !changed || err != nil {
+		t.Fatalf("DeleteFrom = %t, %v", changed, err)
+	}
+	w.check("replaced", []string{"delete Pod a"}, []string{"Deleted a", "Replaced a"})
 	w.deliver()
-	if got := placed(w); len(got) > 0 {
-		t.Errorf("Pods %v are left", got)
+	second := ended("c", "n1")
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		p = w.begin()
+		if wait := p.Ended(second, "n1"); wait != want {
+			t.Errorf("another rests for %v, want %v", wait, want)
+		}
+		if result, _ := w.pass.Result(nil); result.RequeueAfter != want {
+			t.Errorf("the pass is repeated in %v, want %v", result.RequeueAfter, want)
+		}
+		if wait := p.Ended(other, "n2"); wait != 0 {
+			t.Errorf("one of another Node rests for %v", wait)
+		}
+		w.clock.SetTime(w.clock.Now().Add(want))
+		p = w.begin()
+		if wait := p.Ended(second, "n1"); wait != 0 {
+			t.Errorf("it rests for %v after its time", wait)
+		}
+		if changed, err := p.DeleteFrom(t.Context(), second, "n1"); !changed || err != nil {
+			t.Fatalf("DeleteFrom = %t, %v", changed, err)
+		}
+		w.deliver()
+		second = ended("c", "n1")
+	}
+	web := &appsv1.ReplicaSet{}
+	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, web))
+	web.Generation++
+	w.must(w.Update(t.Context(), web))
+	w.deliver()
+	if wait := w.begin().Ended(second, "n1"); wait != 0 {
+		t.Errorf("it rests for %v although the spec has changed", wait)
+	}
+}
+
+// TestDeleteFrom: a Pod that runs is deleted, and nothing remembered.
+func TestDeleteFrom(t *testing.T) {
+	w := newWorld(t)
+	running := w.add("a", func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+	if changed, err := w.begin().DeleteFrom(t.Context(), running, "n1"); !changed || err != nil {
+		t.Fatalf("DeleteFrom = %t, %v", changed, err)
+	}
+	w.check("deleted", []string{"delete Pod a"}, []string{"Deleted a"})
+	if n := w.fanout.Backoff.Len(); n != 0 {
+		t.Errorf("something is remembered of %d objects", n)
 	}
 }
 

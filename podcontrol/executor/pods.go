@@ -44,31 +44,47 @@ func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] 
 
 // Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference or a label
 // that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
-// for none, as in podcontrol.Want.
+// for none, as in podcontrol.Want. A Pod that is none of the owner's from the start is refused (UnusablePod), and none is created for an owner
+// that is being deleted (OwnerDeleting).
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
 	return p.create(ctx, pod, selector, "")
 }
 
 // create is Create for a Pod that is for a Node; empty for any.
 func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.Selector, node string) error {
+	if p.view.Owner.GetDeletionTimestamp() != nil {
+		return reason.Reason{Code: OwnerDeleting, Object: reason.ObjectOf("Pod", pod), Detail: "its owner is being deleted"}
+	}
+	if what := p.lacks(pod, selector, node); what != "" {
+		return reason.Reason{
+			Code: UnusablePod, Object: reason.ObjectOf("Pod", pod), Detail: "it was made without its " + what,
+			Remedy: "see to the template, or to what prepares the Pod",
+		}
+	}
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
 	}
-	var what string
-	at, _ := nodefit.NodeOf(pod)
-	switch {
-	case node != "" && at != node:
-		what = "place on Node " + node
-	case !metav1.IsControlledBy(pod, p.view.Owner):
-		what = "owner reference"
-	case selector != nil && !selector.Matches(labels.Set(pod.Labels)):
-		what = "labels that the selector asks for"
-	default:
+	what := p.lacks(pod, selector, node)
+	if what == "" {
 		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})
 		return nil
 	}
 	err := p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
+}
+
+// lacks says what keeps a Pod from being one of the owner's, on its Node; empty for nothing.
+func (p *Pods[O]) lacks(pod *corev1.Pod, selector labels.Selector, node string) string {
+	at, _ := nodefit.NodeOf(pod)
+	switch {
+	case node != "" && at != node:
+		return "place on Node " + node
+	case !metav1.IsControlledBy(pod, p.view.Owner):
+		return "owner reference"
+	case selector != nil && !selector.Matches(labels.Set(pod.Labels)):
+		return "labels that the selector asks for"
+	}
+	return ""
 }
 
 // Delete deletes a Pod, or has it wait for its hook. It reports whether it has changed anything.

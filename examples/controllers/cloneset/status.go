@@ -29,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	pass.Wake(o.pods.NextAvailable)
 	acted := pass.Changed()
 	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
-	version, err := v.WriteStatus(ctx, v.Owner.Status, status)
+	version, err := v.WriteStatus(ctx, status)
 	if err == nil && !acted {
 		err = pass.Once(ctx, fanout.Task{Name: "remove names from podsToDelete"}, func() (bool, error) { return r.dropNames(ctx, v, o, version) })
 		if apierrors.IsConflict(err) { // the cache is behind, and the event that brings it forward need not wake anybody

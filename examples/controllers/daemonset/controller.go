@@ -79,9 +79,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 
 // watch has DaemonSets woken by what wakes no controller of Pods: Nodes, and Pods to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	all := r.Cache.Owners.All
-	b = kruise.WatchOrphans(all, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fitOf(set).selects(pod) })(b)
-	return kruise.WatchNodes(all, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fitOf(set).claim(node) })(b)
+	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fitOf(set).selects(pod) })(b)
+	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fitOf(set).claim(node) })(b)
 }
 
 // fitOf compiles what a DaemonSet requires of Nodes, once for each of its generations. One that no Pod is made for has no interest in Nodes and Pods.
@@ -133,12 +132,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observed reads what the pass is decided on.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
+	pods := r.Pods.For(v, pass)
 	o := &observation{
 		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
-		return r.Ended(v, pass, pod, node)
+		return pods.Ended(pod, node)
 	}})
 	return o
 }
@@ -170,7 +170,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		func() error { return r.create(ctx, v, pass, o, t) },
 		each(fanout.Task{Name: "delete Pods", Most: &t.burst}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			node, _ := nodefit.NodeOf(pod)
-			return r.Remove(ctx, v, pods, pod, node, apps.EventFailedDaemonPod)
+			return pods.DeleteFrom(ctx, pod, node)
 		}),
 	)
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
@@ -203,13 +203,13 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 
 // prepare makes a new Pod one of its Node.
 func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node string) {
-	nodefit.Tolerate(&pod.Spec, nodefit.DaemonSetTolerations(pod.Spec.HostNetwork)...)
 	if generation := set.Annotations[apps.AnnotationTemplateGeneration]; generation != "" {
 		pod.Labels[apps.LabelTemplateGeneration] = generation
 	}
 	if r.options.BindPods {
+		nodefit.Tolerate(&pod.Spec, nodefit.DaemonSetTolerations(pod.Spec.HostNetwork)...)
 		pod.Spec.NodeName, pod.Spec.SchedulerName = node, directScheduler
 	} else {
-		nodefit.Pin(&pod.Spec, node)
+		r.fitOf(set).requirements.Place(pod, node)
 	}
 }

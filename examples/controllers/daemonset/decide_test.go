@@ -454,6 +454,7 @@ func TestDescribe(t *testing.T) {
 func TestDecide(t *testing.T) {
 	type decision struct {
 		Create, Remove, Update, Adopt, Release, Relabel, Twins []string
+		Burst                                                  int // where it is not as usual
 	}
 	set := agents()
 	kept := func(value *intstr.IntOrString) func(*v1beta1.DaemonSet) {
@@ -502,7 +503,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "P-1 a burst of a percentage, on the first pass", set: agents(func(set *v1beta1.DaemonSet) { set.Spec.BurstReplicas = percentage("50%") }), nodes: machines(4),
-			want: decision{Create: []string{"n1", "n2"}},
+			want: decision{Create: []string{"n1", "n2", "n3", "n4"}, Burst: 2},
 		},
 		{
 			name: "an orphan is adopted", set: set, nodes: machines(1), orphans: []*corev1.Pod{agentOn(set, "n1", orphan), agentOn(set, "n2", orphan, podLabelled("app", "other"))},
@@ -534,6 +535,9 @@ func TestDecide(t *testing.T) {
 			}
 			got := decision{
 				Create: todo.step.Create, Remove: named(todo.remove), Update: named(todo.update), Adopt: named(todo.adopt), Release: named(todo.release), Relabel: named(todo.relabel),
+			}
+			if todo.burst != 250 {
+				got.Burst = todo.burst
 			}
 			for _, twin := range o.twins {
 				got.Twins = append(got.Twins, twin.Name)

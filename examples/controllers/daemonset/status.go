@@ -22,7 +22,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	if len(o.twins) == 0 { // which would count
 		truncateErr = r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit)
 	}
-	_, err := v.WriteStatus(ctx, v.Owner.Status, status)
+	_, err := v.WriteStatus(ctx, status)
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 

@@ -24,6 +24,12 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		normal(apps.EventSuccessfulDelete, "deleted Pod %s", pod)
 	case executor.DeleteFailed:
 		warn(apps.EventFailedDelete, "failed to delete Pod %s: %v", pod, e.Err)
+	case executor.Replaced:
+		name := apps.EventRecreatingFailedPod
+		if p.kind.Nodes {
+			name = apps.EventFailedDaemonPod
+		}
+		warn(name, "Pod %s has ended on Node %s and makes way for another", pod, e.Pod.Spec.NodeName)
 	case executor.Started:
 		normal(apps.EventSuccessfulUpdatePodInPlace, "updating Pod %s in place to revision %s", pod, e.Revision)
 		p.Options.Metrics.updatedInPlace()

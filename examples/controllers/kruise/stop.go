@@ -36,6 +36,6 @@ func Stop[O client.Object, S any, T ~string, P Failing[S, T]](
 		_, message := reason.Explain(err)
 		p.Events.Event(v.Owner, corev1.EventTypeWarning, event, message)
 	}
-	_, err = v.WriteStatus(ctx, before, *status)
+	_, err = v.WriteStatus(ctx, *status)
 	return pass.Result(err)
 }

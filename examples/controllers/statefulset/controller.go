@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observed reads what the pass is decided on.
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
-	set := v.Owner
+	set, pods := v.Owner, r.Pods.For(v, pass)
 	o := &observation{
 		set: set, settings: s, history: h, update: h.Update, current: h.Current(set.Status.CurrentRevision),
 		pods:    r.Reader.Read(set.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
@@ -101,7 +101,7 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod) time.Duration {
-		return r.Ended(v, pass, pod, pod.Name)
+		return pods.Ended(pod, pod.Name)
 	}}, v.Now)
 	if s.rollout.Unordered {
 		o.members.Sort(podorder.Update{Priority: s.priority})
@@ -141,7 +141,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		each(fanout.Task{Name: "take Pods back"}, t.cancel, pods.Cancel),
 		func() error { return r.create(ctx, v, pass, o, t) },
 		each(fanout.Task{Name: "delete Pods"}, t.remove, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
-			return r.Remove(ctx, v, pods, pod, pod.Name, apps.EventRecreatingFailedPod)
+			return pods.DeleteFrom(ctx, pod, pod.Name)
 		}),
 	)
 	// An update that is refused has taken a Pod out of service, so it rests for longer.

@@ -20,7 +20,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *
 	pass.Wake(o.pods.NextAvailable)
 	status := nextStatus(o, metav1.NewTime(v.Now), scaleErr, updateErr)
 	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
-	_, err := v.WriteStatus(ctx, v.Owner.Status, status)
+	_, err := v.WriteStatus(ctx, status)
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
 }
 

@@ -85,6 +85,6 @@ func (r *reconciler) report(
 		pass.Wake(set.NextAvailable)
 	}
 	meta.SetStatusCondition(&status.Conditions, reason.Condition("Failed", v.Owner.Generation, err))
-	_, statusErr := v.WriteStatus(ctx, v.Owner.Status, status)
+	_, statusErr := v.WriteStatus(ctx, status)
 	return pass.Result(err, statusErr)
 }

@@ -114,6 +114,6 @@ func (r *reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, s *
 		pass.Wake(s.pods.NextAvailable)
 		pass.Wake(s.members.NextBroken)
 	}
-	_, statusErr := v.WriteStatus(ctx, v.Owner.Status, status)
+	_, statusErr := v.WriteStatus(ctx, status)
 	return pass.Result(err, statusErr)
 }

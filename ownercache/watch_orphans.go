@@ -1,4 +1,4 @@
-package kruise
+package ownercache
 
 import (
 	"context"
@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// WatchOrphans wakes owners by Pods that nobody controls and that they select, for them to adopt: a Pod wakes no one else than its
-// controller. An owner is woken when such a Pod appears, when its labels change, and when its controller lets it go.
-func WatchOrphans[O client.Object](owners func() []O, selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
+// WatchOrphans returns a ControllerOptions.Watch that wakes owners by Pods that nobody controls and that they select, for them to adopt: a
+// Pod wakes no one else than its controller. An owner is woken when such a Pod appears, when its labels change, and when its controller lets
+// it go. selects is called for the owners of the Pod's namespace, and must be safe for concurrent use.
+func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, obj client.Object) {
 		pod, ok := obj.(*corev1.Pod)
 		if !ok || !isOrphan(pod) || pod.DeletionTimestamp != nil {
 			return
 		}
-		for _, owner := range owners() {
+		for _, owner := range cache.Owners.All() {
 			if owner.GetNamespace() == pod.Namespace && selects(owner, pod) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(owner)})
 			}
