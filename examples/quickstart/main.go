@@ -144,6 +144,7 @@ func show(ctx context.Context, cp *controlplane.ControlPlane, shown workload, lo
 		}
 	}()
 	w := newWorld(shown.place)
+	w.byNode = shown.places == nodePlaces
 	var out screen = &lines{out: os.Stdout, world: w}
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		out = &table{out: os.Stdout, world: w, size: terminalSize}

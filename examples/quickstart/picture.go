@@ -34,13 +34,15 @@ func picture(title string, rows []row, s size) []string {
 			live = append(live, r)
 		}
 	}
-	names := len("POD")
+	names, column := len("POD"), "UID"
 	for _, r := range live {
-		names = max(names, utf8.RuneCountInString(r.name))
+		if names = max(names, utf8.RuneCountInString(r.name)); r.at != "" {
+			column = "NODE"
+		}
 	}
 	out := []string{
 		fit(s.width, span{title, bold}),
-		fit(s.width, span{fmt.Sprintf("%-*s %-10s %-5s %-9s %-8s %-8s %s", names, "POD", "REVISION", "READY", "HOW", "RESTARTS", "UID", "WHY"), dim}),
+		fit(s.width, span{fmt.Sprintf("%-*s %-10s %-5s %-9s %-8s %-8s %s", names, "POD", "REVISION", "READY", "HOW", "RESTARTS", column, "WHY"), dim}),
 	}
 	left := room - len(out)
 	if len(gone) > 0 {
@@ -54,7 +56,7 @@ func picture(title string, rows []row, s size) []string {
 		}
 		out = append(out, fit(s.width,
 			span{fmt.Sprintf("%-*s %-10s ", names, r.name, r.revision), ""}, span{fmt.Sprintf("%-5s", text), colour},
-			span{fmt.Sprintf(" %-9s %-8d %.8s %s", r.how, r.restarts, r.uid, r.why), ""}))
+			span{fmt.Sprintf(" %-9s %-8d %-8.8s %s", r.how, r.restarts, cmp.Or(r.at, string(r.uid)), r.why), ""}))
 	}
 	if hidden > 0 {
 		out = append(out, fit(s.width, span{fmt.Sprintf("... and %d more", hidden), dim}))

@@ -128,6 +128,22 @@ web-5 54ddbf8bbd no    in place  1        00000005 only i...
 	}
 }
 
+// TestPictureOfNodes: Pods that are told apart by their Nodes show them.
+func TestPictureOfNodes(t *testing.T) {
+	rows := crowd(2, 0)
+	for i := range rows {
+		rows[i].at, rows[i].ready = fmt.Sprintf("sim-%02d", i), true
+	}
+	want := `
+A title
+POD   REVISION   READY HOW       RESTARTS NODE     WHY
+web-0 54ddbf8bbd yes   in place  1        sim-00   only images differ: every ...
+web-1 54ddbf8bbd yes   in place  1        sim-01   only images differ: every ...`
+	if diff := cmp.Diff(want, plain("\n"+strings.Join(picture("A title", rows, size{80, 24}), "\n"))); diff != "" {
+		t.Errorf("picture (-want +got):\n%s", diff)
+	}
+}
+
 func TestColoursOfACutLine(t *testing.T) {
 	spans := []span{{"plain ", ""}, {"bold", bold}, {" end", ""}}
 	for width, want := range map[int]string{

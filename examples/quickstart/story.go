@@ -182,7 +182,7 @@ func (s *story) summary() {
 			total += r.writes[kind]
 			kinds = append(kinds, fmt.Sprintf("%d %s", r.writes[kind], kind))
 		}
-		line("writes per Pod", "%.1f (%s)", float64(total)/float64(max(r.touched(), 1)), strings.Join(kinds, ", "))
+		line("writes per Pod", "%.1f for each of %d (%s)", float64(total)/float64(max(r.touched(), 1)), r.touched(), strings.Join(kinds, ", "))
 		line("seconds", "%.1f", r.took.Seconds())
 	}
 }

@@ -18,9 +18,12 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
+// nodePlaces is what the summary calls the places of Pods that are told apart by their Nodes.
+const nodePlaces = "Nodes"
+
 // daemonSet is what becomes of Pods where Nodes join and change, and then the two kinds of update.
 func daemonSet() workload {
-	return workload{name: "daemonset", gates: apps.DefaultGates(), nodes: 5, place: nodeOf, places: "Nodes", tell: tellDaemonSet}
+	return workload{name: "daemonset", gates: apps.DefaultGates(), nodes: 5, place: nodeOf, places: nodePlaces, tell: tellDaemonSet}
 }
 
 func nodeOf(pod *corev1.Pod) string {
@@ -44,19 +47,19 @@ func tellDaemonSet(ctx context.Context, s *story) error {
 	}}
 	for _, p := range []part{
 		{
-			title: "A DaemonSet -> a Pod on each of the 5 Nodes", act: web.create(newDaemonSet()), settled: web.wants(5),
+			title: "A DaemonSet -> a Pod on each of the 5 Nodes", act: web.create(newDaemonSet()), settled: web.wants(5), chapter: web.chapter("its Node had none"),
 			want: tally{after: "sim-01,sim-02,sim-03,sim-04,sim-05", created: 5},
 		},
 		{
-			title: "Node sim-06 joins -> it gets a Pod", act: web.join("sim-06"), settled: web.wants(6), chapter: web.chapter("joined"),
+			title: "Node sim-06 joins -> it gets a Pod", act: web.join("sim-06"), settled: web.wants(6), chapter: web.chapter("its Node has joined"),
 			want: tally{before: "sim-01,sim-02,sim-03,sim-04,sim-05", after: "sim-01,sim-02,sim-03,sim-04,sim-05,sim-06", kept: 5, created: 1},
 		},
 		{
-			title: "Node sim-02 is tainted NoExecute -> its Pod goes", act: web.taint("sim-02", true), settled: web.wants(5), chapter: web.chapter("is tainted"),
+			title: "Node sim-02 is tainted NoExecute -> its Pod goes", act: web.taint("sim-02", true), settled: web.wants(5), chapter: web.chapter("its Node is tainted"),
 			want: tally{before: "sim-01,sim-02,sim-03,sim-04,sim-05,sim-06", after: "sim-01,sim-03,sim-04,sim-05,sim-06", kept: 5, deleted: 1},
 		},
 		{
-			title: "The taint is taken off -> sim-02 has a Pod again", act: web.taint("sim-02", false), settled: web.wants(6), chapter: web.chapter("is whole again"),
+			title: "The taint is taken off -> sim-02 has a Pod again", act: web.taint("sim-02", false), settled: web.wants(6), chapter: web.chapter("its taint is off"),
 			want: tally{before: "sim-01,sim-03,sim-04,sim-05,sim-06", after: "sim-01,sim-02,sim-03,sim-04,sim-05,sim-06", kept: 5, created: 1},
 		},
 	} {
@@ -100,7 +103,7 @@ func (n *nodeStory) update(ctx context.Context) error {
 			return err
 		}
 		err = n.list(ctx, part{
-			title: p.title, chapter: clonesReplaced(e.why), act: e.write, settled: n.settled, want: p.want, maxUnavailable: outOfService, field: e.field,
+			title: p.title, chapter: replacedOnNodes(e.why), act: e.write, settled: n.settled, want: p.want, maxUnavailable: outOfService, field: e.field,
 		})
 		if err != nil {
 			return err
@@ -160,8 +163,22 @@ func (n *nodeStory) taint(name string, on bool) func(context.Context) error {
 func (*nodeStory) chapter(what string) chapter {
 	because := func(how string) func(*corev1.Pod) cause {
 		return func(pod *corev1.Pod) cause {
-			text := nodeOf(pod) + " " + what
-			return cause{how: how, why: text, line: how + " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + ": " + text}
+			return cause{how: how, why: what, line: how + onNode(pod) + ": " + what}
+		}
+	}
+	return chapter{created: because("created"), deleted: because("deleted")}
+}
+
+// onNode is at which revision and on which Node a Pod is.
+func onNode(pod *corev1.Pod) string {
+	return " at revision " + revision.ShortName(pod.Labels[apps.LabelRevision]) + " on " + nodeOf(pod)
+}
+
+// replacedOnNodes is the chapter in which each Node has its Pod recreated.
+func replacedOnNodes(why string) chapter {
+	because := func(line string) func(*corev1.Pod) cause {
+		return func(pod *corev1.Pod) cause {
+			return cause{how: "recreated", why: why, line: line + onNode(pod) + ": " + why}
 		}
 	}
 	return chapter{created: because("created"), deleted: because("deleted")}

@@ -216,7 +216,7 @@ func TestPlay(t *testing.T) {
 				s.summary()
 				for _, want := range []string{
 					"A part\n", "ordinals:       0,1 -> 0,2\n", "Pods created:   1, and 1 deleted for good\n",
-					"out of service: 1 at a time\n", "writes per Pod: 0.5 (1 create pods)\n",
+					"out of service: 1 at a time\n", "writes per Pod: 0.5 for each of 2 (1 create pods)\n",
 				} {
 					if !strings.Contains(out.String(), want) {
 						t.Errorf("summary lacks %q:\n%s", want, out.String())

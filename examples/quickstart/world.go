@@ -21,6 +21,7 @@ import (
 type row struct {
 	name, revision, node, ip string
 	place                    string // what a Pod that replaces this one takes over
+	at                       string // the Node, where Pods are told apart by that
 	version                  string // of the object, as it was last seen
 	uid                      types.UID
 	restarts                 int32
@@ -64,6 +65,7 @@ func (t tally) touched() int { return t.updated + t.recreated + t.created + t.de
 type world struct {
 	mu      sync.Mutex
 	place   func(*corev1.Pod) string
+	byNode  bool // Pods are told apart by their Nodes
 	rows    map[types.UID]*row
 	chapter chapter
 	kept    map[types.UID]row // as the chapter began
@@ -82,6 +84,9 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	r := w.rows[pod.UID]
 	if r == nil {
 		r = &row{name: pod.Name, uid: pod.UID, place: w.place(pod)}
+		if w.byNode {
+			r.at = r.place
+		}
 		w.explain(r, pod, w.chapter.created)
 		w.rows[pod.UID] = r
 	}
@@ -95,7 +100,7 @@ func (w *world) observe(event watch.EventType, pod *corev1.Pod) {
 	}
 	name := revision.ShortName(pod.Labels[apps.LabelRevision])
 	if r.revision != "" && r.revision != name {
-		r.how, r.why = "in place", "only images differ: every other field stays"
+		r.how, r.why = "in place", "only images differ"
 		w.happens(pod.Name + " updated in place to " + name + ": " + r.why)
 	}
 	var restarts int32
@@ -146,7 +151,8 @@ func (w *world) begin(c chapter) {
 	}
 }
 
-// shows reports whether the Pods that are there are those of the API server, and none is on its way out.
+// shows reports whether the Pods that are there are those of the API server and ready, and none is on its way out: a status may be that of a
+// moment before the change.
 func (w *world) shows(pods []corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +164,7 @@ func (w *world) shows(pods []corev1.Pod) bool {
 	}
 	for i := range pods {
 		r := w.rows[pods[i].UID]
-		if r == nil || r.gone || r.version != pods[i].ResourceVersion {
+		if r == nil || r.gone || !r.ready || r.version != pods[i].ResourceVersion {
 			return false
 		}
 	}

@@ -108,6 +108,10 @@ func TestShows(t *testing.T) {
 			}
 		})
 	}
+	w.observe(watch.Modified, seen("web-1", "b", "3", "old", false))
+	if w.shows(pods(seen("web-0", "a", "1", "old", true), seen("web-1", "b", "3", "old", false))) {
+		t.Error("a Pod that is not ready is taken for one whose part is over")
+	}
 	w.observe(watch.Deleted, seen("web-1", "b", "4", "old", true))
 	if !w.shows(pods(seen("web-0", "a", "1", "old", true))) {
 		t.Error("a Pod that is gone counts")
