@@ -163,6 +163,8 @@ func (w *story) users() {
 		w.end()
 	case n < 26:
 		w.twin()
+	case n < 29:
+		w.hold(w.AnyPod())
 	default:
 		w.edit()
 	}
@@ -277,6 +279,11 @@ func (w *story) denies(call faultapi.Call, _ client.Object) error {
 // settle makes the last wish one that can be fulfilled.
 func (w *story) settle() {
 	w.policy = 0
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if len(pod.Finalizers) > 0 {
+			w.hold(pod)
+		}
+	}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 		if pod.Labels["app"] == released && pod.Spec.Containers[0].Image != foreign && w.Chance(50) {
 			w.label(pod, "app", "web")

@@ -215,6 +215,21 @@ func (w *story) twin() {
 	}
 }
 
+// hold puts a finalizer on a Pod, or takes it off: such a Pod stays when it has been deleted, and its Node may be free all the same.
+func (w *story) hold(pod *corev1.Pod) {
+	if pod == nil {
+		return
+	}
+	pod = pod.DeepCopy()
+	if len(pod.Finalizers) > 0 {
+		pod.Finalizers = nil
+	} else if pod.DeletionTimestamp == nil {
+		pod.Finalizers = []string{"example.test/hold"}
+	}
+	w.Logf("user: Pod %s, finalizers %v", pod.Name, pod.Finalizers)
+	w.must(w.User.Update(context.Background(), pod))
+}
+
 // release has whoever holds a Pod let it go.
 func (w *story) release() bool {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
