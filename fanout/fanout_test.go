@@ -251,11 +251,11 @@ func TestMost(t *testing.T) {
 		refused      int
 		want         int
 	}{
-		{name: "fewer than there are", most: 3, atOnce: 5, want: 3},
+		{name: "D-7 fewer than there are", most: 3, atOnce: 5, want: 3},
 		{name: "none", most: 0, atOnce: 5, want: 0},
 		{name: "below none", most: -1, atOnce: 5, want: 0},
 		{name: "more than a pass does", most: 700, atOnce: 5, want: fanout.PerPass},
-		{name: "the first wait", most: 1, atOnce: 5, waiting: 590, want: 1},
+		{name: "D-7 the first wait", most: 1, atOnce: 5, waiting: 590, want: 1},
 		{name: "all wait but fewer than may be changed", most: 20, atOnce: 5, waiting: 590, want: 10},
 		{name: "the first are refused", most: 1, atOnce: 1, refused: 5, want: 1},
 	} {

@@ -502,7 +502,7 @@ func TestDecide(t *testing.T) {
 			want: decision{Update: []string{"agent-n2"}},
 		},
 		{
-			name: "P-1 a burst of a percentage, on the first pass", set: agents(func(set *v1beta1.DaemonSet) { set.Spec.BurstReplicas = percentage("50%") }), nodes: machines(4),
+			name: "D-7, P-1 a burst of a percentage, on the first pass", set: agents(func(set *v1beta1.DaemonSet) { set.Spec.BurstReplicas = percentage("50%") }), nodes: machines(4),
 			want: decision{Create: []string{"n1", "n2", "n3", "n4"}, Burst: 2},
 		},
 		{

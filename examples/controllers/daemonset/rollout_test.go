@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -304,6 +305,39 @@ func TestHistory(t *testing.T) {
 		t.Errorf("D-29 Pod %s with labels %v, want %s", same.UID, same.Labels, pod.UID)
 	}
 	c.untilRevisions("D-29", 2)
+}
+
+// TestCollision: a revision of somebody else has the name of the next one. Another is found, and counted in the status of this DaemonSet.
+func TestCollision(t *testing.T) {
+	t.Parallel()
+	c := start(t, 1)
+	set := c.daemonSet("agent", setImage("v2"))
+	c.create(set, "n1")
+	name := c.revisions(t.Context())[0].Name
+	if err := c.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	taken := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}, Data: runtime.RawExtension{Raw: []byte(`{"spec":{}}`)}, Revision: 1,
+	}
+	// The garbage collector does it too, once it knows of the kind.
+	if err := client.IgnoreNotFound(c.Delete(t.Context(), taken.DeepCopy())); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	c.create(c.daemonSet("agent"), "n1")
+	c.change("agent", setImage("v2"))
+	set = c.until("agent", func(set *v1beta1.DaemonSet) error {
+		if set.Status.CollisionCount == nil || *set.Status.CollisionCount != 1 {
+			return fmt.Errorf("D-28 collisions %v", set.Status.CollisionCount)
+		}
+		return settled(1, 1)(set)
+	})
+	if diff := cmp.Diff(map[string]string{"n1": "v2"}, c.atImage("agent")); diff != "" || "agent-"+set.Status.UpdateRevision == name {
+		t.Errorf("D-28 at revision %s, %s is taken (-want +got):\n%s", set.Status.UpdateRevision, name, diff)
+	}
 }
 
 func (c *cluster) revisions(ctx context.Context) []appsv1.ControllerRevision {
