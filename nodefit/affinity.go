@@ -16,6 +16,9 @@ import (
 // that it stands in.
 const InvalidNodeTerm reason.Code = "InvalidNodeTerm"
 
+// What a term has its requirements under.
+const expressions, fields = "matchExpressions", "matchFields"
+
 const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 // affinity is a required node affinity: one of its terms must fit.
@@ -28,18 +31,39 @@ type term struct {
 	invalid reason.List
 }
 
+// place is where a requirement stands in the spec: in which term, and which one of its kind it is. Paths and texts are made when somebody is
+// told, because a controller keeps the requirements of thousands of templates.
+type place struct{ term, at int32 }
+
+func (p place) path(kind string) string {
+	return fmt.Sprintf("%s[%d].%s[%d]", requiredPath, p.term, kind, p.at)
+}
+
 // requirement is one on the Node's labels.
 type requirement struct {
 	labels.Requirement
+	place
 
-	path, text string
+	operator corev1.NodeSelectorOperator
+}
+
+func (r *requirement) text() string {
+	return textOf(corev1.NodeSelectorRequirement{Key: r.Key(), Operator: r.operator, Values: r.ValuesUnsorted()})
 }
 
 // fieldRequirement is one on a field of the Node, of which there is the name alone.
 type fieldRequirement struct {
 	key, value string
 	differs    bool // the field must not have the value
-	path, text string
+	place
+}
+
+func (f *fieldRequirement) text() string {
+	operator := corev1.NodeSelectorOpIn
+	if f.differs {
+		operator = corev1.NodeSelectorOpNotIn
+	}
+	return textOf(corev1.NodeSelectorRequirement{Key: f.key, Operator: operator, Values: []string{f.value}})
 }
 
 func compileAffinity(selector *corev1.NodeSelector) (*affinity, reason.List) {
@@ -49,35 +73,35 @@ func compileAffinity(selector *corev1.NodeSelector) (*affinity, reason.List) {
 		if len(from.MatchExpressions) == 0 && len(from.MatchFields) == 0 {
 			continue // an empty term fits no Node
 		}
-		t := compileTerm(from, fmt.Sprintf("%s[%d]", requiredPath, i))
+		t := compileTerm(from, int32(i))
 		problems = append(problems, t.invalid...)
 		a.terms = append(a.terms, t)
 	}
 	return a, problems
 }
 
-func compileTerm(from corev1.NodeSelectorTerm, path string) term {
+func compileTerm(from corev1.NodeSelectorTerm, number int32) term {
 	var t term
 	for i, expression := range from.MatchExpressions {
-		at := fmt.Sprintf("%s.matchExpressions[%d]", path, i)
+		at := place{number, int32(i)}
 		compiled, err := compileRequirement(expression)
 		if err != nil {
 			t.invalid = append(t.invalid, reason.Reason{
-				Code: InvalidNodeTerm, Path: at, New: textOf(expression), Detail: err.Error(), Remedy: "use a requirement that Nodes can meet",
+				Code: InvalidNodeTerm, Path: at.path(expressions), New: textOf(expression), Detail: err.Error(), Remedy: "use a requirement that Nodes can meet",
 			})
 			continue
 		}
-		t.labels = append(t.labels, requirement{*compiled, at, textOf(expression)})
+		t.labels = append(t.labels, requirement{*compiled, at, expression.Operator})
 	}
 	for i, field := range from.MatchFields {
-		at := fmt.Sprintf("%s.matchFields[%d]", path, i)
+		at := place{number, int32(i)}
 		if len(field.Values) != 1 || field.Operator != corev1.NodeSelectorOpIn && field.Operator != corev1.NodeSelectorOpNotIn {
 			t.invalid = append(t.invalid, reason.Reason{
-				Code: InvalidNodeTerm, Path: at, New: textOf(field), Detail: "no requirement on a field", Remedy: "use In or NotIn with one value",
+				Code: InvalidNodeTerm, Path: at.path(fields), New: textOf(field), Detail: "no requirement on a field", Remedy: "use In or NotIn with one value",
 			})
 			continue
 		}
-		t.fields = append(t.fields, fieldRequirement{field.Key, field.Values[0], field.Operator == corev1.NodeSelectorOpNotIn, at, textOf(field)})
+		t.fields = append(t.fields, fieldRequirement{field.Key, field.Values[0], field.Operator == corev1.NodeSelectorOpNotIn, at})
 	}
 	return t
 }
@@ -172,13 +196,13 @@ func (t *term) unmet(node *corev1.Node) reason.Reason {
 		if r := &t.labels[i]; !r.Matches(labels.Set(node.Labels)) {
 			value, found := node.Labels[r.Key()]
 			return reason.Reason{
-				Code: NodeAffinityUnmet, Path: r.path, New: r.text, Detail: has(value, found), Remedy: "label the Node, or change the affinity",
+				Code: NodeAffinityUnmet, Path: r.path(expressions), New: r.text(), Detail: has(value, found), Remedy: "label the Node, or change the affinity",
 			}
 		}
 	}
 	for i := range t.fields {
 		if f := &t.fields[i]; !f.matches(node) {
-			return reason.Reason{Code: NodeAffinityUnmet, Path: f.path, New: f.text, Remedy: "change the affinity"}
+			return reason.Reason{Code: NodeAffinityUnmet, Path: f.path(fields), New: f.text(), Remedy: "change the affinity"}
 		}
 	}
 	return reason.Reason{}

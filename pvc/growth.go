@@ -14,7 +14,8 @@ import (
 const (
 	// ClaimDiffers means that a claim cannot become what its template says, because nothing but its size can be changed.
 	ClaimDiffers reason.Code = "ClaimDiffers"
-	// ClaimOfAnother means that a claim is not made to grow, because somebody else than the owner of the Pods controls it.
+	// ClaimOfAnother means that a claim is not made to grow, because somebody else than the owner of the Pods controls it, or has
+	// Pods that use it.
 	ClaimOfAnother reason.Code = "ClaimOfAnother"
 	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow it.
 	ClassCannotExpand reason.Code = "ClassCannotExpand"

@@ -25,6 +25,9 @@ type Numbered struct {
 	// controller: claims outlive it where Retention does not say otherwise. It is required for Owned and Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
+	// Shared reports whether somebody else's Pods use a claim, as happens where the names of two owners and their templates come to the same:
+	// such a claim goes with nobody, and does not grow. nil for never. It is asked where Retention has claims go, and where one is to grow.
+	Shared func(claim *corev1.PersistentVolumeClaim) bool
 	// Refused reports whether the last attempt to have a claim grow was refused; nil for none.
 	Refused func(claim *corev1.PersistentVolumeClaim) bool
 }
@@ -61,6 +64,10 @@ func (s *Sizes) Fit() bool { return len(s.Small) == 0 && len(s.Stuck) == 0 }
 
 // Ready reports whether no claim keeps the Pod from being updated, which may start it again.
 func (s *Sizes) Ready() bool { return s.Fit() && (!s.Growing || s.NeedsRestart) }
+
+func (n *Numbered) isShared(claim *corev1.PersistentVolumeClaim) bool {
+	return n.Shared != nil && n.Shared(claim)
+}
 
 // each calls f with the claims that Pods of the name use.
 func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVolumeClaim)) {
@@ -102,7 +109,11 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 		return nil
 	}
 	n.each(name, func(_, claim *corev1.PersistentVolumeClaim) {
-		if owners, differ := n.Retention.Owners(claim, n.Owner, name, pod, wanted); differ && claim.DeletionTimestamp == nil {
+		retention := *n.Retention
+		if retention != (Retention{}) && n.isShared(claim) {
+			retention = Retention{} // it must not go with our Pods while somebody else uses it
+		}
+		if owners, differ := retention.Owners(claim, n.Owner, name, pod, wanted); differ && claim.DeletionTimestamp == nil {
 			out = append(out, Owned{claim, owners})
 		}
 	})
@@ -140,6 +151,11 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 		list = append(list, reason.Reason{
 			Code: ClaimOfAnother, Object: reason.ObjectOf("PersistentVolumeClaim", claim), Path: "metadata.ownerReferences",
 			Detail: "it is controlled by " + other.Kind + " " + other.Name, Remedy: "have that one enlarge the claim",
+		})
+	} else if n.isShared(claim) {
+		list = append(list, reason.Reason{
+			Code: ClaimOfAnother, Object: reason.ObjectOf("PersistentVolumeClaim", claim),
+			Detail: "Pods of somebody else use it", Remedy: "give this workload or its template another name",
 		})
 	}
 	return list

@@ -1,10 +1,12 @@
 package pvc_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,6 +109,37 @@ func TestRetention(t *testing.T) {
 				t.Errorf("the claim was modified (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestShared: a claim that somebody else's Pods use goes with nobody and does not grow, and loses the references that it has got.
+func TestShared(t *testing.T) {
+	web, pod, team := reference("Web", "web", "uid-of-web"), reference("Pod", "web-3", "uid-web-3"), reference("Team", "a", "uid-a")
+	claim := ownedBy(web, team, pod)
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	template.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	for _, shared := range []bool{false, true} {
+		n := pvc.Numbered{
+			Templates: []corev1.PersistentVolumeClaim{template}, Owner: web, Retention: &pvc.Retention{WithOwner: true, WithPod: true},
+			Claim:  func(string) (*corev1.PersistentVolumeClaim, bool) { return claim, true },
+			Shared: func(*corev1.PersistentVolumeClaim) bool { return shared },
+		}
+		want := [][]metav1.OwnerReference{{team, pod}}
+		if shared {
+			want = [][]metav1.OwnerReference{{team}}
+		}
+		var got [][]metav1.OwnerReference
+		for _, owned := range n.Owned("web-3", newPod("web-3"), false) {
+			got = append(got, owned.Owners)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("shared %t, owners (-want +got):\n%s", shared, diff)
+		}
+		sizes := n.Sizes("web-3")
+		if stuck := errors.Is(sizes.Stuck, pvc.ClaimOfAnother); stuck != shared || len(sizes.Small) == 1 == shared {
+			t.Errorf("shared %t: small %v, stuck %v", shared, sizes.Small, sizes.Stuck)
+		}
 	}
 }
 

@@ -528,7 +528,8 @@ func TestCreate(t *testing.T) {
 		left     bool
 	}{
 		{name: "as it was made", selector: selector, left: true},
-		{name: "no selector", change: func(o client.Object) { o.SetLabels(nil) }, left: true},
+		{name: "no selector", change: func(o client.Object) { delete(o.GetLabels(), "app") }, left: true},
+		{name: "its revision was taken, without a selector", change: func(o client.Object) { o.SetLabels(nil) }, err: "revision label"},
 		{name: "its label was taken", selector: selector, change: func(o client.Object) { o.SetLabels(nil) }, err: "labels"},
 		{name: "its owner was taken", selector: selector, change: func(o client.Object) { o.SetOwnerReferences(nil) }, err: "owner reference"},
 		{name: "its owner was taken, without a selector", change: func(o client.Object) { o.SetOwnerReferences(nil) }, err: "owner reference"},

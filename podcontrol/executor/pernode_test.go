@@ -179,6 +179,31 @@ func TestCreatePerNodeRefuses(t *testing.T) {
 	}
 }
 
+// TestCreateRelabelled: a Pod whose revision was taken would be recreated without end.
+func TestCreateRelabelled(t *testing.T) {
+	for name, change := range map[string]func(labels map[string]string){
+		"taken":    func(labels map[string]string) { delete(labels, revisionLabel) },
+		"replaced": func(labels map[string]string) { labels[revisionLabel] = "policy" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.Change = func(o client.Object) {
+				if pod, ok := o.(*corev1.Pod); ok {
+					change(pod.Labels)
+				}
+			}
+			made, err := w.begin().CreatePerNode(t.Context(), []string{"n1"}, perNode(w))
+			if made != 0 || !reason.IsFinal(err) || !strings.Contains(err.Error(), "revision label did not survive") {
+				t.Errorf("CreatePerNode = %d, %v", made, err)
+			}
+			w.deliver()
+			if got := placed(w); len(got) > 0 {
+				t.Errorf("Pods %v are left", got)
+			}
+		})
+	}
+}
+
 // TestEnded: the first Pod that ends in a place is replaced at once, those after it later and later, until the spec changes.
 func TestEnded(t *testing.T) {
 	w := newWorld(t)

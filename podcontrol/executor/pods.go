@@ -42,8 +42,8 @@ func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] 
 	return &Pods[O]{executor: x, view: view, pass: pass, rules: x.options.Rules(view.Owner)}
 }
 
-// Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference or a label
-// that the selector asks for, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
+// Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference, a label
+// that the selector asks for or that of its revision, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
 // for none, as in podcontrol.Want. A Pod that is none of the owner's from the start is refused (UnusablePod), and none is created for an owner
 // that is being deleted (OwnerDeleting).
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
@@ -61,10 +61,14 @@ func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.S
 			Remedy: "see to the template, or to what prepares the Pod",
 		}
 	}
+	revision := p.executor.control.RevisionOf(pod)
 	if err := p.view.Client.Create(ctx, pod); err != nil {
 		return err
 	}
 	what := p.lacks(pod, selector, node)
+	if what == "" && p.executor.control.RevisionOf(pod) != revision {
+		what = "revision label" // it would be taken for an old one, and recreated
+	}
 	if what == "" {
 		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})
 		return nil

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,11 +44,8 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.DaemonSet]
 
 	options Options
-	fits    *lru.Cache
+	fits    fitCache
 }
-
-// fitsKept is how many DaemonSets a change of a Node costs no compiling of their requirements.
-const fitsKept = 2000
 
 // view is a DaemonSet and what it controls, as the cache shows it.
 type view = ownercache.View[*v1beta1.DaemonSet]
@@ -66,41 +61,26 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
-	r := &Reconciler{options: options, fits: lru.New(fitsKept)}
+	options.Options = options.Complete()
+	r := &Reconciler{options: options, fits: fitCache{gates: options.Gates}}
 	var err error
-	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Complete(), kruise.Kind[*v1beta1.DaemonSet]{
+	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Options, kruise.Kind[*v1beta1.DaemonSet]{
 		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
 		HashLabel: apps.LabelRevision, Counting: revision.CountAllOld,
 		Pods:  podcontrol.Config{OnlyPreDelete: true, NeedsGate: true, GateWhereUpdated: true},
 		Watch: r.watch,
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	r.Cache.OnGone(r.fits.forget)
+	return r, nil
 }
 
 // watch has DaemonSets woken by what wakes no controller of Pods: Nodes, and Pods to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fitOf(set).selects(pod) })(b)
-	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fitOf(set).claim(node) })(b)
-}
-
-// fitOf compiles what a DaemonSet requires of Nodes, once for each of its generations. One that no Pod is made for has no interest in Nodes and Pods.
-func (r *Reconciler) fitOf(set *v1beta1.DaemonSet) *fit {
-	type key struct {
-		uid        types.UID
-		generation int64
-	}
-	k := key{set.UID, set.Generation}
-	if known, ok := r.fits.Get(k); ok {
-		if f, ok := known.(*fit); ok {
-			return f
-		}
-	}
-	f := &fit{}
-	if s, problems := resolve(set, r.Options.Gates); problems == nil {
-		f = newFit(set, s.selector)
-	}
-	r.fits.Add(k, f)
-	return f
+	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.of(set).selects(pod) })(b)
+	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.of(set).claim(node) })(b)
 }
 
 // Reconcile brings one DaemonSet a step closer to its spec.
@@ -134,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	pods := r.Pods.For(v, pass)
 	o := &observation{
-		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fitOf(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
+		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fits.of(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
@@ -210,6 +190,6 @@ func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node strin
 		nodefit.Tolerate(&pod.Spec, nodefit.DaemonSetTolerations(pod.Spec.HostNetwork)...)
 		pod.Spec.NodeName, pod.Spec.SchedulerName = node, directScheduler
 	} else {
-		r.fitOf(set).requirements.Place(pod, node)
+		r.fits.of(set).requirements.Place(pod, node)
 	}
 }

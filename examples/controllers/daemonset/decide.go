@@ -105,6 +105,7 @@ func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	requirements, err := nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
 	f.requirements = requirements
 	f.oddities.Add(nodefit.InvalidNodeTerm, err)
+	f.oddities = slices.Clone(f.oddities[:min(len(f.oddities), kruise.ReasonsInEvent)]) // the first tell what is wrong with thousands
 	if selector := rollingOf(set).Selector; selector != nil {
 		f.updated = (&kruise.Reading{}).Selector(rollingUpdate+".selector", selector)
 	}

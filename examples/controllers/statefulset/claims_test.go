@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,6 +134,33 @@ func TestRetention(t *testing.T) {
 	c.change("db", setImage("example.test/app:v2"))
 	c.untilPods("db", 0)
 	c.untilOwners(map[string]string{"data-db-0": ""})
+}
+
+// TestSharedClaim: two StatefulSets' names and templates come to the same name of a claim. The second one's deletion does not take it away.
+func TestSharedClaim(t *testing.T) {
+	t.Parallel()
+	c := start(t, "")
+	const keep, remove = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	class := c.volumes(1, "1Gi", nil)
+	c.create(c.statefulSet("1-db", 1, withClaims(class, "1Gi")), 0)
+	second := c.statefulSet("db", 1, withClaims(class, "1Gi"), func(set *v1beta1.StatefulSet) {
+		set.Spec.VolumeClaimTemplates[0].Name, set.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name = "data-1", "data-1"
+		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: remove, WhenScaled: keep}
+	})
+	c.create(second, 0)
+	c.until("db", settled)
+	c.untilOwners(map[string]string{"data-1-db-0": ""})
+	if err := c.Delete(t.Context(), &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "1-db"}}); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "1-db-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("Pod 1-db-0 is there, or %v", err)
+		}
+		return nil
+	})
+	c.change("db", setImage("example.test/app:v2")) // a Pod that nobody controls wakes no one
+	c.untilOwners(map[string]string{"data-1-db-0": "StatefulSet db"})
 }
 
 // TestVolumesGrow: claims follow a larger template as their Pods are updated, and a Pod whose volume has not grown is left alone

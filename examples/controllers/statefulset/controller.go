@@ -3,6 +3,7 @@ package statefulset
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +99,9 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 		return r.Cache.Claims.Get(set.Namespace, name)
 	}
 	o.claims.Refused = r.GrowthRefused
+	o.claims.Shared = func(claim *corev1.PersistentVolumeClaim) bool {
+		return slices.ContainsFunc(r.Cache.UsersOf(claim), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, set) })
+	}
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod) time.Duration {
