@@ -49,7 +49,8 @@
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
 // A second loop, of the single Pods, finishes what was begun: podcontrol/executor adds it to the manager. The module in examples
-// has two whole operators to copy from: examples/embed/fleet (equal Pods) and examples/embed/gameservers (numbered Pods).
+// has three whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on every Node) and
+// examples/embed/gameservers (numbered Pods).
 //
 // # Decide, then act
 //

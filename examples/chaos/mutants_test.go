@@ -34,6 +34,7 @@ func fleet() schedules { return schedules{tests: "./embed/fleet"} }
 func hazard(test string) schedules {
 	return schedules{tests: "./embed/fleet", only: test}
 }
+func agents() schedules      { return schedules{tests: "./embed/agents"} }
 func games() schedules       { return schedules{tests: "./embed/gameservers"} }
 func statefulSet() schedules { return schedules{tests: "./controllers/statefulset"} }
 func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
@@ -243,6 +244,22 @@ func mutants() []mutant {
 		{
 			"nobody comes back at the end of a grace period", "podcontrol/step.go",
 			"\tstep.RequeueAfter = next.RequeueAfter\n", "", fleet(),
+		},
+		{
+			"an Agent's requirements outlive its spec", "examples/embed/agents/setup.go",
+			"key := [2]any{agent.UID, agent.Generation}", "key := [2]any{agent.UID, 0}", agents(),
+		},
+		{
+			"nothing wakes an Agent for its Nodes", "examples/embed/agents/setup.go",
+			"return rollout.Node{Run: verdict.Run, Continue: verdict.Continue}", "return rollout.Node{Run: verdict.Run && false}", agents(),
+		},
+		{
+			"what ends at once on a Node is made there in a loop", "examples/embed/agents/agents.go",
+			"return pods.DeleteFrom(ctx, pod, node)", "_ = node\n\t\t\treturn pods.Delete(ctx, pod)", agents(),
+		},
+		{
+			"an Agent does not say what it waits for", "examples/embed/agents/agents.go",
+			"step.Limits.Err())", "error(nil))", agents(),
 		},
 		{
 			"the status is computed and not written", "examples/embed/fleet/fleet.go",

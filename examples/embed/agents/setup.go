@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/podcontrol/executor"
+	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// Run runs the operator until ctx ends.
+func Run(ctx context.Context, config *rest.Config) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), AddToScheme(scheme)); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	if _, err := setup(ctx, mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// setup adds both loops to the manager: that of the Agents, which Nodes wake too, and that of their Pods, which finishes what was begun.
+func setup(ctx context.Context, mgr ctrl.Manager) (*reconciler, error) {
+	r, err := newReconciler(ctx, mgr, mgr.GetEventRecorder("agents"), clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	watch := ownercache.WatchNodes(r.Cache, r.claim)
+	return r, r.AddTo(mgr, "agents", r, ownercache.ControllerOptions{Watch: watch}, ownercache.ControllerOptions{Workers: 8})
+}
+
+// newReconciler puts the parts together.
+func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.EventRecorder, now clock.PassiveClock) (*reconciler, error) {
+	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
+		StateAnnotation: group + "/state", GraceAnnotation: group + "/grace", Gate: gate, Reserved: []string{revisionLabel},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := executor.NewParts(ctx, mgr, &Agent{}, executor.Config[*Agent]{
+		Control:   podcontrol.Config{InPlace: inPlace, RevisionLabel: revisionLabel},
+		Revisions: revision.Keys{HashLabel: revisionLabel},
+		Cache:     ownercache.Options{Clock: now, Nodes: true},
+		Options: executor.Options[*Agent]{
+			Rules:   func(*Agent) podcontrol.Rules { return podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible} },
+			Observe: executor.Record[*Agent](recorder),
+		},
+	})
+	return &reconciler{parts, lru.New(1000)}, err
+}
+
+// fitOf compiles what an Agent requires of Nodes once for each of its generations, because each change of a Node asks all Agents.
+func (r *reconciler) fitOf(agent *Agent) (*nodefit.Requirements, error) {
+	key := [2]any{agent.UID, agent.Generation}
+	if known, ok := r.fits.Get(key); ok {
+		return known.(*nodefit.Requirements), nil
+	}
+	if problems := decode.Reasons(agent.Spec.undecodable); problems != nil {
+		return nil, problems
+	}
+	fit, err := nodefit.New(&agent.Spec.Template.Spec, nodefit.DaemonSetTolerations(agent.Spec.Template.Spec.HostNetwork)...)
+	if err == nil {
+		r.fits.Add(key, fit)
+	}
+	return fit, err
+}
+
+// claim is what a Node is to an Agent, or nothing: where no Pod may be, or the spec makes no sense.
+func (r *reconciler) claim(agent *Agent, node *corev1.Node) rollout.Node {
+	fit, err := r.fitOf(agent)
+	if err != nil {
+		return rollout.Node{}
+	}
+	verdict := fit.Fits(node)
+	return rollout.Node{Run: verdict.Run, Continue: verdict.Continue}
+}

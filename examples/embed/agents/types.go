@@ -1,0 +1,102 @@
+package agents
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// CRD is the CustomResourceDefinition, as YAML.
+//
+//go:embed crd.yaml
+var CRD []byte
+
+// GroupVersion of the kind.
+var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
+
+// Agent keeps a Pod on every Node that fits.
+type Agent struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status,omitzero"`
+}
+
+// Spec is what its users write. No schema checks the template.
+type Spec struct {
+	// MaxUnavailable is how many of the Nodes that are updated may lack an available Pod for an update. Less than 1 means 1.
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
+	// Partition is on how many Nodes Pods stay at the old revision.
+	Partition int                    `json:"partition,omitempty"`
+	Template  corev1.PodTemplateSpec `json:"template"`
+
+	undecodable []decode.Problem
+}
+
+// UnmarshalJSON leaves out what makes no sense: a list of all Agents must not fail for one of them.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	*s = Spec(read)
+	s.undecodable = problems
+	return err
+}
+
+// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	if len(s.undecodable) > 0 {
+		return nil, s.undecodable[0]
+	}
+	type plain Spec
+	return json.Marshal(plain(s))
+}
+
+// Status is what the operator reports.
+type Status struct {
+	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
+	Revision           string `json:"revision,omitempty"`
+	// Nodes are those that are to have a Pod. Available and Updated count them by their Pods.
+	Nodes     int32 `json:"nodes"`
+	Available int32 `json:"available"`
+	Updated   int32 `json:"updated"`
+	// Conditions are Failed, and Waiting: why the update does not go on.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// AgentList is a list of Agents.
+type AgentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Agent `json:"items"`
+}
+
+// AddToScheme registers the kind.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Agent{}, &AgentList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject makes Agent a runtime.Object.
+func (a *Agent) DeepCopyObject() runtime.Object {
+	out := &Agent{TypeMeta: a.TypeMeta, ObjectMeta: *a.ObjectMeta.DeepCopy(), Spec: a.Spec, Status: a.Status}
+	a.Spec.Template.DeepCopyInto(&out.Spec.Template)
+	out.Status.Conditions = append([]metav1.Condition(nil), a.Status.Conditions...)
+	return out
+}
+
+// DeepCopyObject makes AgentList a runtime.Object.
+func (l *AgentList) DeepCopyObject() runtime.Object {
+	out := &AgentList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Agent))
+	}
+	return out
+}
