@@ -459,6 +459,32 @@ func TestWriteStatus(t *testing.T) {
 	}
 }
 
+// TestMemo: a value is made once for each generation of an owner, an older one is not kept, and nothing is left of an owner that is gone.
+func TestMemo(t *testing.T) {
+	w := newWorld(t, ownercache.Options{})
+	made := 0
+	memo := ownercache.NewMemo(w.Cache, func(owner *appsv1.ReplicaSet) int64 {
+		made++
+		return owner.Generation
+	})
+	web := newOwner("web")
+	w.add(web)
+	for i, step := range []struct{ generation, made int64 }{{1, 1}, {1, 1}, {3, 2}, {3, 2}, {2, 3}, {3, 3}, {4, 4}} {
+		owner := web.DeepCopy()
+		owner.Generation = step.generation
+		if got := memo.Of(owner); got != step.generation || int64(made) != step.made || memo.Len() != 1 {
+			t.Errorf("step %d: %d of generation %d, made %d times, %d are kept", i, got, step.generation, made, memo.Len())
+		}
+	}
+	if err := w.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.deliver()
+	if memo.Len() != 0 {
+		t.Errorf("%d are kept of an owner that is gone", memo.Len())
+	}
+}
+
 // TestNodesNeedAWatch: nothing but a Watch wakes owners for a Node, so that one without would wait for ever.
 func TestNodesNeedAWatch(t *testing.T) {
 	w := newWorld(t, ownercache.Options{Nodes: true})

@@ -246,6 +246,8 @@ func (w *nodeWalk) instead() []string {
 			broken = append(broken, w.pods[i].Name)
 		case len(running) == 1 && w.pods[running[0]].Updated && servesNode(w.pods[running[0]]):
 			continue
+		case !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0: // whatever the update does, its Pod goes
+			continue
 		}
 		lacking++
 	}
@@ -399,6 +401,9 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 	taken, lacking := 0, 0
 	part := w.part()
 	for _, name := range part {
+		if !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0 {
+			continue
+		}
 		if running := w.on(name, runs); len(running) != 1 || !servesNode(w.pods[running[0]]) {
 			lacking++
 		}

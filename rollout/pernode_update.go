@@ -65,6 +65,7 @@ func (d *nodeDecision) replace(nodes []*nodeEntry) {
 		case n.isDue():
 			unavailable++
 			broken = append(broken, n.oldAt)
+		case !n.Continue && d.serves(n): // it is taken away whatever the update does
 		case n.newest == nil || n.old != nil || n.ambiguous || !n.newest.available():
 			unavailable++
 		}
@@ -78,6 +79,10 @@ func (d *nodeDecision) replace(nodes []*nodeEntry) {
 		d.limitf(UpdateLimited, d.Paths.maxUnavailable(), "wait for Pods to become available, or raise the limit",
 			"%d Nodes wait for their update; %d lack an available Pod, %d may", waiting, unavailable, d.MaxUnavailable)
 	}
+}
+
+func (d *nodeDecision) serves(n *nodeEntry) bool {
+	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].available() })
 }
 
 // isDue reports whether the Node's one Pod is at an older revision and nothing has begun for it.

@@ -152,8 +152,18 @@ func New[O client.Object](
 }
 
 // Rest is for how much longer a Pod is to be left alone: its last update or deletion was refused or has failed. It has no end where the
-// state of the Pod cannot be read. What cannot be done now should not use up the budget of what can.
+// state of the Pod cannot be read. What cannot be done now should not use up the budget of what can; and where that is over it is still a
+// nanosecond, so that the Pod has its turn after those of which nothing was refused, who might never have theirs otherwise.
 func (x *Executor[O]) Rest(pod *podcontrol.Pod) time.Duration {
+	rest := x.left(pod)
+	if rest == 0 && pod != nil && x.fanout.Backoff.WasRefused(pod.UID, updateTask(), restingTask(deleteName)) {
+		rest = 1
+	}
+	return rest
+}
+
+// left is what is left of a Pod's rest.
+func (x *Executor[O]) left(pod *podcontrol.Pod) time.Duration {
 	switch {
 	case pod == nil:
 		return 0

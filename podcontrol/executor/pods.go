@@ -266,7 +266,7 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	for i := range set.Active {
 		pod := &set.Active[i]
 		if some && pod.Unreadable == nil {
-			p.pass.Wake(p.executor.Rest(pod)) // it may be its turn then
+			p.pass.Wake(p.executor.left(pod)) // it may be its turn then
 		}
 		var err error
 		if some {

@@ -44,7 +44,7 @@ type Reconciler struct {
 	*kruise.Parts[*v1beta1.DaemonSet]
 
 	options Options
-	fits    fitCache
+	fits    *ownercache.Memo[*v1beta1.DaemonSet, *fit]
 }
 
 // view is a DaemonSet and what it controls, as the cache shows it.
@@ -62,7 +62,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options.Options = options.Complete()
-	r := &Reconciler{options: options, fits: fitCache{gates: options.Gates}}
+	r := &Reconciler{options: options}
 	var err error
 	r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.DaemonSet{}, options.Options, kruise.Kind[*v1beta1.DaemonSet]{
 		Name: "daemonset", Controller: ControllerName, Nodes: true, Rules: rules, Labels: apps.ReservedDaemonSetLabels(),
@@ -73,14 +73,14 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if err != nil {
 		return nil, err
 	}
-	r.Cache.OnGone(r.fits.forget)
+	r.fits = ownercache.NewMemo(r.Cache, func(set *v1beta1.DaemonSet) *fit { return fitOf(set, options.Gates) })
 	return r, nil
 }
 
 // watch has DaemonSets woken by what wakes no controller of Pods: Nodes, and Pods to adopt.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.of(set).selects(pod) })(b)
-	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.of(set).claim(node) })(b)
+	b = ownercache.WatchOrphans(r.Cache, func(set *v1beta1.DaemonSet, pod *corev1.Pod) bool { return r.fits.Of(set).selects(pod) })(b)
+	return ownercache.WatchNodes(r.Cache, func(set *v1beta1.DaemonSet, node *corev1.Node) claim { return r.fits.Of(set).claim(node) })(b)
 }
 
 // Reconcile brings one DaemonSet a step closer to its spec.
@@ -114,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revision.History) *observation {
 	pods := r.Pods.For(v, pass)
 	o := &observation{
-		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fits.of(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
+		set: v.Owner, settings: s, history: h, twins: h.Twins(), fit: r.fits.Of(v.Owner), nodes: r.Cache.Nodes.All(), orphans: r.Cache.Pods.Orphans(v.Owner.Namespace),
 		pods: r.Reader.Read(v.Owner.UID, v.Pods, podcontrol.Want{Update: h.Update.Name, MinReady: s.minReady, Selector: s.selector}, v.Now),
 	}
 	o.perNode = o.describe(podcontrol.PerNodeOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod, node string) time.Duration {
@@ -190,6 +190,6 @@ func (r *Reconciler) prepare(set *v1beta1.DaemonSet, pod *corev1.Pod, node strin
 		nodefit.Tolerate(&pod.Spec, nodefit.DaemonSetTolerations(pod.Spec.HostNetwork)...)
 		pod.Spec.NodeName, pod.Spec.SchedulerName = node, directScheduler
 	} else {
-		r.fits.of(set).requirements.Place(pod, node)
+		r.fits.Of(set).requirements.Place(pod, node)
 	}
 }

@@ -112,6 +112,15 @@ func newFit(set *v1beta1.DaemonSet, selector labels.Selector) *fit {
 	return f
 }
 
+// fitOf is the fit of a DaemonSet. One that no Pod is made for has no interest in Nodes and Pods.
+func fitOf(set *v1beta1.DaemonSet, gates map[apps.Gate]bool) *fit {
+	s, problems := resolve(set, gates)
+	if problems != nil {
+		return &fit{}
+	}
+	return newFit(set, s.selector)
+}
+
 func (f *fit) selects(pod *corev1.Pod) bool {
 	return f.selector != nil && f.selector.Matches(labels.Set(pod.Labels))
 }

@@ -324,7 +324,7 @@ func (w *story) converged() {
 	v.arrange(nodes)
 	w.convergedRevisions(v, w.convergedNodes(v))
 	w.convergedStatus(v)
-	if n := w.reconciler.fits.len(); n > 1 {
+	if n := w.reconciler.fits.Len(); n > 1 {
 		w.Failf("memory", "the requirements of %d DaemonSets are kept, where there is one", n)
 	}
 }

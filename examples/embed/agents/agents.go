@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/workloadkit/workloadkit/fanout"
@@ -35,7 +34,7 @@ const historyLimit = 10
 type reconciler struct {
 	*executor.Parts[*Agent]
 
-	fits *lru.Cache // see fitOf
+	fits *ownercache.Memo[*Agent, fit]
 }
 
 // Reconcile takes one Agent a step closer to its spec.
@@ -45,9 +44,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return result, err
 	}
 	agent, pass := v.Owner, r.Fanout.Begin(v)
-	fit, err := r.fitOf(agent)
-	if err != nil {
-		return r.report(ctx, v, pass, nil, nil, reason.Final(err))
+	fit := r.fits.Of(agent)
+	if fit.err != nil {
+		return r.report(ctx, v, pass, nil, nil, reason.Final(fit.err))
 	}
 	var nodes []rollout.Node
 	for _, node := range r.Cache.Nodes.All() {

@@ -528,7 +528,7 @@ func (s *season) possible() {
 		switch {
 		case v.serves(p) && p.stay && !v.isOutdated(p.pods[0]):
 		case s.isHeldUp(v, p):
-			if trouble = true; !p.stay || !v.serves(p) { // what is to go counts as gone
+			if trouble = true; !v.serves(p) {
 				without++
 			}
 		default:

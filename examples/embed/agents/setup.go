@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -67,31 +66,34 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager, recorder events.
 			Observe: executor.Record[*Agent](recorder),
 		},
 	})
-	return &reconciler{parts, lru.New(1000)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &reconciler{parts, ownercache.NewMemo(parts.Cache, fitOf)}, nil
 }
 
-// fitOf compiles what an Agent requires of Nodes once for each of its generations, because each change of a Node asks all Agents.
-func (r *reconciler) fitOf(agent *Agent) (*nodefit.Requirements, error) {
-	key := [2]any{agent.UID, agent.Generation}
-	if known, ok := r.fits.Get(key); ok {
-		return known.(*nodefit.Requirements), nil
-	}
+// fit is what an Agent requires of Nodes, or why its spec makes no sense.
+type fit struct {
+	*nodefit.Requirements
+
+	err error
+}
+
+func fitOf(agent *Agent) (f fit) {
 	if problems := decode.Reasons(agent.Spec.undecodable); problems != nil {
-		return nil, problems
+		return fit{err: problems}
 	}
-	fit, err := nodefit.New(&agent.Spec.Template.Spec, nodefit.DaemonSetTolerations(agent.Spec.Template.Spec.HostNetwork)...)
-	if err == nil {
-		r.fits.Add(key, fit)
-	}
-	return fit, err
+	spec := &agent.Spec.Template.Spec
+	f.Requirements, f.err = nodefit.New(spec, nodefit.DaemonSetTolerations(spec.HostNetwork)...)
+	return f
 }
 
 // claim is what a Node is to an Agent, or nothing: where no Pod may be, or the spec makes no sense.
 func (r *reconciler) claim(agent *Agent, node *corev1.Node) rollout.Node {
-	fit, err := r.fitOf(agent)
-	if err != nil {
+	fit := r.fits.Of(agent)
+	if fit.err != nil {
 		return rollout.Node{}
 	}
-	verdict := fit.Fits(node)
-	return rollout.Node{Run: verdict.Run, Continue: verdict.Continue}
+	v := fit.Fits(node)
+	return rollout.Node{Run: v.Run, Continue: v.Continue}
 }

@@ -1,0 +1,61 @@
+package ownercache
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Memo remembers what was worked out from the newest spec of each owner: what its Pods require of Nodes, for example, which is asked for
+// with each change of a Node. It holds one value for each owner that is there, so it is in proportion to what the cache holds anyway. Make it
+// with NewMemo. It is safe for concurrent use.
+type Memo[O client.Object, V any] struct {
+	make func(owner O) V
+
+	mu    sync.Mutex
+	known map[types.UID]made[V]
+}
+
+type made[V any] struct {
+	generation int64
+	value      V
+}
+
+// NewMemo returns a Memo that makes values with make, which must depend on the owner's spec alone. Call it before the manager starts.
+func NewMemo[O client.Object, V any](cache *Cache[O], make func(owner O) V) *Memo[O, V] {
+	m := &Memo[O, V]{make: make, known: map[types.UID]made[V]{}}
+	cache.OnGone(m.forget)
+	return m
+}
+
+// Of returns the value for an owner. That of an older generation than was asked for before is made, and not kept.
+func (m *Memo[O, V]) Of(owner O) V {
+	uid, generation := owner.GetUID(), owner.GetGeneration()
+	m.mu.Lock()
+	known, ok := m.known[uid]
+	m.mu.Unlock()
+	if ok && known.generation == generation {
+		return known.value
+	}
+	value := m.make(owner)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.known[uid]; !ok || generation > known.generation {
+		m.known[uid] = made[V]{generation, value}
+	}
+	return value
+}
+
+// Len returns of how many owners something is remembered.
+func (m *Memo[O, V]) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.known)
+}
+
+func (m *Memo[O, V]) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, uid)
+}
