@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,16 +61,27 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}
 	repeat("Pods annotated", time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", time.Second, c.hold)
-	for i, object := range hostile.Objects() {
+	for i, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets()) {
 		name := fmt.Sprintf("villain-%d", i)
-		object.Content["metadata"].(map[string]any)["name"] = name
-		body, err := json.Marshal(object.Content)
+		path, body, err := encoded(object, name)
 		if err != nil {
-			return nil, fmt.Errorf("encoding %s: %w", object.Name, err)
+			return nil, err
 		}
-		repeat("dry run: "+object.Name, pause, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, clonesets+"?dryRun=All", body) })
-		repeat("stored: "+object.Name, pause, func(ctx context.Context) string { return v.store(ctx, name, body) })
+		repeat("dry run: "+object.Name, pause, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, path+"?dryRun=All", body) })
+		repeat("stored: "+object.Name, pause, func(ctx context.Context) string { return v.store(ctx, path, name, body) })
 	}
+	path, body, err := encoded(hostile.Edited(), "edited")
+	if err != nil {
+		return nil, err
+	}
+	if answer := v.send(ctx, http.MethodPost, path, body); answer != strconv.Itoa(http.StatusCreated) {
+		return nil, fmt.Errorf("the DaemonSet to edit: %s", answer)
+	}
+	seconds := 0
+	repeat("a DaemonSet edited", 100*time.Millisecond, func(ctx context.Context) string {
+		seconds = (seconds + 1) % 100
+		return v.patch(ctx, path+"/edited", fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, seconds))
+	})
 	for path, body := range posts() {
 		repeat("posted to "+path, pause, func(ctx context.Context) string { return c.post(ctx, path, body) })
 	}
@@ -81,7 +93,14 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}, nil
 }
 
-const clonesets = "/apis/apps.kruise.io/v1beta1/namespaces/" + villains + "/clonesets"
+// encoded is an object under a name, and where objects of its kind are sent.
+func encoded(object hostile.Object, name string) (path string, body []byte, err error) {
+	object.Content["metadata"].(map[string]any)["name"] = name
+	if body, err = json.Marshal(object.Content); err != nil {
+		return "", nil, fmt.Errorf("encoding %s: %w", object.Name, err)
+	}
+	return "/apis/apps.kruise.io/v1beta1/namespaces/" + villains + "/" + strings.ToLower(fmt.Sprint(object.Content["kind"])) + "s", body, nil
+}
 
 // villain is a user of one namespace.
 type villain struct {
@@ -128,13 +147,13 @@ func codeOf(answer *http.Response, err error) string {
 }
 
 // store creates an object, has it read in the old version, and deletes it.
-func (v *villain) store(ctx context.Context, name string, body []byte) string {
-	created := v.send(ctx, http.MethodPost, clonesets, body)
+func (v *villain) store(ctx context.Context, path, name string, body []byte) string {
+	created := v.send(ctx, http.MethodPost, path, body)
 	if created != strconv.Itoa(http.StatusCreated) {
 		return created
 	}
-	read := v.send(ctx, http.MethodGet, strings.Replace(clonesets, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
-	return created + ", read as v1alpha1 " + read + ", deleted " + v.send(ctx, http.MethodDelete, clonesets+"/"+name, nil) + ";"
+	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
+	return created + ", read as v1alpha1 " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
 // posts are what no API server sends, by path.

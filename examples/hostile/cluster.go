@@ -147,10 +147,10 @@ func (c *cluster) memory() (float64, error) {
 func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "villain"}}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: villains, Name: account.Name}}
-	// The role edit extends to CloneSets where the manifests of examples/config/rbac are installed; here they have a role of their own.
+	// The role edit extends to these kinds where the manifests of examples/config/rbac are installed; here they have a role of their own.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "clonesets"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"clonesets"}, Verbs: []string{"*"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"clonesets", "statefulsets", "daemonsets"}, Verbs: []string{"*"}}},
 	}
 	for _, object := range []client.Object{
 		account, role,

@@ -45,6 +45,9 @@ const (
 	ConditionFailedCreatePod = "FailedCreatePod"
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
+	// ConditionWaiting is True while something else than the spec keeps Pods from being created, deleted or updated: other Pods that are not
+	// available, or that terminate. Its reason is the first code, and its message says which, and what would end it.
+	ConditionWaiting = "Waiting"
 )
 
 // Reasons of ConditionProgressing, in the order in which they are tried.

@@ -23,7 +23,9 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/nodefit"
 	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
+	"github.com/workloadkit/workloadkit/rollout"
 )
 
 var decidedAt = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -559,6 +561,7 @@ func TestStatus(t *testing.T) {
 		pods  func(set *v1beta1.DaemonSet) []*corev1.Pod
 		next  time.Duration
 		want  numbers
+		waits reason.Code
 	}{
 		{name: "D-25 no Pod yet", set: agents(), nodes: machines(3), want: numbers{Desired: 3, Unavailable: 3}},
 		{name: "D-25 all is well", set: agents(), nodes: machines(2), pods: func(set *v1beta1.DaemonSet) []*corev1.Pod { return agentsOn(set, machines(2)) }, want: numbers{2, 2, 0, 2, 2, 2, 0}},
@@ -567,7 +570,7 @@ func TestStatus(t *testing.T) {
 			pods: func(set *v1beta1.DaemonSet) []*corev1.Pod {
 				return []*corev1.Pod{agentOn(set, "n1", isOld), agentOn(set, "n2", isUnready), agentOn(set, "n3")}
 			},
-			want: numbers{3, 3, 0, 2, 2, 2, 1},
+			want: numbers{3, 3, 0, 2, 2, 2, 1}, waits: rollout.UpdateLimited,
 		},
 		{
 			name: "D-25 ready for too short a time", set: waits, nodes: machines(2),
@@ -598,7 +601,7 @@ func TestStatus(t *testing.T) {
 			pods: func(set *v1beta1.DaemonSet) []*corev1.Pod {
 				return []*corev1.Pod{agentOn(set, "n1", isOld, isTerminating)}
 			},
-			want: numbers{1, 1, 0, 1, 0, 0, 1},
+			want: numbers{1, 1, 0, 1, 0, 0, 1}, waits: rollout.NodeTerminating,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -618,8 +621,15 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if s.UpdateRevision != newestHash || s.ObservedGeneration != 3 || len(s.Conditions) > 0 || o.pods.NextAvailable != tc.next {
-				t.Errorf("revision %q, generation %d, conditions %v, next after %s", s.UpdateRevision, s.ObservedGeneration, s.Conditions, o.pods.NextAvailable)
+			if s.UpdateRevision != newestHash || s.ObservedGeneration != 3 || o.pods.NextAvailable != tc.next {
+				t.Errorf("revision %q, generation %d, next after %s", s.UpdateRevision, s.ObservedGeneration, o.pods.NextAvailable)
+			}
+			var waits reason.Code
+			if c := s.Condition(apps.ConditionWaiting); c != nil {
+				waits = reason.Code(c.Reason)
+			}
+			if waits != tc.waits || len(s.Conditions) > 1 || len(s.Conditions) == 1 && waits == "" {
+				t.Errorf("conditions %v, want one of %q", s.Conditions, tc.waits)
 			}
 		})
 	}

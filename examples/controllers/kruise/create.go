@@ -3,6 +3,7 @@ package kruise
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -62,6 +63,13 @@ func (p *Parts[O]) TellLimits(owner O, limits reason.List) {
 			p.Events.Event(owner, corev1.EventTypeWarning, apps.EventScaleUpLimited, limit.Detail)
 		}
 	}
+}
+
+// Waits are the limits of a step that the spec does not show: what a partition keeps and a pause holds up is as its writer wants it.
+func Waits(limits reason.List) error {
+	return slices.DeleteFunc(slices.Clone(limits), func(limit reason.Reason) bool {
+		return limit.Code == rollout.RolloutPaused || strings.HasSuffix(limit.Path, ".partition")
+	}).Err()
 }
 
 // TellCreated tells as events how many Pods were created, and the first that was not.

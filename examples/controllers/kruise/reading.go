@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/validation"
 	"github.com/workloadkit/workloadkit/partition"
@@ -56,6 +57,13 @@ func (r *Reading) OrZero(path string, n int32) int {
 	}
 	r.odd(path, strconv.Itoa(int(n)), "0", "use 0 or more")
 	return 0
+}
+
+// Ungated warns of a value that means nothing, because its feature gate is off.
+func (r *Reading) Ungated(path, value string, gate apps.Gate) {
+	r.Warnings = append(r.Warnings, reason.Reason{
+		Code: OddValue, Path: path, New: value, Detail: "has no effect without the feature gate " + string(gate), Remedy: "switch the gate on, or leave the field out",
+	})
 }
 
 func (r *Reading) odd(path, value, read, remedy string) {

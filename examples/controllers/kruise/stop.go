@@ -31,6 +31,7 @@ func Stop[O client.Object, S any, T ~string, P Failing[S, T]](
 		return pass.Result(err)
 	}
 	status.DropCondition(T(apps.ConditionInvalidSpec))
+	status.DropCondition(T(apps.ConditionWaiting))
 	status.SetFailure(t, err, metav1.NewTime(v.Now))
 	if !equality.Semantic.DeepEqual(&before, (*S)(status)) {
 		_, message := reason.Explain(err)

@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if v.Owner.DeletionTimestamp == nil {
 		scaleErr, updateErr = r.act(ctx, v, pass, o, todo)
 	}
-	return r.report(ctx, v, pass, o, scaleErr, updateErr)
+	return r.report(ctx, v, pass, o, todo, scaleErr, updateErr)
 }
 
 // observed reads what the pass is decided on.

@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"cmp"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,6 +101,21 @@ func resolve(set *v1beta1.StatefulSet, gates map[apps.Gate]bool) (*settings, rea
 	}
 	// Without a limit on scaling, Pods that are not wanted go at once.
 	s.rollout.UnlimitedScaleIn = s.rollout.ScaleMaxUnavailable == nil
+	warnUngated(read, spec, gates)
 	s.warnings = read.Warnings
 	return s, read.Problems
+}
+
+// warnUngated warns of fields whose gates are off.
+func warnUngated(read *kruise.Reading, spec *v1beta1.StatefulSetSpec, gates map[apps.Gate]bool) {
+	if start := ptr.Deref(spec.Ordinals, appsv1.StatefulSetOrdinals{}).Start; start != 0 && !gates[apps.GateStatefulSetStartOrdinal] {
+		read.Ungated("spec.ordinals.start", strconv.Itoa(int(start)), apps.GateStatefulSetStartOrdinal)
+	}
+	if spec.VolumeClaimUpdateStrategy.Type == v1beta1.ClaimsOnPodRollingUpdate && !gates[apps.GateStatefulSetAutoResizePVC] {
+		read.Ungated("spec.volumeClaimUpdateStrategy.type", string(v1beta1.ClaimsOnPodRollingUpdate), apps.GateStatefulSetAutoResizePVC)
+	}
+	const remove = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil && (policy.WhenDeleted == remove || policy.WhenScaled == remove) && !gates[apps.GateStatefulSetAutoDeletePVC] {
+		read.Ungated("spec.persistentVolumeClaimRetentionPolicy", string(remove), apps.GateStatefulSetAutoDeletePVC)
+	}
 }

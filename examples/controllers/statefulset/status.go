@@ -16,9 +16,9 @@ import (
 )
 
 // report writes status and history and says when to look again.
-func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, scaleErr, updateErr error) (ctrl.Result, error) {
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
 	pass.Wake(o.pods.NextAvailable)
-	status := nextStatus(o, metav1.NewTime(v.Now), scaleErr, updateErr)
+	status := nextStatus(o, t, metav1.NewTime(v.Now), scaleErr, updateErr)
 	truncateErr := r.Truncate(ctx, v, pass, o.history, o.pods, o.settings.historyLimit, status.CurrentRevision)
 	_, err := v.WriteStatus(ctx, status)
 	return pass.Result(scaleErr, updateErr, truncateErr, err)
@@ -32,7 +32,7 @@ func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1b
 }
 
 // nextStatus computes the status.
-func nextStatus(o *observation, now metav1.Time, scaleErr, updateErr error) v1beta1.StatefulSetStatus {
+func nextStatus(o *observation, t *todo, now metav1.Time, scaleErr, updateErr error) v1beta1.StatefulSetStatus {
 	pods := o.pods.Totals()
 	status := v1beta1.StatefulSetStatus{
 		ObservedGeneration: o.set.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
@@ -56,6 +56,7 @@ func nextStatus(o *observation, now metav1.Time, scaleErr, updateErr error) v1be
 	status.VolumeClaims = o.claimStatus()
 	status.SetFailure(apps.ConditionFailedCreatePod, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdatePod, updateErr, now)
+	status.SetFailure(apps.ConditionWaiting, kruise.Waits(t.step.Limits), now)
 	status.DropCondition(apps.ConditionInvalidSpec)
 	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status

@@ -2,6 +2,7 @@ package statefulset
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,7 +54,7 @@ func TestNextStatus(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.ObservedGeneration, tc.want.CurrentRevision, tc.want.UpdateRevision, tc.want.LabelSelector = 7, "db-1", "db-2", "app=db"
-			got := nextStatus(observe(t, tc.in), metav1.NewTime(decidedAt), nil, nil)
+			got := nextStatus(observe(t, tc.in), &todo{}, metav1.NewTime(decidedAt), nil, nil)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -62,7 +63,7 @@ func TestNextStatus(t *testing.T) {
 	t.Run("S-22 S-23 equal revisions have equal numbers", func(t *testing.T) {
 		o := observe(t, situation{set: db(2), pods: "0-1 new"})
 		o.current = o.update
-		got := nextStatus(o, metav1.NewTime(decidedAt), nil, nil)
+		got := nextStatus(o, &todo{}, metav1.NewTime(decidedAt), nil, nil)
 		if got.CurrentReplicas != 2 || got.UpdatedReplicas != 2 || got.CurrentRevision != got.UpdateRevision {
 			t.Errorf("status %+v", got)
 		}
@@ -80,7 +81,9 @@ func TestConditions(t *testing.T) {
 	}
 	before := set.DeepCopy()
 	why := reason.Reason{Code: "NameTaken", Object: reason.Object{Kind: "Pod", Namespace: "default", Name: "db-0"}, Detail: "it is somebody else's"}
-	got := nextStatus(observe(t, situation{set: set}), metav1.NewTime(decidedAt), errors.Join(why), nil)
+	set.Status.Conditions = append(set.Status.Conditions, v1beta1.StatefulSetCondition{Type: apps.ConditionWaiting, Status: corev1.ConditionTrue, Reason: "Gone"})
+	before = set.DeepCopy()
+	got := nextStatus(observe(t, situation{set: set}), &todo{}, metav1.NewTime(decidedAt), errors.Join(why), nil)
 	want := []v1beta1.StatefulSetCondition{
 		{
 			Type: apps.ConditionFailedCreatePod, Status: corev1.ConditionTrue, Reason: "NameTaken", LastTransitionTime: earlier,
@@ -96,6 +99,37 @@ func TestConditions(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, set); diff != "" {
 		t.Errorf("the StatefulSet was changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestWaiting: what keeps a rollout from going on is told, unless the spec says it.
+func TestWaiting(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		in   situation
+		want string // of the message
+	}{
+		{"in order, behind one that terminates", situation{set: db(3, inOrder), pods: "0-1 old, 2 old terminating"}, "OrderedWait: the Pod of ordinal 2 is terminating"},
+		{"one that terminates", situation{set: db(3, budget("1")), pods: "0-1 old, 2 old terminating"}, "UpdateLimited: spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		{"a hook", situation{set: db(3, inOrder), pods: "0-1 old, 2 old held"}, "OrderedWait: the Pod of ordinal 2 waits for a hook; release the hook that holds it"},
+		{"a partition", situation{set: db(3, keep(3)), pods: "0-2 old"}, ""},
+		{"a pause", situation{set: db(3, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Paused = true })), pods: "0-2 old"}, ""},
+		{"nothing", situation{set: db(3), pods: "0-2 new"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := observe(t, tc.in)
+			todo, err := decide(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, got := nextStatus(o, todo, metav1.NewTime(decidedAt), nil, nil), ""
+			if c := status.Condition(apps.ConditionWaiting); c != nil {
+				got = c.Message
+			}
+			if !strings.HasPrefix(got, tc.want) || got != "" && tc.want == "" {
+				t.Errorf("waiting: %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

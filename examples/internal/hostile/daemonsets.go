@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // DaemonSets returns new ones, the same each time: what chooses Nodes is theirs alone, the rest shows that what bounds CloneSets bounds them
@@ -18,6 +19,7 @@ func DaemonSets() []Object {
 		{"20,000 terms for Nodes", required(repeated(20_000, func(i int) any {
 			return tree{"matchExpressions": []any{tree{"key": "zone", "operator": "In", "values": []any{fmt.Sprintf("v%d", i)}}}}
 		})), false},
+		Edited(),
 		{"20,000 tolerations", daemonSet(nil, tree{"tolerations": repeated(20_000, func(i int) any {
 			return tree{"key": fmt.Sprintf("k%d", i), "operator": "Exists"}
 		})}), false},
@@ -25,6 +27,16 @@ func DaemonSets() []Object {
 			"maxUnavailable": 1, "selector": tree{"matchExpressions": []any{notIn(90_000)}},
 		}}}, nil), false},
 	}
+}
+
+// Edited is a DaemonSet with as many terms for Nodes, and as long ones, as a user gets past admission: edit it again and again.
+func Edited() Object {
+	terms := repeated(480, func(i int) any {
+		prefix := strings.Repeat(strings.Repeat("a", 62)+".", 4)
+		return tree{"matchExpressions": []any{tree{"key": fmt.Sprintf("%sio/%s%d", prefix[:248], strings.Repeat("k", 50), i), "operator": "Exists"}}}
+	})
+	content := daemonSet(nil, tree{"affinity": tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": terms}}}})
+	return Object{"480 long terms for Nodes", content, true}
 }
 
 // daemonSet is a small DaemonSet for no Node, with more in its spec and in that of its Pods.
