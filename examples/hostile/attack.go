@@ -49,8 +49,9 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}
 	t := &tally{counts: map[string]map[string]int{}}
 	var group sync.WaitGroup
-	repeat := func(name string, pause time.Duration, once func(context.Context) string) {
+	repeat := func(name string, late, pause time.Duration, once func(context.Context) string) {
 		group.Go(func() {
+			sleep(ctx, late)
 			for ctx.Err() == nil {
 				if answer := once(ctx); ctx.Err() == nil {
 					t.add(name, answer)
@@ -59,16 +60,18 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 			}
 		})
 	}
-	repeat("Pods annotated", time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
-	repeat("reviews that never come", time.Second, c.hold)
-	for i, object := range slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets()) {
+	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
+	repeat("reviews that never come", 0, time.Second, c.hold)
+	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets())
+	for i, object := range objects {
+		late := time.Duration(i) * pause / time.Duration(len(objects)) // one after the other, or the API server alone would be busy with them
 		name := fmt.Sprintf("villain-%d", i)
 		path, body, err := encoded(object, name)
 		if err != nil {
 			return nil, err
 		}
-		repeat("dry run: "+object.Name, pause, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, path+"?dryRun=All", body) })
-		repeat("stored: "+object.Name, pause, func(ctx context.Context) string { return v.store(ctx, path, name, body) })
+		repeat("dry run: "+object.Name, late, pause, func(ctx context.Context) string { return v.send(ctx, http.MethodPost, path+"?dryRun=All", body) })
+		repeat("stored: "+object.Name, late, pause, func(ctx context.Context) string { return v.store(ctx, path, name, body) })
 	}
 	path, body, err := encoded(hostile.Edited(), "edited")
 	if err != nil {
@@ -78,12 +81,12 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 		return nil, fmt.Errorf("the DaemonSet to edit: %s", answer)
 	}
 	seconds := 0
-	repeat("a DaemonSet edited", 100*time.Millisecond, func(ctx context.Context) string {
+	repeat("a DaemonSet edited", 0, 100*time.Millisecond, func(ctx context.Context) string {
 		seconds = (seconds + 1) % 100
 		return v.patch(ctx, path+"/edited", fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, seconds))
 	})
 	for path, body := range posts() {
-		repeat("posted to "+path, pause, func(ctx context.Context) string { return c.post(ctx, path, body) })
+		repeat("posted to "+path, 0, pause, func(ctx context.Context) string { return c.post(ctx, path, body) })
 	}
 	return func() map[string]map[string]int {
 		group.Wait()

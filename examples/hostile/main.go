@@ -49,7 +49,7 @@ func main() {
 	fs.DurationVar(&o.lasts, "for", 10*time.Minute, "how long the attack lasts")
 	fs.IntVar(&o.pods, "pods", 100, "Pods of the neighbour")
 	fs.IntVar(&o.alone, "alone", 10, "rollouts before the attack, to compare with")
-	fs.DurationVar(&o.pause, "pause", time.Minute, "time between two attacks of one kind; what the API server itself needs for them is nobody's to save")
+	fs.DurationVar(&o.pause, "pause", 2*time.Minute, "time between two attacks of one kind; what the API server itself needs for them is nobody's to save")
 	err := fs.Parse(os.Args[1:])
 	if err == nil {
 		err = run(ctx, o, os.Stdout)
