@@ -193,13 +193,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	if err := p.resting(task); err != nil {
 		return err
 	}
-	atOnce, backoff := p.fanout.limit.perGroup, p.fanout.Backoff
-	if backoff.WasRefused(p.Owner().GetUID(), task) {
-		atOnce = 1
-	}
-	if atOnce == 1 || len(objects) > task.most() && backoff.Len() > 0 {
-		objects = leastRefusedFirst(backoff, objects)
-	}
+	objects, atOnce := inTurn(p, task, objects)
 	before, places := p.refused.Load(), newPlaces(task.most())
 	var changed atomic.Bool
 	errs := together(ctx, 0, len(objects), atOnce, func(ctx context.Context, i int) error {
@@ -228,6 +222,18 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	}
 	p.note(changed.Load(), places.wereShort())
 	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
+}
+
+// inTurn returns the objects in the order in which they have their turn, and how many of them at once.
+func inTurn[T metav1.Object](p *Pass, task Task, objects []T) (ordered []T, atOnce int) {
+	backoff := p.fanout.Backoff
+	if atOnce = p.fanout.limit.perGroup; backoff.WasRefused(p.Owner().GetUID(), task) {
+		atOnce = 1
+	}
+	if atOnce == 1 || len(objects) > task.most() && backoff.Len() > 0 {
+		objects = leastRefusedFirst(backoff, objects)
+	}
+	return objects, atOnce
 }
 
 // eachOne calls do for an object, unless that failed a moment ago.

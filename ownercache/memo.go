@@ -11,20 +11,20 @@ import (
 // with each change of a Node. It holds one value for each owner that is there, so it is in proportion to what the cache holds anyway. Make it
 // with NewMemo. It is safe for concurrent use.
 type Memo[O client.Object, V any] struct {
-	make func(owner O) V
+	work func(owner O) V
 
 	mu    sync.Mutex
-	known map[types.UID]made[V]
+	known map[types.UID]worked[V]
 }
 
-type made[V any] struct {
+type worked[V any] struct {
 	generation int64
 	value      V
 }
 
-// NewMemo returns a Memo that makes values with make, which must depend on the owner's spec alone. Call it before the manager starts.
-func NewMemo[O client.Object, V any](cache *Cache[O], make func(owner O) V) *Memo[O, V] {
-	m := &Memo[O, V]{make: make, known: map[types.UID]made[V]{}}
+// NewMemo returns a Memo that works values out with work, which must depend on the owner's spec alone. Call it before the manager starts.
+func NewMemo[O client.Object, V any](cache *Cache[O], work func(owner O) V) *Memo[O, V] {
+	m := &Memo[O, V]{work: work, known: map[types.UID]worked[V]{}}
 	cache.OnGone(m.forget)
 	return m
 }
@@ -38,11 +38,11 @@ func (m *Memo[O, V]) Of(owner O) V {
 	if ok && known.generation == generation {
 		return known.value
 	}
-	value := m.make(owner)
+	value := m.work(owner)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.known[uid]; !ok || generation > known.generation {
-		m.known[uid] = made[V]{generation, value}
+		m.known[uid] = worked[V]{generation, value}
 	}
 	return value
 }

@@ -59,6 +59,9 @@ func report(runs map[string]*bench.Result) string {
 	for _, section := range []struct{ title, run string }{
 		{"10,000 Pods in one CloneSet", sizeRun(10000)},
 		{"1,000 CloneSets of 10 Pods", objectsRun},
+		{"100 Pods of one StatefulSet", numberedSmallRun},
+		{"500 Pods of one StatefulSet", numberedRun},
+		{"One DaemonSet on 1,000 Nodes, whose leases are renewed on the same cores", nodesRun},
 		{"The operator of examples/embed, one Pod at a time, 100 Pods", embedRun},
 	} {
 		if r, ok := runs[section.run]; ok {

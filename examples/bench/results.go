@@ -25,9 +25,11 @@ type experiment struct {
 }
 
 const (
-	wavesRun   = "cloneset-500-waves"
-	objectsRun = "cloneset-1000x10"
-	embedRun   = "embed-100"
+	wavesRun                      = "cloneset-500-waves"
+	objectsRun                    = "cloneset-1000x10"
+	embedRun                      = "embed-100"
+	numberedRun, numberedSmallRun = "statefulset-500", "statefulset-100"
+	nodesRun                      = "daemonset-1000"
 )
 
 // growthPhases are those that show how figures grow.
@@ -48,6 +50,9 @@ func repeatRun(i int) string { return fmt.Sprintf("%s-again-%d", sizeRun(1000), 
 func experiments() []experiment {
 	out := []experiment{
 		{name: wavesRun, args: []string{"--pods=500", "--max-unavailable=20%", "--phases=in-place,recreate"}},
+		{name: numberedSmallRun, args: []string{"--workload=statefulset", "--pods=100", "--phases=in-place,recreate"}},
+		{name: numberedRun, args: []string{"--workload=statefulset", "--pods=500", "--phases=in-place,recreate,no-change"}},
+		{name: nodesRun, args: []string{"--workload=daemonset", "--pods=1000", "--phases=in-place,recreate,no-change,passes"}},
 		{name: embedRun, args: []string{"--pods=100", "--workload=embed"}, embed: true},
 	}
 	for _, pods := range sizes() {

@@ -104,8 +104,12 @@ func drawn(data []byte) *v1beta1.DaemonSet {
 
 func drawnNodes(data []byte) (nodes []*corev1.Node) {
 	kinds := [][]func(*corev1.Node){
-		{nodeLabelled("pool", "web")}, {nodeTainted(corev1.TaintEffectNoSchedule)}, {nodeTainted(corev1.TaintEffectNoExecute)}, {nodeLabelled("wave", "a")},
-		{nodeLabelled("wave", "a"), nodeLabelled("pool", "web")}, {},
+		{nodeLabelled("pool", "web")},
+		{nodeTainted(corev1.TaintEffectNoSchedule)},
+		{nodeTainted(corev1.TaintEffectNoExecute)},
+		{nodeLabelled("wave", "a")},
+		{nodeLabelled("wave", "a"), nodeLabelled("pool", "web")},
+		{},
 	}
 	for i, b := range data[:min(len(data), 8)] {
 		nodes = append(nodes, machine(fmt.Sprintf("n%d", i), kinds[int(b)%len(kinds)]...))

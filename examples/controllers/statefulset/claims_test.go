@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -154,10 +153,11 @@ func TestSharedClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "1-db-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("Pod 1-db-0 is there, or %v", err)
+		err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "1-db-0"}, &corev1.Pod{})
+		if err == nil {
+			return errors.New("Pod 1-db-0 is still there")
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
 	c.change("db", setImage("example.test/app:v2")) // a Pod that nobody controls wakes no one
 	c.untilOwners(map[string]string{"data-1-db-0": "StatefulSet db"})

@@ -79,10 +79,9 @@ func TestConditions(t *testing.T) {
 		{Type: apps.ConditionFailedUpdatePod, Status: corev1.ConditionTrue, Reason: "Gone", LastTransitionTime: earlier},
 		{Type: apps.ConditionInvalidSpec, Status: corev1.ConditionTrue, Reason: "Gone", LastTransitionTime: earlier},
 	}
-	before := set.DeepCopy()
 	why := reason.Reason{Code: "NameTaken", Object: reason.Object{Kind: "Pod", Namespace: "default", Name: "db-0"}, Detail: "it is somebody else's"}
 	set.Status.Conditions = append(set.Status.Conditions, v1beta1.StatefulSetCondition{Type: apps.ConditionWaiting, Status: corev1.ConditionTrue, Reason: "Gone"})
-	before = set.DeepCopy()
+	before := set.DeepCopy()
 	got := nextStatus(observe(t, situation{set: set}), &todo{}, metav1.NewTime(decidedAt), errors.Join(why), nil)
 	want := []v1beta1.StatefulSetCondition{
 		{
