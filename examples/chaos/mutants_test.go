@@ -246,12 +246,12 @@ func mutants() []mutant {
 			"\tstep.RequeueAfter = next.RequeueAfter\n", "", fleet(),
 		},
 		{
-			"an Agent's requirements outlive its spec", "examples/embed/agents/setup.go",
-			"key := [2]any{agent.UID, agent.Generation}", "key := [2]any{agent.UID, 0}", agents(),
+			"an Agent's requirements outlive its spec", "ownercache/memo.go",
+			"if ok && known.generation == generation {", "if ok {", agents(),
 		},
 		{
 			"nothing wakes an Agent for its Nodes", "examples/embed/agents/setup.go",
-			"return rollout.Node{Run: verdict.Run, Continue: verdict.Continue}", "return rollout.Node{Run: verdict.Run && false}", agents(),
+			"return rollout.Node{Run: v.Run, Continue: v.Continue}", "return rollout.Node{Run: v.Run && false}", agents(),
 		},
 		{
 			"what ends at once on a Node is made there in a loop", "examples/embed/agents/agents.go",
