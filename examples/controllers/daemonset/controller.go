@@ -63,7 +63,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Op
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	// The API server of a cluster with many Nodes is busy with them: with three requests at a time instead of five each Pod is out of service
-	// for little more than half as long, and a whole rollout takes 5% longer (1,000 Nodes).
+	// for little more than half as long, and a whole rollout takes less than a tenth longer (1,000 Nodes).
 	options.Calls = cmp.Or(options.Calls, 3)
 	options.Options = options.Complete()
 	r := &Reconciler{options: options}
