@@ -46,6 +46,10 @@ type Options struct {
 	// is restricted to a namespace must not be so for Nodes, which are in none. Give ControllerOptions.Watch what wakes owners for a Node, as
 	// WatchNodes does.
 	Nodes bool
+	// Members returns the names of the owners that a Pod belongs to, for owners that look after Pods which others control: those that have
+	// put something into them. It must depend on the Pod alone. With it, the Pods of a View are those, whoever controls them, and they wake
+	// the owner; where owners have a namespace, Pods of that one alone. Nil stands for the Pod's controller.
+	Members func(*corev1.Pod) []string
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
 	// Alarm is how long own writes may be missing from the cache before the Observer is told; 0 means a minute.
@@ -123,6 +127,11 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	}, sources...)
 	if err != nil {
 		return nil, err
+	}
+	if options.Members != nil {
+		if err := c.Pods.ensure(c.memberIndex(), c.memberOf); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.watchGone(); err != nil {
 		return nil, err
@@ -259,7 +268,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	owner := cached.DeepCopyObject().(O) //nolint:forcetypeassert // DeepCopyObject returns the same type.
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{
-		Owner: owner, seen: cached, Pods: c.Pods.Of(namespace, uid), Revisions: c.Revisions.Of(namespace, uid),
+		Owner: owner, seen: cached, Pods: c.podsOf(owner), Revisions: c.Revisions.Of(namespace, uid),
 		Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c,
 	}
 	if c.Claims != nil {

@@ -63,7 +63,7 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).
 		For(newOwner[O](), builder.WithPredicates(specEvents())).
-		Watches(&corev1.Pod{}, enqueueController(c.kind.GroupKind())).
+		Watches(&corev1.Pod{}, c.podEvents()).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			c.queue.Store(&q)
 			return nil

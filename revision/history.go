@@ -183,27 +183,33 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	if err != nil {
 		return Decision{}, fmt.Errorf("history of %s/%s: %w", h.owner.Namespace, h.owner.Name, err)
 	}
+	return h.DecideData(data, template.Labels, func(rev *appsv1.ControllerRevision) bool { return h.decoder.holds(rev, template, data) }), nil
+}
+
+// DecideData is Decide for owners whose revisions hold something else than a Pod template. data is the JSON of today's content, and same
+// reports whether a revision means the same. labels are those of a new revision, beside the hash.
+func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
-	var newest, numbered *appsv1.ControllerRevision // the newest that counts; of this template, but with a number that does not
+	var newest, numbered *appsv1.ControllerRevision // the newest that counts; of this content, but with a number that does not
 	for _, rev := range slices.Backward(h.Revisions) {
 		counts := rev.Revision <= maxNumber
 		if counts && newest == nil {
 			newest, next = rev, min(rev.Revision+1, maxNumber)
 		}
 		switch {
-		case !h.decoder.holds(rev, template, data):
+		case !same(rev):
 		case !counts:
 			numbered = cmp.Or(numbered, rev)
 		case rev == newest, rev.Revision >= next: // nothing is above it
-			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}, nil
+			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}
 		default:
-			return Decision{Action: Bump, Revision: rev, Number: next}, nil
+			return Decision{Action: Bump, Revision: rev, Number: next}
 		}
 	}
 	if numbered != nil {
-		return Decision{Action: Keep, Revision: numbered, Number: numbered.Revision}, nil
+		return Decision{Action: Keep, Revision: numbered, Number: numbered.Revision}
 	}
-	return Decision{Action: Create, Revision: h.build(template.Labels, data, next), Number: next}, nil
+	return Decision{Action: Create, Revision: h.build(labels, data, next), Number: next}
 }
 
 // Rename counts one more collision and returns a copy of a revision to create, under the name that this count gives.
@@ -220,11 +226,11 @@ func (h *History) Rename(rev *appsv1.ControllerRevision) *appsv1.ControllerRevis
 	return out
 }
 
-func (h *History) build(templateLabels map[string]string, data []byte, number int64) *appsv1.ControllerRevision {
+func (h *History) build(more map[string]string, data []byte, number int64) *appsv1.ControllerRevision {
 	owner, keys := h.owner, h.keys
 	hash := Hash(data, h.Collisions)
-	labels := make(map[string]string, len(templateLabels)+1)
-	maps.Copy(labels, templateLabels)
+	labels := make(map[string]string, len(more)+1)
+	maps.Copy(labels, more)
 	labels[keys.HashLabel] = hash
 	annotations := make(map[string]string, len(owner.Annotations)+1)
 	maps.Copy(annotations, owner.Annotations)

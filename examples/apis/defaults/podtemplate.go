@@ -78,6 +78,18 @@ func hostPorts(containers []corev1.Container) {
 	}
 }
 
+// Sidecar fills in the defaults of a container that is injected into Pods. Its startup probe is left as it is: a SidecarSet of OpenKruise
+// is hashed without these defaults.
+func Sidecar(c *corev1.Container) {
+	startup := c.StartupProbe
+	c.StartupProbe = nil
+	container(c)
+	c.StartupProbe = startup
+}
+
+// Volume fills in the defaults of a volume.
+func Volume(v *corev1.Volume) { volume(v) }
+
 func container(c *corev1.Container) {
 	setIfZero(&c.ImagePullPolicy, pullPolicyFor(c.Image))
 	setIfZero(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)

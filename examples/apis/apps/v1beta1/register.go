@@ -21,6 +21,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
 	scheme.AddKnownTypes(GroupVersion, &DaemonSet{}, &DaemonSetList{})
+	scheme.AddKnownTypes(GroupVersion, &SidecarSet{}, &SidecarSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,0 +1,101 @@
+// Package sidecars is a whole operator for a kind of its own, Sidecar: a container that Pods get when they are created, whoever creates
+// them, and whose image is changed later in the Pods that run, without a restart of anything else in them. A webhook injects, a controller
+// upgrades; both come from the kit.
+package sidecars
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
+)
+
+// group begins all names of the operator's own: the kit has none.
+const group = "sidecars.example.com"
+
+// keys are the names that are written on Pods.
+func keys() sidecarcontrol.Keys {
+	return sidecarcontrol.Keys{
+		HashAnnotation: group + "/hash", HashWithoutImagesAnnotation: group + "/hash-without-images", InjectedAnnotation: group + "/injected",
+		StateAnnotation: group + "/state", InjectedEnv: "SIDECAR_INJECTED",
+	}
+}
+
+// setOf says what a Sidecar injects, or what about it makes no sense. Webhook and controller both ask it, and so agree.
+func setOf(s *Sidecar) (*sidecarcontrol.Set, error) {
+	if problems := decode.Reasons(s.Spec.undecodable); problems != nil {
+		return nil, problems
+	}
+	container := s.Spec.Container
+	container.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	return sidecarcontrol.NewSet(sidecarcontrol.Spec{
+		Name: s.Name, Selector: &s.Spec.Selector, Volumes: s.Spec.Volumes, InitContainers: []sidecarcontrol.Sidecar{{Container: container}},
+	})
+}
+
+type reconciler struct{ *upgrader.Upgrader[*Sidecar] }
+
+// Reconcile takes the Pods of one Sidecar a step closer to its spec.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.Cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // what was injected stays where it is
+		return result, err
+	}
+	pass, status := r.Fanout.Begin(v), v.Owner.DeepCopyObject().(*Sidecar).Status
+	condition := func(kind string, err error) {
+		meta.SetStatusCondition(&status.Conditions, reason.Condition(kind, v.Owner.Generation, err))
+	}
+	set, err := setOf(v.Owner)
+	if err == nil {
+		var work upgrader.Work
+		work, err = r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: rolloutOf(v)})
+		status.Pods, status.Updated, status.Ready = count(work.Pods)
+		condition("Blocked", blocked(work.Pods))
+		condition("Waiting", work.Choice.Limits.Err())
+	} else {
+		err = reason.Final(err)
+	}
+	condition("Failed", err)
+	status.ObservedGeneration = v.Owner.Generation
+	_, statusErr := v.WriteStatus(ctx, status)
+	return pass.Result(err, statusErr)
+}
+
+// rolloutOf says how many Pods are upgraded at a time.
+func rolloutOf(v *ownercache.View[*Sidecar]) func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
+	return func([]sidecarcontrol.Standing) sidecarcontrol.Rollout {
+		return sidecarcontrol.Rollout{MaxUnavailable: max(v.Owner.Spec.MaxUnavailable, 1), MaxUnavailablePath: "spec.maxUnavailable"}
+	}
+}
+
+func count(pods []sidecarcontrol.Standing) (all, updated, ready int32) {
+	for i := range pods {
+		if pods[i].Updated {
+			updated++
+		}
+		if pods[i].Serves() {
+			ready++
+		}
+	}
+	return int32(len(pods)), updated, ready
+}
+
+// blocked says why Pods cannot be upgraded where they are.
+func blocked(pods []sidecarcontrol.Standing) error {
+	var errs []error
+	for i := range pods {
+		if !pods[i].Updated {
+			errs = append(errs, pods[i].Blocked.Err())
+		}
+	}
+	return errors.Join(errs...)
+}

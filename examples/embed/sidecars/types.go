@@ -1,0 +1,112 @@
+package sidecars
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// CRD and Webhook are the manifests, as YAML.
+var (
+	//go:embed crd.yaml
+	CRD []byte
+	//go:embed webhook.yaml
+	Webhook []byte
+)
+
+// GroupVersion of the kind.
+var GroupVersion = schema.GroupVersion{Group: group, Version: "v1"}
+
+// Sidecar is a container that all Pods with some labels get, in all namespaces.
+type Sidecar struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              Spec   `json:"spec"`
+	Status            Status `json:"status,omitzero"`
+}
+
+// Spec is what its users write. No schema checks the container.
+type Spec struct {
+	// Selector selects Pods. An empty one selects none.
+	Selector metav1.LabelSelector `json:"selector"`
+	// Container is injected, as a native sidecar. When its image changes, it is upgraded where it is; Pods have to be recreated for
+	// anything else.
+	Container corev1.Container `json:"container"`
+	Volumes   []corev1.Volume  `json:"volumes,omitempty"`
+	// MaxUnavailable is how many Pods may be out of service for an upgrade. Less than 1 means 1.
+	MaxUnavailable int `json:"maxUnavailable,omitempty"`
+
+	undecodable []decode.Problem
+}
+
+// UnmarshalJSON leaves out what makes no sense: a list of all Sidecars must not fail for one of them.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	*s = Spec(read)
+	s.undecodable = problems
+	return err
+}
+
+// MarshalJSON refuses what was not read in full. The operator writes no specs, but somebody may copy this.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	if len(s.undecodable) > 0 {
+		return nil, s.undecodable[0]
+	}
+	type plain Spec
+	return json.Marshal(plain(s))
+}
+
+// Status is what the operator reports.
+type Status struct {
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Pods are those that have the container. Updated and Ready count them by what they have been given.
+	Pods    int32 `json:"pods"`
+	Updated int32 `json:"updated"`
+	Ready   int32 `json:"ready"`
+	// Conditions are Failed, Blocked (Pods that have to be recreated), and Waiting: why the upgrade does not go on.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SidecarList is a list of Sidecars.
+type SidecarList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Sidecar `json:"items"`
+}
+
+// AddToScheme registers the kind.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Sidecar{}, &SidecarList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// DeepCopyObject makes Sidecar a runtime.Object.
+func (s *Sidecar) DeepCopyObject() runtime.Object {
+	out := &Sidecar{TypeMeta: s.TypeMeta, ObjectMeta: *s.ObjectMeta.DeepCopy(), Spec: s.Spec, Status: s.Status}
+	s.Spec.Selector.DeepCopyInto(&out.Spec.Selector)
+	s.Spec.Container.DeepCopyInto(&out.Spec.Container)
+	out.Spec.Volumes = nil
+	for i := range s.Spec.Volumes {
+		out.Spec.Volumes = append(out.Spec.Volumes, *s.Spec.Volumes[i].DeepCopy())
+	}
+	out.Status.Conditions = append([]metav1.Condition(nil), s.Status.Conditions...)
+	return out
+}
+
+// DeepCopyObject makes SidecarList a runtime.Object.
+func (l *SidecarList) DeepCopyObject() runtime.Object {
+	out := &SidecarList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*Sidecar))
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package ownercache
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// memberIndex is the name of the index of Pods by the owners of this kind that they belong to without being controlled by them.
+func (c *Cache[O]) memberIndex() string { return "workloadkit/members/" + c.kind.GroupKind().String() }
+
+// memberOf returns a key for each owner that a Pod belongs to: its name, and with the Pod's namespace.
+func (c *Cache[O]) memberOf(pod *corev1.Pod) (keys []string) {
+	for _, name := range c.options.Members(pod) {
+		keys = append(keys, name, pod.Namespace+"/"+name)
+	}
+	return keys
+}
+
+// podsOf returns the Pods of an owner.
+func (c *Cache[O]) podsOf(owner O) []*corev1.Pod {
+	namespace, name := owner.GetNamespace(), owner.GetName()
+	switch {
+	case c.options.Members == nil:
+		return c.Pods.Of(namespace, owner.GetUID())
+	case namespace == "":
+		return c.Pods.By(c.memberIndex(), name)
+	}
+	return c.Pods.By(c.memberIndex(), namespace+"/"+name)
+}
+
+// podEvents wakes the owners of a Pod.
+func (c *Cache[O]) podEvents() handler.EventHandler {
+	if c.options.Members == nil {
+		return enqueueController(c.kind.GroupKind())
+	}
+	wake := func(q queue, objects ...client.Object) {
+		var names []string
+		for _, obj := range objects {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				names = append(names, c.options.Members(pod)...)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			for _, namespace := range []string{"", objects[0].GetNamespace()} {
+				if _, ok := c.Owners.Get(namespace, name); ok {
+					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+				}
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(q, e.ObjectOld, e.ObjectNew) },
+	}
+}

@@ -1,0 +1,86 @@
+package sidecarcontrol
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/rollout"
+)
+
+// Rollout says in which order, and how many at a time, the Pods of a set are upgraded.
+type Rollout struct {
+	// Selector selects the Pods that are upgraded; nil selects all.
+	Selector labels.Selector
+	// Partition is how many of the Pods that wait for their upgrade stay as they are.
+	Partition int
+	// MaxUnavailable is how many of the set's Pods may be out of service through upgrades. A Pod that does not serve anyway costs nothing.
+	MaxUnavailable int
+	// Order of the Pods. Its zero value upgrades first what serves least.
+	Order podorder.Update
+	// PartitionPath and MaxUnavailablePath are where these two are, for the limits alone.
+	PartitionPath, MaxUnavailablePath string
+}
+
+// Choice is what to do with the Pods of a set now.
+type Choice struct {
+	// Upgrade are the Pods to upgrade, in order.
+	Upgrade []*Standing
+	// Limits say why others are not: rollout.PartitionReached and rollout.UpdateLimited.
+	Limits reason.List
+}
+
+// Choose returns which Pods of a set are to be upgraded now. pods is how each stands with the set; those that it was not injected into
+// are left out. A Pod counts as out of service while an upgrade of its sidecars goes on, of this set or of another.
+func Choose(pods []Standing, r Rollout) Choice {
+	byPod := map[*corev1.Pod]*Standing{}
+	var all, waiting []*corev1.Pod
+	away := 0
+	for i := range pods {
+		s := &pods[i]
+		if !s.Injected {
+			continue
+		}
+		all = append(all, s.Pod)
+		byPod[s.Pod] = s
+		if s.isAway() {
+			away++
+		}
+		if !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels))) {
+			waiting = append(waiting, s.Pod)
+		}
+	}
+	r.Order.Sort(waiting, all)
+	var choice Choice
+	if n := max(len(waiting)-max(r.Partition, 0), 0); n < len(waiting) {
+		choice.limit(rollout.PartitionReached, r.PartitionPath, r.Partition, len(waiting)-n)
+		waiting = waiting[:n]
+	}
+	for i, pod := range waiting {
+		s := byPod[pod]
+		switch {
+		case s.Ready && len(s.Waiting) > 0 && !s.isAway():
+			continue // an earlier upgrade is not done; the next pass has it
+		case s.isAway(), !s.Ready:
+		case away >= r.MaxUnavailable:
+			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
+			return choice
+		default:
+			away++
+		}
+		choice.Upgrade = append(choice.Upgrade, s)
+	}
+	return choice
+}
+
+// isAway reports whether the Pod is out of service, or may be, because of an upgrade.
+func (s *Standing) isAway() bool {
+	return s.Busy || s.Updated && !s.Serves() || !s.Updated && len(s.Waiting) > 0
+}
+
+func (c *Choice) limit(code reason.Code, path string, value, held int) {
+	c.Limits = append(c.Limits, reason.Reason{Code: code, Path: path, New: strconv.Itoa(value), Detail: strconv.Itoa(held) + " Pods wait"})
+}

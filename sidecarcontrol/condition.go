@@ -1,0 +1,48 @@
+package sidecarcontrol
+
+import (
+	"encoding/json"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// What the condition's reason says. They are OpenKruise's.
+const (
+	allUpgradable = "AllSidecarsetUpgradable"
+	notUpgradable = "UpdateImmutableField"
+)
+
+// Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. It is empty where the
+// Pod says so already, and where it says nothing and they can be: a Pod without the condition has nothing to tell.
+func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
+	if c.keys.Condition == "" || !s.Injected {
+		return podpatch.Change{}
+	}
+	upgradable := len(s.Blocked) == 0
+	said := map[string]bool{}
+	condition := podstate.Condition(s.Pod, c.keys.Condition)
+	if condition != nil && json.Unmarshal([]byte(condition.Message), &said) != nil {
+		said = map[string]bool{}
+	}
+	was, told := said[set.spec.Name]
+	if told && was == upgradable || !told && upgradable && condition == nil {
+		return podpatch.Change{}
+	}
+	said[set.spec.Name] = upgradable
+	message, err := json.Marshal(said)
+	if err != nil {
+		return podpatch.Change{} // a map of booleans can be written
+	}
+	next := corev1.PodCondition{Type: c.keys.Condition, Status: corev1.ConditionTrue, Reason: allUpgradable, Message: string(message)}
+	for each := range maps.Values(said) {
+		if !each {
+			next.Status, next.Reason = corev1.ConditionFalse, notUpgradable
+		}
+	}
+	// Other sets write the same condition.
+	return podpatch.Change{UID: s.Pod.UID, ResourceVersion: s.Pod.ResourceVersion, Conditions: []corev1.PodCondition{next}}
+}

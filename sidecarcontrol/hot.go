@@ -1,0 +1,171 @@
+package sidecarcontrol
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// What a version annotation says of a container that has not been upgraded yet, and of an idle one.
+const (
+	firstVersion = "1"
+	idleVersion  = "0"
+)
+
+// working says, by sidecar, which of its two containers works.
+type working map[string]string
+
+func readWorking(annotations map[string]string, keys *Keys) (working, error) {
+	w := working{}
+	text := annotations[keys.Hot.WorkingAnnotation]
+	if text == "" {
+		return w, nil
+	}
+	if err := json.Unmarshal([]byte(text), &w); err != nil || w == nil {
+		return nil, reason.Reason{
+			Code: UnreadableRecord, Path: "metadata.annotations[" + keys.Hot.WorkingAnnotation + "]", New: reason.Shorten(text, 100),
+			Detail: "is no JSON object of texts", Remedy: "correct the annotation",
+		}
+	}
+	return w, nil
+}
+
+func (w working) into(annotations map[string]string, keys *Keys) error {
+	raw, err := json.Marshal(w)
+	annotations[keys.Hot.WorkingAnnotation] = string(raw)
+	return err
+}
+
+// addTwin makes a container one of the two of a hot sidecar: the first one works, the second one is idle.
+func (d *draft) addTwin(set *Set, s *sidecar, c *corev1.Container, twin int) {
+	keys := &d.control.keys.Hot
+	if *keys == (HotKeys{}) {
+		d.refuse(InvalidConfig, s.path+".hot", "the set "+set.spec.Name+" is upgraded without a gap, and there are no names for that")
+		return
+	}
+	version, alt := firstVersion, idleVersion
+	if twin == 1 {
+		c.Image, version, alt = s.Hot.EmptyImage, idleVersion, firstVersion
+	} else {
+		if d.hot == nil {
+			d.hot = map[string]string{}
+		}
+		d.hot[s.Name] = c.Name
+	}
+	c.Env = appendEnv(c.Env, []corev1.EnvVar{
+		fromAnnotation(keys.VersionEnv, keys.VersionPrefix+c.Name), fromAnnotation(keys.VersionAltEnv, keys.VersionAltPrefix+c.Name),
+	})
+	d.annotations[keys.VersionPrefix+c.Name], d.annotations[keys.VersionAltPrefix+c.Name] = version, alt
+}
+
+func fromAnnotation(name, key string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + key + "']"},
+	}}
+}
+
+// pair is a hot sidecar in a Pod: two containers, of which one works.
+type pair struct {
+	s       *sidecar
+	twins   [2]twin
+	working int
+}
+
+// twin is one of the two.
+type twin struct {
+	name, image string
+	// isEmpty says that it has the empty image, and settled that it runs the image that it has and is ready.
+	isEmpty, settled bool
+}
+
+// move is what is done to a pair.
+type move int
+
+const (
+	// stay does nothing: the working one has the image already.
+	stay move = iota
+	// start gives the target the new image and has it work. Both run a real image from then on.
+	start
+	// turnBack gives the target the empty image: the other one, which works again, has the wanted image still.
+	turnBack
+)
+
+// target returns which of the two gets the new image. The first rule that decides counts.
+func (p *pair) target() int {
+	for _, rule := range []struct {
+		applies bool
+		target  int
+	}{
+		{p.twins[0].isEmpty, 0},
+		{p.twins[1].isEmpty, 1},
+		{p.twins[0].settled && !p.twins[1].settled, 1},
+		{p.twins[1].settled && !p.twins[0].settled, 0},
+	} {
+		if rule.applies {
+			return rule.target
+		}
+	}
+	return 1 - p.working
+}
+
+// next returns what an upgrade to the image of the set does.
+//
+//	the other one has the image   the target is empty   move
+//	yes                           yes                   stay
+//	yes                           no                    turnBack
+//	no                            either                start
+func (p *pair) next() (move, int) {
+	target := p.target()
+	switch other := &p.twins[1-target]; {
+	case other.image != p.s.Image:
+		return start, target
+	case p.twins[target].isEmpty:
+		return stay, target
+	}
+	return turnBack, target
+}
+
+// idle returns the one that does not work.
+func (p *pair) idle() *twin { return &p.twins[1-p.working] }
+
+// isFlipping reports whether an upgrade has begun and not ended: the idle one runs a real image still.
+func (p *pair) isFlipping() bool { return !p.idle().isEmpty }
+
+// pairs returns the hot sidecars of a set in a Pod. ok is false if the Pod has not all of them, or does not say which one works.
+func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Container) bool) (pairs []pair, ok bool, err error) {
+	var w working
+	for i := range set.containers {
+		s := &set.containers[i]
+		if s.Hot == nil {
+			continue
+		}
+		if w == nil {
+			if w, err = readWorking(pod.Annotations, &c.keys); err != nil {
+				return nil, false, err
+			}
+		}
+		name, there := w[s.Name]
+		p := pair{s: s, working: 1}
+		if name == s.injectedNames()[0] {
+			p.working = 0
+		}
+		for j, name := range s.injectedNames() {
+			container := podstate.Container(pod, name)
+			if container == nil || !there {
+				return nil, false, nil
+			}
+			p.twins[j] = twin{name: name, image: container.Image, isEmpty: container.Image == s.Hot.EmptyImage, settled: settled(container)}
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, true, nil
+}
+
+// isIdle reports whether a container is the idle one of a pair.
+func isIdle(pairs []pair, container string) bool {
+	return slices.ContainsFunc(pairs, func(p pair) bool { return p.idle().name == container })
+}

@@ -1,0 +1,238 @@
+package sidecarcontrol
+
+import (
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why a Pod is refused.
+const (
+	// PinnedSetMissing means that a Pod is to get a version of a set that does not exist.
+	PinnedSetMissing reason.Code = "PinnedSetMissing"
+	// SetsConflict means that two sets inject a container of the same name, or different volumes of the same name.
+	SetsConflict reason.Code = "SetsConflict"
+	// NameTaken means that the Pod has an init container of the name of a sidecar that is none, or the other way round.
+	NameTaken reason.Code = "NameTaken"
+	// UnreadableRecord means that an annotation that this package writes on Pods does not hold what it should.
+	UnreadableRecord reason.Code = "UnreadableRecord"
+	// InvalidPatch means that an annotation cannot be merged, because one of the two values is not JSON.
+	InvalidPatch reason.Code = "InvalidPatch"
+)
+
+// Facts are what an injection depends on beside the Pod and the sets.
+type Facts struct {
+	// Now is recorded, in whole seconds.
+	Now time.Time
+	// Seed decides, with the sets' names, which version of a pinned set the Pod gets. Give each Pod another one.
+	Seed uint64
+}
+
+// Inject puts the sidecars of the sets into a Pod that is being created, and returns the sets that were injected, by their names. The
+// sets are those that match the Pod, as Index.Match returns them, in any order. A Pod that has ended or is being deleted gets nothing.
+//
+// Containers that the Pod has under a sidecar's name are replaced where they are: injecting again changes nothing. The Pod gets all
+// sidecars or none: after an error it is as it was. The error is a reason.List with the codes above, NoTargetContainer or
+// InvalidExpression. Slices of the Pod are replaced, not written to. What is injected shares memory with the sets: what pointers, slices
+// and maps of its containers and volumes lead to is to be replaced, never changed.
+func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, error) {
+	if !podstate.IsActive(pod) {
+		return nil, nil
+	}
+	chosen, err := choose(pod, sets, facts.Seed)
+	if len(chosen) == 0 || err != nil {
+		return nil, err
+	}
+	d := newDraft(c, pod, chosen)
+	for _, set := range chosen {
+		d.add(set)
+	}
+	d.record(facts.Now)
+	if len(d.problems) > 0 {
+		return nil, d.problems
+	}
+	d.apply()
+	return chosen, nil
+}
+
+// choose returns the version of each set that a Pod gets, by name. Two sets of one name are one.
+func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
+	var chosen []*Set
+	var problems reason.List
+	for _, set := range sets {
+		if set.spec.Paused {
+			continue
+		}
+		version := set.versionFor(pod, seed)
+		if version == nil {
+			problems = append(problems, reason.Reason{
+				Code: PinnedSetMissing, Object: reason.Object{Kind: "set", Name: set.spec.Name}, Detail: "the pinned version of it does not exist",
+				Remedy: "name another version, or none",
+			})
+			continue
+		}
+		chosen = append(chosen, version)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	slices.SortFunc(chosen, func(a, b *Set) int { return strings.Compare(a.spec.Name, b.spec.Name) })
+	chosen = slices.CompactFunc(chosen, func(a, b *Set) bool { return a.spec.Name == b.spec.Name })
+	return slices.DeleteFunc(chosen, func(set *Set) bool {
+		return slices.ContainsFunc(sets, func(other *Set) bool {
+			return !other.spec.Paused && other.spec.Replaces == set.spec.Name && other.spec.Name != set.spec.Name
+		})
+	}), nil
+}
+
+// versionFor returns the version of the set for a Pod, nil if that does not exist.
+func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
+	pin := s.spec.Pin
+	if pin == nil {
+		return s
+	}
+	if pin.selector.Matches(labels.Set(pod.Labels)) && draw(seed, s.spec.Name) >= pin.Share {
+		return s
+	}
+	return pin.Set
+}
+
+// draw returns a number from 0 to 1 that depends on the seed and the set alone, whatever other sets there are.
+func draw(seed uint64, name string) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // it never fails
+	return rand.New(rand.NewPCG(seed, h.Sum64())).Float64()
+}
+
+// draft is a Pod as it will be.
+type draft struct {
+	control *Control
+	pod     *corev1.Pod
+	sets    []*Set
+
+	// own are the Pod's containers that no set injects: what sidecars share with them.
+	own         []*corev1.Container
+	injected    map[string]*Set // of which set a container is
+	volumes     map[string]*Set // of which set a volume was added
+	annotations map[string]string
+
+	init, containers placement
+	addVolumes       []corev1.Volume
+	addSecrets       []corev1.LocalObjectReference
+	hot              map[string]string // the working containers
+
+	problems reason.List
+}
+
+func newDraft(c *Control, pod *corev1.Pod, sets []*Set) *draft {
+	d := &draft{control: c, pod: pod, sets: sets, injected: map[string]*Set{}, annotations: maps.Clone(pod.Annotations)}
+	if d.annotations == nil {
+		d.annotations = map[string]string{}
+	}
+	for _, set := range sets {
+		for side := range set.all() {
+			for _, name := range side.injectedNames() {
+				d.claim(set, name)
+			}
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if own := &pod.Spec.Containers[i]; d.injected[own.Name] == nil && !c.isMarked(own) {
+			d.own = append(d.own, own)
+		}
+	}
+	d.init.of, d.containers.of = pod.Spec.InitContainers, pod.Spec.Containers
+	return d
+}
+
+// claim notes which set a container is of.
+func (d *draft) claim(set *Set, name string) {
+	if other := d.injected[name]; other != nil && other != set {
+		d.refuse(SetsConflict, "spec.containers["+name+"]", "the sets "+other.spec.Name+" and "+set.spec.Name+" both inject a container of this name")
+	}
+	d.injected[name] = set
+}
+
+func (d *draft) refuse(code reason.Code, path, detail string) {
+	d.problems = append(d.problems, reason.Reason{Code: code, Object: reason.ObjectOf("Pod", d.pod), Path: path, Detail: detail})
+}
+
+// isMarked reports whether a container was injected.
+func (c *Control) isMarked(container *corev1.Container) bool {
+	return slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == c.keys.InjectedEnv && e.Value == marked })
+}
+
+// marked is the value of Keys.InjectedEnv.
+const marked = "true"
+
+// add adds one set to the draft.
+func (d *draft) add(set *Set) {
+	d.patchAnnotations(set)
+	for i := range set.init {
+		d.place(&d.init, d.containers.of, set, &set.init[i])
+	}
+	for i := range set.containers {
+		d.place(&d.containers, d.init.of, set, &set.containers[i])
+	}
+	d.mount(set)
+	for _, secret := range set.spec.ImagePullSecrets {
+		if !slices.Contains(d.pod.Spec.ImagePullSecrets, secret) && !slices.Contains(d.addSecrets, secret) {
+			d.addSecrets = append(d.addSecrets, secret)
+		}
+	}
+}
+
+// place builds the containers of a sidecar and says where they go. A container of the other list must not have their names.
+func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *sidecar) {
+	for i, name := range s.injectedNames() {
+		if slices.ContainsFunc(others, func(other corev1.Container) bool { return other.Name == name }) {
+			d.refuse(NameTaken, "spec.containers["+name+"]", "the set "+set.spec.Name+" injects a container of this name, at "+s.path)
+		}
+		into.add(d.build(set, s, i, name), s.AfterApp)
+	}
+}
+
+// mount adds the volumes that the set's sidecars mount themselves. One that the Pod has already is kept.
+func (d *draft) mount(set *Set) {
+	for i := range set.spec.Volumes {
+		volume := &set.spec.Volumes[i]
+		if !set.mounts(volume.Name) {
+			continue
+		}
+		if other := d.volumes[volume.Name]; other != nil {
+			if !other.hasVolume(volume) {
+				d.refuse(SetsConflict, "spec.volumes["+volume.Name+"]", "the sets "+other.spec.Name+" and "+set.spec.Name+" have different volumes of this name")
+			}
+			continue
+		}
+		if !slices.ContainsFunc(d.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume.Name }) {
+			d.addVolumes = append(d.addVolumes, *volume)
+			if d.volumes == nil {
+				d.volumes = map[string]*Set{}
+			}
+			d.volumes[volume.Name] = set
+		}
+	}
+}
+
+// apply makes the Pod what the draft says.
+func (d *draft) apply() {
+	spec := &d.pod.Spec
+	d.init.sortAdded() // init containers run one after the other: their order must not hang on the sets'
+	if d.control.sort {
+		d.containers.sortAdded()
+	}
+	spec.InitContainers, spec.Containers = d.init.placed(), d.containers.placed()
+	spec.Volumes = slices.Concat(spec.Volumes, d.addVolumes)
+	spec.ImagePullSecrets = slices.Concat(spec.ImagePullSecrets, d.addSecrets)
+	d.pod.Annotations = d.annotations
+}

@@ -1,0 +1,46 @@
+package sidecarcontrol
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// placement says where injected containers go in a list of the Pod's.
+type placement struct {
+	of                     []corev1.Container // the Pod's
+	before, after, replace []corev1.Container
+}
+
+// add adds a container. One of its name that is there already is replaced where it is.
+func (p *placement) add(c corev1.Container, after bool) {
+	switch {
+	case slices.ContainsFunc(p.of, func(own corev1.Container) bool { return own.Name == c.Name }):
+		p.replace = append(p.replace, c)
+	case after:
+		p.after = append(p.after, c)
+	default:
+		p.before = append(p.before, c)
+	}
+}
+
+// sortAdded puts the containers that are added on each side in the order of their names.
+func (p *placement) sortAdded() {
+	byName := func(a, b corev1.Container) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(p.before, byName)
+	slices.SortStableFunc(p.after, byName)
+}
+
+// placed returns the whole list.
+func (p *placement) placed() []corev1.Container {
+	if len(p.before)+len(p.after)+len(p.replace) == 0 {
+		return p.of
+	}
+	out := slices.Concat(p.before, p.of, p.after)
+	for i := range p.replace {
+		at := slices.IndexFunc(out, func(c corev1.Container) bool { return c.Name == p.replace[i].Name })
+		out[at] = p.replace[i]
+	}
+	return out
+}

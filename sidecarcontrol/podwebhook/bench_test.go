@@ -1,0 +1,81 @@
+package podwebhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// BenchmarkHandle answers a request about a Pod of a Deployment, with 3 of 1,000 sets: from the bytes of the Pod to those of the patch.
+func BenchmarkHandle(b *testing.B) {
+	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: sidecarcontrol.Keys{
+		HashAnnotation: "x/hash", HashWithoutImagesAnnotation: "x/plain", InjectedAnnotation: "x/injected", StateAnnotation: "x/state", InjectedEnv: "IS_INJECTED",
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	index := sidecarcontrol.NewIndex()
+	for i := range 1000 {
+		app := fmt.Sprintf("other-%d", i)
+		if i < 3 {
+			app = "web"
+		}
+		set, err := sidecarcontrol.NewSet(sidecarcontrol.Spec{
+			Name: fmt.Sprintf("set-%d", i), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			Containers: []sidecarcontrol.Sidecar{{Container: corev1.Container{Name: fmt.Sprintf("side-%d", i), Image: "side:v1"}, ShareMounts: true}},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		index.Put(set)
+	}
+	sidecars, err := podwebhook.Injection{
+		Control: control, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
+		Sets: func(_ context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
+			return index.Match(pod, nil), nil
+		},
+	}.Step("sidecars")
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, r := handler(b, sidecars), request(b, string(deploymentPod(b)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if response := h.Handle(b.Context(), r); len(response.Patch) == 0 {
+			b.Fatal(response.Result)
+		}
+	}
+}
+
+// deploymentPod is a Pod as the API server sends it, after its own defaults and the admission of service accounts.
+func deploymentPod(b *testing.B) []byte {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "web-6574dd96cd-", Labels: map[string]string{"app": "web", "pod-template-hash": "6574dd96cd"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6574dd96cd", UID: "7890b9d3-a98f-4cf9-8538-99cfd743239b", Controller: ptr.To(true)}},
+	}}
+	for i := range 2 {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: fmt.Sprintf("app-%d", i), Image: "example.test/app:v1", Env: []corev1.EnvVar{{Name: "REGION", Value: "eu"}},
+			Ports:                  []corev1.ContainerPort{{ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
+			VolumeMounts:           []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access-d46vg", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}},
+			TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullIfNotPresent,
+		})
+	}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Tolerations = []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr.To[int64](300)}}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return raw
+}

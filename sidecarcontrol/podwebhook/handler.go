@@ -1,0 +1,128 @@
+package podwebhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Step is one thing that is done to Pods.
+type Step struct {
+	// Name stands in errors and logs. Required.
+	Name string
+	// Mutate changes the Pod, which is the step's to write to. Its namespace is filled in. Required; it must be safe for concurrent use.
+	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
+}
+
+// Handler answers admission requests about Pods that are being created. All others are allowed as they are: other operations, other
+// resources, and subresources. It is an admission.Handler of controller-runtime, safe for concurrent use. Make it with New.
+type Handler struct {
+	steps  []Step
+	shapes shapes
+}
+
+// New returns a Handler that runs the steps in this order. The error names a step that is not complete, or whose name is taken.
+func New(steps ...Step) (*Handler, error) {
+	seen := map[string]bool{}
+	for i, step := range steps {
+		if step.Name == "" || step.Mutate == nil || seen[step.Name] {
+			return nil, fmt.Errorf("podwebhook: step %d (%q) needs a name of its own and something to do", i, step.Name)
+		}
+		seen[step.Name] = true
+	}
+	h := &Handler{steps: steps, shapes: shapes{}}
+	h.shapes.add(reflect.TypeFor[corev1.Pod]())
+	return h, nil
+}
+
+// Steps returns the names of the steps, in their order.
+func (h *Handler) Steps() []string {
+	var names []string
+	for i := range h.steps {
+		names = append(names, h.steps[i].Name)
+	}
+	return names
+}
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	about := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+	if request.Operation != admissionv1.Create || request.Resource != about || request.SubResource != "" {
+		return admission.Allowed("")
+	}
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the Pod: %w", err))
+	}
+	before := pod.DeepCopy()
+	sent := pod.Namespace
+	if pod.Namespace == "" {
+		pod.Namespace = request.Namespace
+	}
+	for i := range h.steps {
+		if err := h.steps[i].run(ctx, pod, &request); err != nil {
+			return refused(ctx, &h.steps[i], err)
+		}
+	}
+	if sent == "" && pod.Namespace == request.Namespace {
+		pod.Namespace = "" // the API server fills it in
+	}
+	return h.answer(before, pod)
+}
+
+// run runs a step. A panic of it is an error.
+func (s *Step) run(ctx context.Context, pod *corev1.Pod, request *admission.Request) (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "a step panicked", "step", s.Name, "stack", string(debug.Stack()))
+			err = errors.New("it panicked; the log says where")
+		}
+	}()
+	return s.Mutate(ctx, pod, request)
+}
+
+// refused says why a Pod is not admitted.
+func refused(ctx context.Context, step *Step, err error) admission.Response {
+	logr.FromContextOrDiscard(ctx).V(1).Info("Pod refused", "step", step.Name, "error", err.Error())
+	wrapped := fmt.Errorf("%s: %w", step.Name, err)
+	var status apierrors.APIStatus
+	switch {
+	case len(reason.From(err)) > 0:
+		return admission.Denied(fmt.Sprintf("%s: %s", step.Name, reason.From(err).Summary(reasonsShown)))
+	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest:
+		return admission.Errored(status.Status().Code, wrapped)
+	}
+	return admission.Errored(http.StatusInternalServerError, wrapped)
+}
+
+// reasonsShown is how many reasons an answer names.
+const reasonsShown = 10
+
+// answer returns what the steps have changed.
+func (h *Handler) answer(before, after *corev1.Pod) admission.Response {
+	response := admission.Allowed("")
+	operations := h.shapes.difference(before, after)
+	if len(operations) == 0 {
+		return response
+	}
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encoding the patch: %w", err))
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = body, &kind
+	return response
+}

@@ -1,0 +1,141 @@
+package podwebhook
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+)
+
+// Sets are the sets that the objects of one kind define, as a cache has them. Sets.For is what Injection.Sets wants. It is safe for
+// concurrent use. Make it with NewSets.
+type Sets[O client.Object] struct {
+	index      *sidecarcontrol.Index
+	compile    func(O) (*sidecarcontrol.Set, error)
+	log        logr.Logger
+	owners     cache.Informer
+	namespaces client.Reader
+	live       client.Reader
+	synced     []func() bool
+}
+
+// Manager is what Sets need of a controller-runtime manager.
+type Manager interface {
+	GetCache() cache.Cache
+	GetAPIReader() client.Reader
+	GetLogger() logr.Logger
+}
+
+// NewSets returns the sets of the kind of owner, and adds informers for it and for Namespaces to the manager's cache. compile says what an
+// object injects: nil for nothing. What it refuses is not injected, and logged. It is called when an object comes or changes in anything
+// but its status, and by Update; it must not modify the object. Call NewSets before the manager starts.
+//
+// RBAC: list and watch on the owner's kind, and get, list and watch on Namespaces.
+func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile func(O) (*sidecarcontrol.Set, error)) (*Sets[O], error) {
+	s := &Sets[O]{
+		index: sidecarcontrol.NewIndex(), compile: compile, log: mgr.GetLogger(), namespaces: mgr.GetCache(), live: mgr.GetAPIReader(),
+	}
+	var err error
+	if s.owners, err = mgr.GetCache().GetInformer(ctx, owner, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("podwebhook: informer for %T: %w", owner, err)
+	}
+	registration, err := s.owners.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { s.put(obj) },
+		UpdateFunc: func(before, after any) {
+			if isOther(before, after) {
+				s.put(after)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+				obj = missed.Obj
+			}
+			if object, ok := obj.(client.Object); ok {
+				s.index.Delete(object.GetName())
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("podwebhook: watching %T: %w", owner, err)
+	}
+	namespaces, err := mgr.GetCache().GetInformer(ctx, &corev1.Namespace{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("podwebhook: informer for Namespaces: %w", err)
+	}
+	s.synced = []func() bool{registration.HasSynced, namespaces.HasSynced}
+	return s, nil
+}
+
+// isOther reports whether an object changed in more than its status.
+func isOther(before, after any) bool {
+	was, ok := before.(client.Object)
+	is, alsoOK := after.(client.Object)
+	return !ok || !alsoOK || was.GetUID() != is.GetUID() || was.GetGeneration() != is.GetGeneration() ||
+		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
+}
+
+func (s *Sets[O]) put(obj any) {
+	owner, ok := obj.(O)
+	if !ok {
+		return
+	}
+	set, err := s.compile(owner)
+	switch {
+	case err != nil:
+		s.log.Info("sidecars are not injected, because their definition makes no sense", "name", owner.GetName(), "reason", err.Error())
+		s.index.Delete(owner.GetName())
+	case set == nil:
+		s.index.Delete(owner.GetName())
+	default:
+		s.index.Put(set)
+	}
+}
+
+// Update has an object compiled again, because something else changed that it depends on.
+func (s *Sets[O]) Update(owner O) { s.put(owner) }
+
+// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds unless told otherwise.
+const patience = 5 * time.Second
+
+// HasSynced reports whether all sets are known.
+func (s *Sets[O]) HasSynced() bool {
+	for _, synced := range s.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// For returns the sets that match a Pod, whose namespace is filled in. It waits a moment where not all sets are known yet; the error then
+// asks to try again later. Otherwise the error is that of reading the Pod's namespace.
+func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
+	if !s.HasSynced() {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return s.HasSynced(), nil })
+		if err != nil {
+			return nil, apierrors.NewServiceUnavailable("the sidecars for Pods are not known yet")
+		}
+	}
+	if s.index.Len() == 0 {
+		return nil, nil
+	}
+	namespace := &corev1.Namespace{}
+	err := s.namespaces.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
+	if apierrors.IsNotFound(err) { // it may be new
+		err = s.live.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading namespace %s: %w", pod.Namespace, err)
+	}
+	return s.index.Match(pod, namespace.Labels), nil
+}

@@ -1,0 +1,201 @@
+package sidecarcontrol
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// record is what a Pod says about one set. The JSON is OpenKruise's.
+type record struct {
+	UpdateTimestamp    metav1.Time `json:"updateTimestamp"`
+	Hash               string      `json:"hash"`
+	SidecarSetName     string      `json:"sidecarSetName"`
+	SidecarList        []string    `json:"sidecarList"`
+	ControllerRevision string      `json:"controllerRevision,omitempty"`
+}
+
+// records are what an annotation of a Pod says, by set. What belongs to other sets is kept as it is.
+type records map[string]json.RawMessage
+
+// readRecords reads an annotation. A missing one is empty.
+func readRecords(annotations map[string]string, key string) (records, error) {
+	text := annotations[key]
+	if text == "" {
+		return records{}, nil
+	}
+	var r records
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r == nil {
+		return nil, reason.Reason{
+			Code: UnreadableRecord, Path: "metadata.annotations[" + key + "]", New: reason.Shorten(text, 100),
+			Detail: "is no JSON object", Remedy: "remove the annotation",
+		}
+	}
+	return r, nil
+}
+
+// of returns the record of a set, the zero value if there is none or it makes no sense. Early releases of OpenKruise wrote the hash alone.
+func (r records) of(set string) (out record) {
+	raw, ok := r[set]
+	if !ok || json.Unmarshal(raw, &out) == nil {
+		return out
+	}
+	out = record{SidecarSetName: set}
+	_ = json.Unmarshal(raw, &out.Hash) // neither an object nor a hash: the Pod is at no known version
+	return out
+}
+
+// put writes the record of a set, and reports whether that changed anything but the time.
+func (r records) put(set string, next record) error {
+	was := r.of(set)
+	if was.Hash == next.Hash && was.ControllerRevision == next.ControllerRevision && slices.Equal(was.SidecarList, next.SidecarList) &&
+		was.SidecarSetName == next.SidecarSetName {
+		return nil
+	}
+	raw, err := json.Marshal(next)
+	r[set] = raw
+	return err
+}
+
+func (r records) String() (string, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(map[string]json.RawMessage(r))
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// records returns what a Pod with this set has in both annotations.
+func (s *Set) records(now time.Time) (with, without record) {
+	// In UTC and whole seconds, as it is read back.
+	at := metav1.NewTime(now.UTC().Truncate(time.Second))
+	with = record{
+		UpdateTimestamp: at, Hash: s.spec.Hash, SidecarSetName: s.spec.Name, SidecarList: s.names, ControllerRevision: s.spec.Revision,
+	}
+	without = record{UpdateTimestamp: at, Hash: s.spec.HashWithoutImages, SidecarSetName: s.spec.Name, SidecarList: s.names}
+	return with, without
+}
+
+// recordIn writes the records of sets into annotations.
+func (k *Keys) recordIn(annotations map[string]string, sets []*Set, now time.Time) error {
+	hashes, err := readRecords(annotations, k.HashAnnotation)
+	if err != nil {
+		return err
+	}
+	withoutImages, err := readRecords(annotations, k.HashWithoutImagesAnnotation)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		with, without := set.records(now)
+		if err := hashes.put(set.spec.Name, with); err != nil {
+			return err
+		}
+		if err := withoutImages.put(set.spec.Name, without); err != nil {
+			return err
+		}
+	}
+	if annotations[k.HashAnnotation], err = hashes.String(); err != nil {
+		return err
+	}
+	annotations[k.HashWithoutImagesAnnotation], err = withoutImages.String()
+	return err
+}
+
+// Injected returns the names of the sets that a Pod says were injected into it, sorted.
+func (c *Control) Injected(pod *corev1.Pod) []string {
+	return namesIn(pod.Annotations[c.keys.InjectedAnnotation])
+}
+
+func namesIn(list string) []string {
+	if list == "" {
+		return nil
+	}
+	names := strings.Split(list, ",")
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// RevisionOf returns the revision of a set that a Pod has, empty if it says nothing about it.
+func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
+	r, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
+	if err != nil {
+		return ""
+	}
+	return r.of(set).ControllerRevision
+}
+
+// record writes down what is injected.
+func (d *draft) record(now time.Time) {
+	keys := &d.control.keys
+	d.addProblems("", keys.recordIn(d.annotations, d.sets, now))
+	names := namesIn(d.annotations[keys.InjectedAnnotation])
+	for _, set := range d.sets {
+		names = append(names, set.spec.Name)
+	}
+	slices.Sort(names)
+	d.annotations[keys.InjectedAnnotation] = strings.Join(slices.Compact(names), ",")
+	if len(d.hot) == 0 {
+		return
+	}
+	working, err := readWorking(d.annotations, keys)
+	d.addProblems("", err)
+	if err != nil {
+		return
+	}
+	maps.Copy(working, d.hot)
+	d.addProblems("", working.into(d.annotations, keys))
+}
+
+// addProblems adds what an error says about the Pod. Where it has no path of its own, this one is added.
+func (d *draft) addProblems(path string, err error) {
+	var list reason.List
+	list.Add(UnreadableRecord, err)
+	for _, problem := range list {
+		problem.Object = reason.ObjectOf("Pod", d.pod)
+		if path != "" {
+			problem.Path = strings.TrimSuffix(path+"."+problem.Path, ".")
+		}
+		d.problems = append(d.problems, problem)
+	}
+}
+
+// patchAnnotations adds a set's annotations.
+func (d *draft) patchAnnotations(set *Set) {
+	for i := range set.spec.Annotations {
+		patch := &set.spec.Annotations[i]
+		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
+			value, err := patch.Policy.apply(d.annotations, key, patch.Annotations[key])
+			if err != nil {
+				d.refuse(InvalidPatch, "metadata.annotations["+key+"]", fmt.Sprintf("the set %s cannot merge its value: %v", set.spec.Name, err))
+				continue
+			}
+			d.annotations[key] = value
+		}
+	}
+}
+
+// apply returns the value that an annotation has after a patch.
+func (p PatchPolicy) apply(annotations map[string]string, key, value string) (string, error) {
+	was, there := annotations[key]
+	switch {
+	case p == Overwrite, !there:
+		return value, nil
+	case p != MergePatchJSON:
+		return was, nil
+	case was == "":
+		return value, nil
+	}
+	merged, err := jsonpatch.MergePatch([]byte(was), []byte(value))
+	return string(merged), err
+}

@@ -1,0 +1,378 @@
+package sidecarcontrol
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// InvalidSet means that a set cannot be used as it is. The reason names the field.
+const InvalidSet reason.Code = "InvalidSet"
+
+// Spec says what is injected into which Pods. NewSet makes a Set of it.
+type Spec struct {
+	// Name tells sets apart, also on the Pods that they were injected into. Required; it must not have a comma.
+	Name string
+	// Selector selects Pods by their labels. Nil and empty select none.
+	Selector *metav1.LabelSelector
+	// NamespaceSelector selects the Pods' namespaces by their labels. Nil selects all.
+	NamespaceSelector *metav1.LabelSelector
+	// InitContainers and Containers are injected. An init container with restartPolicy Always is a native sidecar; any other one is not
+	// part of what is upgraded later.
+	InitContainers, Containers []Sidecar
+	// Volumes that the sidecars may mount. Those that none of them mounts are not injected.
+	Volumes []corev1.Volume
+	// ImagePullSecrets are added to the Pod's.
+	ImagePullSecrets []corev1.LocalObjectReference
+	// Annotations are added to the Pod's, in this order.
+	Annotations []AnnotationPatch
+	// Hash and HashWithoutImages stand for what is injected. Empty ones are computed from the sidecars. They are given by a caller who has
+	// published others.
+	Hash, HashWithoutImages string
+	// Revision is recorded on Pods, for whoever keeps a history of sets. Optional.
+	Revision string
+	// Version is what containers of a hot upgrade are told as their version: a decimal number that grows with each change.
+	Version string
+	// Paused keeps the set from being injected. What is in Pods already is upgraded all the same.
+	Paused bool
+	// Replaces is the name of a set that is not injected into Pods that this one matches. Optional.
+	Replaces string
+	// Pin has some Pods get another version of the set. Optional.
+	Pin *Pin
+}
+
+// Pin has Pods get another version of a set than the newest.
+type Pin struct {
+	// Set is that version. Nil, because it does not exist any more for example, refuses the Pods that would get it.
+	Set *Set
+	// Selector selects the Pods that may get the newest version; all others are pinned. Nil selects all.
+	Selector *metav1.LabelSelector
+	// Share of the Pods, of those that Selector selects, that are pinned: from 0 for none to 1 for all.
+	Share float64
+
+	selector labels.Selector
+}
+
+// Sidecar is a container that is injected.
+type Sidecar struct {
+	corev1.Container `json:",inline"`
+
+	// AfterApp places the container behind the Pod's own ones; without it, before them.
+	AfterApp bool `json:"afterApp,omitempty"`
+	// Hot has the container upgraded without a gap: it is injected twice, and one of the two is idle.
+	Hot *Hot `json:"hot,omitempty"`
+	// ShareMounts and ShareDevices copy volume mounts and devices of the Pod's own containers.
+	ShareMounts  bool `json:"shareMounts,omitempty"`
+	ShareDevices bool `json:"shareDevices,omitempty"`
+	// TransferEnv copies env variables of the Pod's own containers.
+	TransferEnv []TransferEnv `json:"transferEnv,omitempty"`
+	// ResourcesPolicy computes the resources from those of the Pod's own containers. It excludes Resources.
+	ResourcesPolicy *ResourcesPolicy `json:"resourcesPolicy,omitempty"`
+}
+
+// Hot says how a sidecar is upgraded without a gap.
+type Hot struct {
+	// EmptyImage is what the idle one of the two containers runs. It must run with the same command and probes.
+	EmptyImage string `json:"emptyImage"`
+}
+
+// TransferEnv names env variables of a container of the Pod. Those that it does not have are left out.
+type TransferEnv struct {
+	// Container is the container's name. ContainerFrom is the path of a label or annotation of the Pod that holds it, such as
+	// metadata.labels['biz']; where it is given, Container is not looked at.
+	Container     string `json:"container,omitempty"`
+	ContainerFrom string `json:"containerFrom,omitempty"`
+	// Names of the variables.
+	Names []string `json:"names,omitempty"`
+}
+
+// PatchPolicy says what becomes of an annotation that the Pod has already.
+type PatchPolicy string
+
+// Policies of an AnnotationPatch.
+const (
+	// Retain leaves the Pod's value.
+	Retain PatchPolicy = "Retain"
+	// Overwrite replaces it.
+	Overwrite PatchPolicy = "Overwrite"
+	// MergePatchJSON applies the value to the Pod's as a JSON merge patch (RFC 7386).
+	MergePatchJSON PatchPolicy = "MergePatchJson"
+)
+
+// AnnotationPatch adds annotations to a Pod.
+type AnnotationPatch struct {
+	Annotations map[string]string
+	// Policy is Retain if it is empty.
+	Policy PatchPolicy
+}
+
+// Set is a Spec that has been checked and compiled. It is immutable, and safe for concurrent use. Make it with NewSet.
+type Set struct {
+	spec       Spec
+	selector   labels.Selector
+	namespaces labels.Selector // nil for all
+
+	init, containers []sidecar
+	// names are those of the sidecars that are upgraded, as the records on Pods list them.
+	names []string
+}
+
+// sidecar is a Sidecar with what was worked out once.
+type sidecar struct {
+	*Sidecar
+
+	upgraded  bool       // it runs beside the others: a plain init container has ended by then
+	resources *Resources // nil without a policy
+	transfer  []transfer
+	path      string // of the container in the set
+}
+
+type transfer struct {
+	container         string
+	label, annotation string // where the container's name is, if either is given
+	names             []string
+}
+
+// NewSet checks and compiles a spec, which must not be changed afterwards. The error is a reason.List with code InvalidSet or that of
+// CompileResources, which names every field that is wrong. It does not repeat what the API server checks of containers and volumes.
+func NewSet(spec Spec) (*Set, error) {
+	s := &Set{spec: spec}
+	c := compiler{set: s, names: map[string]string{}}
+	if spec.Name == "" || strings.Contains(spec.Name, ",") {
+		c.refuse("name", spec.Name, "must not be empty and must not have a comma")
+	}
+	s.selector = c.selector("selector", spec.Selector, labels.Nothing())
+	if spec.NamespaceSelector != nil {
+		s.namespaces = c.selector("namespaceSelector", spec.NamespaceSelector, labels.Everything())
+	}
+	s.init = c.sidecars("initContainers", spec.InitContainers, true)
+	s.containers = c.sidecars("containers", spec.Containers, false)
+	c.annotations()
+	c.pin()
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	for side := range s.all() {
+		if side.upgraded {
+			s.names = append(s.names, side.Name)
+		}
+	}
+	slices.Sort(s.names)
+	return s, s.hash()
+}
+
+// all iterates over the sidecars, init containers first.
+func (s *Set) all() iter.Seq[*sidecar] {
+	return func(yield func(*sidecar) bool) {
+		for _, list := range [][]sidecar{s.init, s.containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Name returns the set's name.
+func (s *Set) Name() string { return s.spec.Name }
+
+// Hash returns the hash of what the set injects.
+func (s *Set) Hash() string { return s.spec.Hash }
+
+// SelectsNamespace reports whether the set is for a namespace with these labels.
+func (s *Set) SelectsNamespace(namespace map[string]string) bool {
+	return s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace))
+}
+
+// Matches reports whether the set is for Pods with these labels, in a namespace with those.
+func (s *Set) Matches(pod, namespace map[string]string) bool {
+	return s.selector.Matches(labels.Set(pod)) && s.SelectsNamespace(namespace)
+}
+
+// hash computes the hashes that were not given.
+func (s *Set) hash() error {
+	if s.spec.Hash != "" && s.spec.HashWithoutImages != "" {
+		return nil
+	}
+	with, without := struct {
+		Containers     []Sidecar `json:"containers"`
+		InitContainers []Sidecar `json:"initContainers,omitempty"`
+	}{Containers: s.spec.Containers}, struct {
+		Containers     []Sidecar `json:"containers"`
+		InitContainers []Sidecar `json:"initContainers,omitempty"`
+	}{Containers: withoutImages(s.spec.Containers)}
+	if slices.ContainsFunc(s.init, func(c sidecar) bool { return c.upgraded }) {
+		with.InitContainers, without.InitContainers = s.spec.InitContainers, withoutImages(s.spec.InitContainers)
+	}
+	for _, part := range []struct {
+		of   any
+		into *string
+	}{{with, &s.spec.Hash}, {without, &s.spec.HashWithoutImages}} {
+		if *part.into != "" {
+			continue
+		}
+		raw, err := json.Marshal(part.of)
+		if err != nil {
+			return fmt.Errorf("sidecarcontrol: hashing set %s: %w", s.spec.Name, err)
+		}
+		*part.into = HashOf(raw)
+	}
+	return nil
+}
+
+func withoutImages(list []Sidecar) []Sidecar {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i].Image = ""
+	}
+	return out
+}
+
+// HashOf returns the hash of the JSON of what is injected: SHA-256, in the alphabet that forms no words. It is OpenKruise's.
+func HashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
+}
+
+// compiler collects what is wrong with a set.
+type compiler struct {
+	set      *Set
+	problems reason.List
+	names    map[string]string // where a container of the name is
+}
+
+func (c *compiler) refuse(path, value, detail string) {
+	c.problems = append(c.problems, reason.Reason{
+		Code: InvalidSet, Object: reason.Object{Kind: "set", Name: c.set.spec.Name}, Path: path, New: reason.Shorten(value, 100), Detail: detail,
+	})
+}
+
+// under adds what is wrong with a part, under its path.
+func (c *compiler) under(path string, err error) {
+	for _, problem := range reason.From(err) {
+		problem.Object, problem.Path = reason.Object{Kind: "set", Name: c.set.spec.Name}, path+problem.Path
+		c.problems = append(c.problems, problem)
+	}
+}
+
+func (c *compiler) selector(path string, selector *metav1.LabelSelector, otherwise labels.Selector) labels.Selector {
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return otherwise
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		c.refuse(path, "", err.Error())
+		return otherwise
+	}
+	return compiled
+}
+
+func (c *compiler) sidecars(path string, list []Sidecar, init bool) []sidecar {
+	out := make([]sidecar, len(list))
+	for i := range list {
+		s := &list[i]
+		at := fmt.Sprintf("%s[%d]", path, i)
+		out[i] = sidecar{Sidecar: s, upgraded: !init || podstate.IsNativeSidecar(&s.Container), path: at}
+		for _, name := range out[i].injectedNames() {
+			if other, taken := c.names[name]; taken {
+				c.refuse(at+".name", name, "is the name of "+other+" too")
+			}
+			c.names[name] = at
+		}
+		c.hot(at, &out[i], init)
+		out[i].transfer = c.transfers(at, s.TransferEnv)
+		if s.ResourcesPolicy == nil {
+			continue
+		}
+		if !out[i].upgraded {
+			c.refuse(at+".resourcesPolicy", "", "is for containers that run beside others, and not for init containers")
+		}
+		var err error
+		if out[i].resources, err = CompileResources(*s.ResourcesPolicy); err != nil {
+			c.under(at+".resourcesPolicy.", err)
+		}
+	}
+	return out
+}
+
+func (c *compiler) hot(at string, s *sidecar, init bool) {
+	switch {
+	case s.Hot == nil:
+	case init:
+		c.refuse(at+".hot", "", "is for containers; an init container cannot be upgraded without a gap")
+	case s.Hot.EmptyImage == "":
+		c.refuse(at+".hot.emptyImage", "", "is required")
+	case s.Hot.EmptyImage == s.Image:
+		c.refuse(at+".hot.emptyImage", s.Image, "must not be the image of the sidecar")
+	}
+}
+
+// fieldPath is what TransferEnv.ContainerFrom may be.
+const fieldPath = `^metadata\.(labels|annotations)\['([^']+)'\]$`
+
+func (c *compiler) transfers(at string, list []TransferEnv) (out []transfer) {
+	for i, t := range list {
+		one := transfer{container: t.Container, names: slices.Compact(slices.Sorted(slices.Values(t.Names)))}
+		if t.ContainerFrom != "" {
+			found := regexp.MustCompile(fieldPath).FindStringSubmatch(t.ContainerFrom)
+			switch {
+			case found == nil:
+				c.refuse(fmt.Sprintf("%s.transferEnv[%d].containerFrom", at, i), t.ContainerFrom, "must be metadata.labels['key'] or metadata.annotations['key']")
+			case found[1] == "labels":
+				one.label = found[2]
+			default:
+				one.annotation = found[2]
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (c *compiler) annotations() {
+	for i, patch := range c.set.spec.Annotations {
+		switch patch.Policy {
+		case "", Retain, Overwrite, MergePatchJSON:
+		default:
+			c.refuse(fmt.Sprintf("annotations[%d].policy", i), string(patch.Policy), "must be Retain, Overwrite or MergePatchJson")
+		}
+	}
+}
+
+func (c *compiler) pin() {
+	pin := c.set.spec.Pin
+	if pin == nil {
+		return
+	}
+	compiled := *pin
+	compiled.selector = labels.Everything()
+	if pin.Selector != nil {
+		compiled.selector = c.selector("pin.selector", pin.Selector, labels.Everything())
+	}
+	if !(pin.Share >= 0 && pin.Share <= 1) {
+		c.refuse("pin.share", fmt.Sprint(pin.Share), "must be from 0 to 1")
+	}
+	c.set.spec.Pin = &compiled
+}
+
+// injectedNames are the names of the containers that a sidecar becomes.
+func (s *sidecar) injectedNames() []string {
+	if s.Hot == nil {
+		return []string{s.Name}
+	}
+	return []string{s.Name + "-1", s.Name + "-2"}
+}

@@ -1,0 +1,201 @@
+package sidecarcontrol
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// NotUpgradable means that more than images of sidecars differ between what a Pod has and the set: the Pod has to be recreated.
+const NotUpgradable reason.Code = "NotUpgradable"
+
+// FlipPending means that a hot upgrade goes on: the container that has worked so far becomes idle when the others are ready.
+const FlipPending reason.Code = "FlipPending"
+
+// Standing is how one Pod stands with one set: read only. Make it with Control.Read.
+type Standing struct {
+	// Pod is the Pod that was read.
+	Pod *corev1.Pod
+	// Injected says that the Pod has all sidecars of the set, and says so itself. Other Pods are none of the set's business.
+	Injected bool
+	// Updated says that the Pod was given the newest version of the set. Its containers may still have to start: see Waiting.
+	Updated bool
+	// Blocked says why the Pod cannot be upgraded in place. It is empty where it can be.
+	Blocked reason.List
+	// Waiting says what an upgrade that has begun waits for: containers that do not run their image, or the end of a hot upgrade.
+	Waiting reason.List
+	// Ready says that the Pod serves: it is Ready, and no hot upgrade goes on.
+	Ready bool
+	// Flip says that the hot upgrade can be ended now: see Control.Flip.
+	Flip bool
+	// Busy says that another set upgrades the Pod at the moment.
+	Busy bool
+	// RequeueAfter, when positive, is when to look again: no event will wake the caller.
+	RequeueAfter time.Duration
+	// Note is something to write down about an upgrade that goes on, often nothing.
+	Note podpatch.Change
+
+	pairs []pair
+}
+
+// Serves reports whether the Pod is in service with the sidecars that it has been given.
+func (s *Standing) Serves() bool { return s.Ready && len(s.Waiting) == 0 }
+
+// Read says how a Pod stands with a set. The Pod is not modified. What the Pod says about its sidecars and makes no sense is in Blocked.
+func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
+	s := Standing{Pod: pod}
+	if !slices.Contains(c.Injected(pod), set.spec.Name) || !set.isIn(pod) {
+		return s
+	}
+	states, err := readRecords(pod.Annotations, c.keys.StateAnnotation)
+	s.Blocked.Add(UnreadableRecord, err)
+	s.Waiting.Add(UnreadableRecord, err)
+	waits := c.wait(&s, set, states, now)
+	settled := func(container *corev1.Container) bool {
+		status := podstate.ContainerStatus(pod, container.Name)
+		return status != nil && status.Ready && !waits.Has(container.Name) && !waits.Has("")
+	}
+	var known bool
+	if s.pairs, known, err = c.pairs(pod, set, settled); err != nil {
+		s.Blocked.Add(UnreadableRecord, err)
+	} else if !known {
+		return Standing{Pod: pod}
+	}
+	s.Injected = true
+	c.compare(&s, set)
+	s.Busy = c.isBusy(pod, set, states, now)
+	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
+	if len(s.Blocked) == 0 {
+		s.flip(waits)
+	}
+	return s
+}
+
+// isIn reports whether a Pod has all sidecars of the set that are upgraded, hot ones aside.
+func (s *Set) isIn(pod *corev1.Pod) bool {
+	for i := range s.containers {
+		c := &s.containers[i]
+		if c.Hot == nil && !slices.ContainsFunc(pod.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Name }) {
+			return false
+		}
+	}
+	for i := range s.init {
+		c := &s.init[i]
+		if c.upgraded && !slices.ContainsFunc(pod.Spec.InitContainers, func(o corev1.Container) bool { return o.Name == c.Name && podstate.IsNativeSidecar(&o) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// compare compares what the Pod was given with the set.
+func (c *Control) compare(s *Standing, set *Set) {
+	hashes, err := readRecords(s.Pod.Annotations, c.keys.HashAnnotation)
+	s.Blocked.Add(UnreadableRecord, err)
+	withoutImages, err := readRecords(s.Pod.Annotations, c.keys.HashWithoutImagesAnnotation)
+	s.Blocked.Add(UnreadableRecord, err)
+	s.Updated = hashes.of(set.spec.Name).Hash == set.spec.Hash
+	if err == nil && withoutImages.of(set.spec.Name).Hash != set.spec.HashWithoutImages {
+		s.Blocked = append(s.Blocked, reason.Reason{
+			Code: NotUpgradable, Object: reason.ObjectOf("Pod", s.Pod), Path: "metadata.annotations[" + c.keys.HashWithoutImagesAnnotation + "]",
+			Detail: "more than images changed in the set " + set.spec.Name + " since it was injected", Remedy: "recreate the Pod",
+		})
+	}
+}
+
+// wait finds out which containers of the set do not run their image yet, and returns their names; an empty name stands for all of them.
+func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) sets.Set[string] {
+	waits := sets.Set[string]{}
+	view := c.viewOf(s.Pod, states[set.spec.Name])
+	if view == nil {
+		return waits
+	}
+	step, err := c.updater.Next(view, now)
+	if err != nil {
+		s.Blocked.Add(UnreadableRecord, err)
+		s.Waiting.Add(UnreadableRecord, err) // nobody knows what runs
+		return waits
+	}
+	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
+	s.Note = c.inSet(step.Change, states, set)
+	for _, why := range step.Waiting {
+		_, rest, _ := strings.Cut(why.Path, "[")
+		name, _, _ := strings.Cut(rest, "]")
+		waits.Insert(name)
+	}
+	return waits
+}
+
+// viewOf returns the Pod with the state of one set alone, as package inplaceupdate reads it; nil if there is none.
+func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
+	if len(state) == 0 {
+		return nil
+	}
+	view := *pod
+	view.Annotations = map[string]string{c.keys.StateAnnotation: string(state)}
+	if meta, ok := pod.Annotations[c.keys.RuntimeMetaAnnotation]; ok {
+		view.Annotations[c.keys.RuntimeMetaAnnotation] = meta
+	}
+	return &view
+}
+
+// inSet puts the state that a change writes into the annotation of all sets.
+func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpatch.Change {
+	state, ok := change.Annotations[c.keys.StateAnnotation]
+	if !ok || state == nil {
+		return podpatch.Change{}
+	}
+	all := records{}
+	for name, other := range states {
+		all[name] = other
+	}
+	all[set.spec.Name] = json.RawMessage(*state)
+	text, err := all.String()
+	if err != nil {
+		return podpatch.Change{} // what was read as JSON, or written a moment ago, can be written
+	}
+	change.Annotations = map[string]*string{c.keys.StateAnnotation: &text}
+	return change
+}
+
+// isBusy reports whether another set's upgrade of the Pod goes on.
+func (c *Control) isBusy(pod *corev1.Pod, set *Set, states records, now time.Time) bool {
+	for name, state := range states {
+		if view := c.viewOf(pod, state); name != set.spec.Name && view != nil {
+			if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// flip finds out whether a hot upgrade goes on, and whether it can be ended.
+func (s *Standing) flip(waits sets.Set[string]) {
+	flipping := slices.ContainsFunc(s.pairs, func(p pair) bool { return p.isFlipping() })
+	if !flipping {
+		return
+	}
+	ready := s.Ready
+	s.Ready = false
+	others := func(name string) bool { return !isIdle(s.pairs, name) }
+	s.Flip = !waits.Has("") && !slices.ContainsFunc(waits.UnsortedList(), others) &&
+		(ready || len(s.Pod.Status.ContainerStatuses) == len(s.Pod.Spec.Containers) &&
+			!slices.ContainsFunc(s.Pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return others(status.Name) && !status.Ready }))
+	for i := range s.pairs {
+		if p := &s.pairs[i]; p.isFlipping() {
+			s.Waiting = append(s.Waiting, reason.Reason{
+				Code: FlipPending, Object: reason.ObjectOf("Pod", s.Pod), Path: "spec.containers[" + p.idle().name + "].image", Old: p.idle().image, New: p.s.Hot.EmptyImage,
+				Detail: "becomes idle when " + p.twins[p.working].name + " and all others are ready",
+			})
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package sidecarcontrol
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// edit is what is done to a Pod: images, and the annotations that go with them.
+type edit struct {
+	control     *Control
+	set         *Set
+	pod         *corev1.Pod
+	images      map[string]string
+	annotations map[string]string // as they will be
+}
+
+func (c *Control) edit(pod *corev1.Pod, set *Set) *edit {
+	e := &edit{control: c, set: set, pod: pod, images: map[string]string{}, annotations: maps.Clone(pod.Annotations)}
+	if e.annotations == nil {
+		e.annotations = map[string]string{}
+	}
+	return e
+}
+
+// Upgrade returns the change that gives a Pod the images of the set: all in one patch of the Pod. s is how the Pod stands with the set,
+// as Read has found. The error is NotUpgradable or what else is in s.Blocked; inplaceupdate.ContainerEnded, or
+// UnreadableRecord.
+func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
+	if len(s.Blocked) > 0 {
+		return podpatch.Change{}, s.Blocked
+	}
+	e := c.edit(s.Pod, set)
+	for side := range set.all() {
+		if side.upgraded && side.Hot == nil {
+			e.give(side.Name, side.Image)
+		}
+	}
+	for i := range s.pairs {
+		if err := e.move(&s.pairs[i]); err != nil {
+			return podpatch.Change{}, err
+		}
+	}
+	for i := range set.spec.Annotations {
+		patch := &set.spec.Annotations[i]
+		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
+			value, err := patch.Policy.apply(e.annotations, key, patch.Annotations[key])
+			if err != nil {
+				return podpatch.Change{}, reason.Reason{
+					Code: InvalidPatch, Object: reason.ObjectOf("Pod", s.Pod), Path: "metadata.annotations[" + key + "]", Detail: err.Error(),
+				}
+			}
+			e.annotations[key] = value
+		}
+	}
+	if err := c.keys.recordIn(e.annotations, []*Set{set}, now); err != nil {
+		return podpatch.Change{}, err
+	}
+	return e.change(now)
+}
+
+// Flip returns the change that ends a hot upgrade: the containers that have worked before get the empty image. It wants s.Flip.
+func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
+	e := c.edit(s.Pod, set)
+	for i := range s.pairs {
+		if p := &s.pairs[i]; p.isFlipping() {
+			e.rest(p, 1-p.working)
+		}
+	}
+	return e.change(now)
+}
+
+// give gives a container an image.
+func (e *edit) give(container, image string) {
+	for _, list := range [][]corev1.Container{e.pod.Spec.InitContainers, e.pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == container && list[i].Image != image {
+				e.images[container] = image
+			}
+		}
+	}
+}
+
+// move upgrades a hot sidecar.
+func (e *edit) move(p *pair) error {
+	what, target := p.next()
+	switch what {
+	case start:
+		keys, name, other := &e.control.keys.Hot, p.twins[target].name, p.twins[1-target].name
+		before := e.annotations[keys.VersionPrefix+other]
+		e.give(name, p.s.Image)
+		e.annotations[keys.VersionPrefix+name] = e.set.spec.Version
+		e.annotations[keys.VersionAltPrefix+name] = before
+		e.annotations[keys.VersionAltPrefix+other] = e.set.spec.Version
+		return e.work(p, target)
+	case turnBack:
+		e.rest(p, target)
+		return e.work(p, 1-target)
+	}
+	return nil
+}
+
+// rest makes one of the two idle.
+func (e *edit) rest(p *pair, idle int) {
+	keys := &e.control.keys.Hot
+	e.give(p.twins[idle].name, p.s.Hot.EmptyImage)
+	e.annotations[keys.VersionPrefix+p.twins[idle].name] = idleVersion
+	e.annotations[keys.VersionAltPrefix+p.twins[1-idle].name] = idleVersion
+}
+
+// work says which of the two works.
+func (e *edit) work(p *pair, works int) error {
+	w, err := readWorking(e.annotations, &e.control.keys)
+	if err != nil {
+		return err
+	}
+	w[p.s.Name] = p.twins[works].name
+	return w.into(e.annotations, &e.control.keys)
+}
+
+// change returns what differs between the Pod and the edit, with the record of what its containers run now.
+func (e *edit) change(now time.Time) (podpatch.Change, error) {
+	change := podpatch.Change{UID: e.pod.UID, Annotations: map[string]*string{}}
+	if len(e.images) > 0 {
+		states, err := readRecords(e.annotations, e.control.keys.StateAnnotation)
+		if err != nil {
+			return change, err
+		}
+		view := e.control.viewOf(e.pod, states[e.set.spec.Name])
+		if view == nil {
+			view = e.pod.DeepCopy()
+			delete(view.Annotations, e.control.keys.StateAnnotation)
+		}
+		begun, err := e.control.updater.Start(view, &inplaceupdate.Plan{Images: e.images},
+			inplaceupdate.Target{Revision: e.set.spec.Hash, Labels: map[string]string{}}, now)
+		if err != nil {
+			return change, err
+		}
+		change = e.control.inSet(begun, states, e.set)
+		change.Images = begun.Images
+	}
+	for key, value := range e.annotations {
+		if was, ok := e.pod.Annotations[key]; (!ok || was != value) && change.Annotations[key] == nil {
+			change.Annotations[key] = &value
+		}
+	}
+	if len(e.control.Injected(e.pod)) > 1 {
+		change.ResourceVersion = e.pod.ResourceVersion // other sets write the same annotations
+	}
+	return change, nil
+}

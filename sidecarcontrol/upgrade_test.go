@@ -1,0 +1,430 @@
+package sidecarcontrol_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+)
+
+// node reports the Pod as its kubelet does once all containers run the images of the spec, but for those that are not ready.
+func node(pod *corev1.Pod, unready ...string) {
+	report := func(list []corev1.Container, statuses []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
+		for i := range list {
+			c := &list[i]
+			status := corev1.ContainerStatus{
+				Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image, ContainerID: "c://" + c.Name + "/" + c.Image, Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			}
+			for _, name := range unready {
+				if name == c.Name {
+					status.Ready = false
+				}
+			}
+			out = append(out, status)
+		}
+		return out
+	}
+	pod.Status.ContainerStatuses = report(pod.Spec.Containers, pod.Status.ContainerStatuses)
+	pod.Status.InitContainerStatuses = report(pod.Spec.InitContainers, pod.Status.InitContainerStatuses)
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ObservedGeneration = pod.Generation
+	ready := corev1.ConditionTrue
+	if len(unready) > 0 {
+		ready = corev1.ConditionFalse
+	}
+	pod.Status.Conditions = append(without(pod.Status.Conditions, corev1.PodReady), corev1.PodCondition{Type: corev1.PodReady, Status: ready})
+}
+
+func without(conditions []corev1.PodCondition, kind corev1.PodConditionType) (out []corev1.PodCondition) {
+	for _, c := range conditions {
+		if c.Type != kind {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// send applies a change as the API server does.
+func send(t testing.TB, pod *corev1.Pod, change podpatch.Change) *corev1.Pod {
+	t.Helper()
+	patches, err := podpatch.Merge(pod, now, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range patches.Requests {
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patched, err := strategicpatch.StrategicMergePatch(raw, request.Body, corev1.Pod{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := &corev1.Pod{}
+		if err := json.Unmarshal(patched, next); err != nil {
+			t.Fatal(err)
+		}
+		if request.Subresource == "" && !cmp.Equal(pod.Spec, next.Spec) {
+			next.Generation++
+		}
+		pod = next
+	}
+	return pod
+}
+
+// injected returns a Pod that runs with the sidecars of the sets.
+func injected(t testing.TB, sets ...*sidecarcontrol.Set) *corev1.Pod {
+	t.Helper()
+	pod := newPod("app")
+	pod.UID, pod.Generation = "u", 1
+	inject(t, pod, sets...)
+	node(pod)
+	return pod
+}
+
+// images returns what the containers of a Pod are to run.
+func images(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			out[list[i].Name] = list[i].Image
+		}
+	}
+	return out
+}
+
+func TestUpgrade(t *testing.T) {
+	c := newControl(t)
+	s := spec("one", "a", "b")
+	s.InitContainers = []sidecarcontrol.Sidecar{native("n"), side("plain")}
+	pod := injected(t, newSet(t, s))
+	s2 := spec("one", "a", "b")
+	s2.InitContainers = []sidecarcontrol.Sidecar{native("n"), side("plain")}
+	s2.Containers[0].Image, s2.InitContainers[0].Image, s2.InitContainers[1].Image = "a:v2", "n:v2", "plain:v2"
+	s2.Revision, s2.Annotations = "one-2", []sidecarcontrol.AnnotationPatch{{Annotations: map[string]string{"new": "x"}}}
+	set := newSet(t, s2)
+
+	standing := c.Read(pod, set, now)
+	if !standing.Injected || standing.Updated || standing.Blocked != nil || !standing.Serves() {
+		t.Fatalf("before: %+v", standing)
+	}
+	change, err := c.Upgrade(&standing, set, now.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change.ResourceVersion != "" {
+		t.Error("a Pod with one set needs no precondition, its kubelet would make it fail")
+	}
+	pod = send(t, pod, change)
+	if diff := cmp.Diff(map[string]string{"a": "a:v2", "b": "b:v1", "n": "n:v2", "plain": "plain:v1", "app": "app:v1"}, images(pod)); diff != "" {
+		t.Errorf("SU-14 images (-want +got):\n%s", diff)
+	}
+	if c.RevisionOf(pod, "one") != "one-2" || pod.Annotations["new"] != "x" {
+		t.Errorf("SC-55 annotations %v", pod.Annotations)
+	}
+	if standing = c.Read(pod, set, now); !standing.Updated || len(standing.Waiting) == 0 || standing.Serves() {
+		t.Errorf("SU-6 the node has not restarted anything, and the Pod stands: %+v", standing)
+	}
+	node(pod)
+	if standing = c.Read(pod, set, now); !standing.Updated || !standing.Serves() {
+		t.Errorf("after: %+v", standing)
+	}
+	if again, err := c.Upgrade(&standing, set, now); err != nil || len(again.Images) > 0 || len(again.Annotations) > 0 {
+		t.Errorf("an upgrade of an upgraded Pod writes %+v (%v)", again, err)
+	}
+}
+
+// TestTwoSets: what one set writes leaves the other's alone, and is lost by nobody.
+func TestTwoSets(t *testing.T) {
+	c := newControl(t)
+	one, two := newSet(t, spec("one", "a")), newSet(t, spec("two", "b"))
+	pod := injected(t, one, two)
+	pod.ResourceVersion = "7"
+	s := spec("two", "b")
+	s.Containers[0].Image = "b:v2"
+	next := newSet(t, s)
+	standing := c.Read(pod, next, now)
+	change, err := c.Upgrade(&standing, next, now)
+	if err != nil || change.ResourceVersion != "7" {
+		t.Fatalf("precondition %q (%v), want 7", change.ResourceVersion, err)
+	}
+	pod = send(t, pod, change)
+	if s := c.Read(pod, one, now); !s.Updated || len(s.Waiting) > 0 || !s.Busy {
+		t.Errorf("the other set stands %+v", s)
+	}
+	node(pod)
+	if s := c.Read(pod, one, now); !s.Updated || s.Busy {
+		t.Errorf("the other set stands %+v", s)
+	}
+}
+
+func TestRead(t *testing.T) {
+	c := newControl(t)
+	s := spec("one", "a")
+	s.Containers = append(s.Containers, side("mesh", hot))
+	set := newSet(t, s)
+	for _, tc := range []struct {
+		name                        string
+		edit                        func(*corev1.Pod)
+		injected, updated, upgrades bool
+	}{
+		{"SU-2 as injected", func(*corev1.Pod) {}, true, true, true},
+		{"SU-2 not listed", func(pod *corev1.Pod) { pod.Annotations[injectedKey] = "other" }, false, false, false},
+		{"SU-2 a container is gone", func(pod *corev1.Pod) { pod.Spec.Containers = pod.Spec.Containers[1:] }, false, false, false},
+		{"SU-2 no word about which of two works", func(pod *corev1.Pod) { delete(pod.Annotations, workingKey) }, false, false, false},
+		{"SU-7 another hash", func(pod *corev1.Pod) { pod.Annotations[hashKey] = `{"one":{"hash":"x"}}` }, true, false, true},
+		{"SC-16 a hash alone", func(pod *corev1.Pod) { pod.Annotations[hashKey] = fmt.Sprintf(`{"one":%q}`, set.Hash()) }, true, true, true},
+		{"SU-8 another hash without images", func(pod *corev1.Pod) { pod.Annotations[plainKey] = `{"one":{"hash":"x"}}` }, true, true, false},
+		{"SU-6 a record that is no JSON", func(pod *corev1.Pod) { pod.Annotations[hashKey] = `{` }, true, false, false},
+		{"SU-6 a state that is no JSON", func(pod *corev1.Pod) { pod.Annotations[stateKey] = `{"one":3}` }, true, true, false},
+		{"which of two works is no JSON", func(pod *corev1.Pod) { pod.Annotations[workingKey] = `3` }, true, true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := injected(t, set)
+			tc.edit(pod)
+			got := c.Read(pod, set, now)
+			if got.Injected != tc.injected || got.Updated != tc.updated || (got.Injected && len(got.Blocked) == 0) != tc.upgrades {
+				t.Errorf("injected %v, updated %v, blocked %v", got.Injected, got.Updated, got.Blocked)
+			}
+			if _, err := c.Upgrade(&got, set, now); tc.injected && (err == nil) != tc.upgrades {
+				t.Errorf("Upgrade: %v", err)
+			}
+		})
+	}
+}
+
+// hotState is one row of the cycle: image and versions of the two, and which of them works.
+func hotState(pod *corev1.Pod) string {
+	var parts []string
+	for _, name := range []string{"mesh-1", "mesh-2"} {
+		parts = append(parts, podstate.Container(pod, name).Image+" "+pod.Annotations[versionKey+name]+"/"+pod.Annotations[altKey+name])
+	}
+	var w map[string]string
+	if json.Unmarshal([]byte(pod.Annotations[workingKey]), &w) != nil {
+		return "unreadable"
+	}
+	return strings.Join(append(parts, w["mesh"]), ", ")
+}
+
+// TestHotUpgrade walks through whole cycles.
+func TestHotUpgrade(t *testing.T) {
+	version := func(image, resourceVersion string) *sidecarcontrol.Set {
+		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}
+		s.Containers[0].Image = image
+		return newSet(t, s)
+	}
+	type step struct {
+		set     *sidecarcontrol.Set // nil for a flip
+		unready []string
+		want    string
+	}
+	for _, tc := range []struct {
+		name  string
+		steps []step
+	}{
+		{"HU-10 two upgrades", []step{
+			{set: version("v2", "205"), want: "v1 1/205, v2 205/1, mesh-2"},
+			{want: "empty:v1 0/205, v2 205/0, mesh-2"},
+			{set: version("v3", "377"), want: "v3 377/205, v2 205/377, mesh-1"},
+			{want: "v3 377/0, empty:v1 0/377, mesh-1"},
+		}},
+		{"HU-11 a bad image, then a good one", []step{
+			{set: version("bad", "205"), unready: []string{"mesh-2"}, want: "v1 1/205, bad 205/1, mesh-2"},
+			{set: version("v3", "300"), want: "v1 1/300, v3 300/1, mesh-2"},
+			{want: "empty:v1 0/300, v3 300/0, mesh-2"},
+		}},
+		{"HU-12 a bad image, then back", []step{
+			{set: version("bad", "205"), unready: []string{"mesh-2"}, want: "v1 1/205, bad 205/1, mesh-2"},
+			{set: version("v1", "300"), want: "v1 1/0, empty:v1 0/1, mesh-1"},
+		}},
+		{"HU-6 the image runs already", []step{{set: version("v1", "300"), want: "v1 1/0, empty:v1 0/1, mesh-1"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, pod, set := newControl(t), injected(t, version("v1", "100")), version("v1", "100")
+			for i, step := range tc.steps {
+				if step.set != nil {
+					set = step.set
+				}
+				standing := c.Read(pod, set, now)
+				var change podpatch.Change
+				var err error
+				if step.set != nil {
+					change, err = c.Upgrade(&standing, set, now)
+				} else if !standing.Flip || standing.Ready {
+					t.Fatalf("step %d: no flip in %+v", i, standing)
+				} else {
+					change, err = c.Flip(&standing, set, now)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				pod = send(t, pod, change)
+				if got := hotState(pod); got != step.want {
+					t.Fatalf("step %d: %s, want %s", i, got, step.want)
+				}
+				if s := c.Read(pod, set, now); s.Flip {
+					t.Errorf("HU-9 step %d: flips before its node has started anything", i)
+				}
+				node(pod, step.unready...)
+			}
+			if s := c.Read(pod, set, now); !s.Updated || !s.Serves() || s.Flip {
+				t.Errorf("in the end: %+v", s)
+			}
+		})
+	}
+}
+
+// TestFlipWaits: HU-9 what a flip waits for.
+func TestFlipWaits(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		unready []string
+		want    bool
+	}{
+		{"HU-9 all ready", nil, true},
+		{"HU-9 the new one is not", []string{"mesh-2"}, false},
+		{"HU-9 the old one is not", []string{"mesh-1"}, true},
+		{"HU-9 the Pod's own container is not", []string{"app"}, false},
+		{"HU-17 another sidecar of the set is not", []string{"cold"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			version := func(image string) *sidecarcontrol.Set {
+				s := spec("one", "cold")
+				s.Containers = append(s.Containers, side("mesh", hot))
+				s.Containers[1].Image = image
+				return newSet(t, s)
+			}
+			c, pod, set := newControl(t), injected(t, version("v1")), version("v2")
+			standing := c.Read(pod, set, now)
+			change, err := c.Upgrade(&standing, set, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod = send(t, pod, change)
+			node(pod, tc.unready...)
+			if got := c.Read(pod, set, now); got.Flip != tc.want {
+				t.Errorf("flip %v, want %v: %v", got.Flip, tc.want, got.Waiting)
+			}
+		})
+	}
+}
+
+func TestTell(t *testing.T) {
+	upgradable, blocked := newSet(t, spec("one", "a")), spec("one", "a")
+	blocked.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
+	condition := func(status corev1.ConditionStatus, reason, message string) *corev1.PodCondition {
+		return &corev1.PodCondition{Type: conditionKey, Status: status, Reason: reason, Message: message}
+	}
+	for _, tc := range []struct {
+		name string
+		set  *sidecarcontrol.Set
+		was  *corev1.PodCondition
+		want *corev1.PodCondition
+	}{
+		{"SU-17 nothing to tell", upgradable, nil, nil},
+		{"SU-17 not upgradable", newSet(t, blocked), nil, condition("False", "UpdateImmutableField", `{"one":false}`)},
+		{"SU-17 told already", newSet(t, blocked), condition("False", "UpdateImmutableField", `{"one":false}`), nil},
+		{"SU-17 upgradable again", upgradable, condition("False", "UpdateImmutableField", `{"one":false}`), condition("True", "AllSidecarsetUpgradable", `{"one":true}`)},
+		{"SU-17 beside another", upgradable, condition("False", "UpdateImmutableField", `{"one":false,"two":false}`), condition("False", "UpdateImmutableField", `{"one":true,"two":false}`)},
+		{"SU-17 no JSON", newSet(t, blocked), condition("True", "x", `{`), condition("False", "UpdateImmutableField", `{"one":false}`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, pod := newControl(t), injected(t, upgradable)
+			if tc.was != nil {
+				pod.Status.Conditions = append(pod.Status.Conditions, *tc.was)
+			}
+			standing := c.Read(pod, tc.set, now)
+			change := c.Tell(&standing, tc.set)
+			var got *corev1.PodCondition
+			if len(change.Conditions) > 0 {
+				got = &change.Conditions[0]
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestChoose: letters are Pods: r ready, u not ready, R updated and ready, U updated and not ready, x not upgradable, B busy with another
+// set, w another upgrade of this set goes on. The wanted ones are those to upgrade, by their number.
+func TestChoose(t *testing.T) {
+	for _, tc := range []struct {
+		name, pods string
+		rollout    sidecarcontrol.Rollout
+		want       []int
+		limits     string
+	}{
+		{"SU-12 the budget", "rrr", sidecarcontrol.Rollout{MaxUnavailable: 1}, []int{0}, "UpdateLimited 2 Pods wait"},
+		{"SU-12 a broken one uses it up", "Urr", sidecarcontrol.Rollout{MaxUnavailable: 1}, nil, "UpdateLimited 2 Pods wait"},
+		{"SU-12 those that do not serve are free", "uur", sidecarcontrol.Rollout{MaxUnavailable: 0}, []int{0, 1}, "UpdateLimited 1 Pods wait"},
+		{"SU-12 all", "rrR", sidecarcontrol.Rollout{MaxUnavailable: 3}, []int{0, 1}, ""},
+		{"SU-11 partition of the upgradable", "rrrrrrrrxx", sidecarcontrol.Rollout{MaxUnavailable: 10, Partition: 3}, []int{0, 1, 2, 3, 4}, "PartitionReached 3 Pods wait"},
+		{"SU-11 partition above all", "rr", sidecarcontrol.Rollout{MaxUnavailable: 10, Partition: 3}, nil, "PartitionReached 2 Pods wait"},
+		{"SU-7 selected ones", "rr", sidecarcontrol.Rollout{MaxUnavailable: 10, Selector: labels.SelectorFromSet(labels.Set{"number": "1"})}, []int{1}, ""},
+		{"SU-7 nothing to do", "RRx", sidecarcontrol.Rollout{MaxUnavailable: 10}, nil, ""},
+		{"a Pod that another set upgrades is out of service", "Brr", sidecarcontrol.Rollout{MaxUnavailable: 1}, []int{0}, "UpdateLimited 2 Pods wait"},
+		{"one whose earlier upgrade goes on", "wr", sidecarcontrol.Rollout{MaxUnavailable: 1}, []int{0}, "UpdateLimited 1 Pods wait"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pods := make([]sidecarcontrol.Standing, len(tc.pods))
+			for i, kind := range tc.pods {
+				pod := newPod()
+				pod.Labels["number"], pod.Spec.NodeName = fmt.Sprint(i), "node"
+				s := sidecarcontrol.Standing{Pod: pod, Injected: true, Ready: !strings.ContainsRune("uU", kind), Updated: strings.ContainsRune("RU", kind), Busy: kind == 'B'}
+				switch kind {
+				case 'x':
+					s.Blocked = append(s.Blocked, failed())
+				case 'w':
+					s.Waiting = append(s.Waiting, failed())
+				}
+				pods[i] = s
+			}
+			choice := sidecarcontrol.Choose(pods, tc.rollout)
+			var got []int
+			for _, s := range choice.Upgrade {
+				for i := range pods {
+					if &pods[i] == s {
+						got = append(got, i)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			var limits []string
+			for _, l := range choice.Limits {
+				limits = append(limits, string(l.Code)+" "+l.Detail)
+			}
+			if strings.Join(limits, ", ") != tc.limits {
+				t.Errorf("limits %q, want %q", limits, tc.limits)
+			}
+		})
+	}
+}
+
+func TestUpgradeOfAnEndedContainer(t *testing.T) {
+	c := newControl(t)
+	pod := injected(t, newSet(t, spec("one", "a")))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}
+	s := spec("one", "a")
+	s.Containers[0].Image = "a:v2"
+	set := newSet(t, s)
+	standing := c.Read(pod, set, now)
+	if _, err := c.Upgrade(&standing, set, now); !errors.Is(err, errEnded()) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,240 @@
+// Package upgrader carries out upgrades of sidecars.
+//
+// An [Upgrader] knows the Pods that the owners of one kind have injected something into, whoever controls those Pods. [Upgrader.Work]
+// takes the Pods of one owner a step closer to its set: it ends what was begun, and upgrades as many more as the rollout allows. One Pod
+// may have sidecars of several owners: what one of them upgrades counts against the budgets of all.
+//
+//	v, result, err := r.upgrader.Cache.Observe(ctx, req)
+//	if v == nil {
+//		return result, err
+//	}
+//	pass := r.upgrader.Fanout.Begin(v)
+//	work, err := r.upgrader.Work(ctx, v, pass, set, plan)
+//	return pass.Result(err, r.report(ctx, v, work))
+//
+// RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, get and patch on Pods, and patch on pods/status where
+// sidecarcontrol.Keys.Condition is given.
+package upgrader
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+)
+
+// Config of an Upgrader.
+type Config[O client.Object] struct {
+	// Control injects and upgrades. Required.
+	Control *sidecarcontrol.Control
+	// Cache are the options of the cache; Members is filled in. Calls is that of fanout.New.
+	Cache ownercache.Options
+	Calls int
+	// Observe is told what became of a Pod. Optional.
+	Observe func(owner O, event Event)
+}
+
+// What happens to a Pod.
+const (
+	// Upgraded says that a Pod was given new images.
+	Upgraded What = "Upgraded"
+	// Flipped says that a hot upgrade has ended: the container that worked before is idle.
+	Flipped What = "Flipped"
+)
+
+// What says what happened to a Pod.
+type What string
+
+// Event is something that was done to a Pod, or was tried.
+type Event struct {
+	What What
+	Pod  *corev1.Pod
+	// Err is why it failed, nil if it did not.
+	Err error
+}
+
+// Upgrader upgrades the sidecars of the owners of one kind. It is safe for concurrent use. Make it with New.
+type Upgrader[O client.Object] struct {
+	Cache  *ownercache.Cache[O]
+	Fanout *fanout.Fanout
+
+	config Config[O]
+
+	mu     sync.Mutex
+	claims map[types.UID]string // Pods that are about to be upgraded, with the set
+}
+
+// New returns an Upgrader for the kind of owner. Call it before the manager starts. The error says what of the config is missing, or is
+// one of ownercache.New.
+func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Upgrader[O], error) {
+	if config.Control == nil {
+		return nil, errors.New("upgrader: a Control is required")
+	}
+	config.Cache.Members = config.Control.Injected
+	cache, err := ownercache.New(ctx, mgr, owner, config.Cache)
+	if err != nil {
+		return nil, err
+	}
+	return &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}}, nil
+}
+
+// Plan says which upgrades are to be started.
+type Plan struct {
+	// Rollout says how many at a time, given how each Pod stands. Nil starts none: what was begun is ended all the same. Required
+	// otherwise; Order.Rest is filled in.
+	Rollout func(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout
+	// Selects leaves Pods out that the set does not match any more. Nil leaves none out.
+	Selects func(pod *corev1.Pod) bool
+}
+
+// Work is what was found and decided.
+type Work struct {
+	// Pods is how each Pod of the set stood: those that have all of its sidecars, and are active.
+	Pods []sidecarcontrol.Standing
+	// Choice is what was decided about new upgrades.
+	Choice sidecarcontrol.Choice
+}
+
+// task is something that is tried for a Pod, and for how long the Pod is left alone when that was refused.
+func task(name string) fanout.Task {
+	return fanout.Task{Name: name, First: 10 * time.Second, Last: 5 * time.Minute}
+}
+
+const (
+	upgradePods = "upgrade sidecars"
+	flipPods    = "end hot upgrades"
+	tellPods    = "tell what cannot be upgraded"
+	notePods    = "note the progress of upgrades"
+)
+
+// Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
+func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
+	work, release := u.decide(ctx, v, set, plan)
+	defer release()
+	for i := range work.Pods {
+		pass.Wake(work.Pods[i].RequeueAfter)
+	}
+	byPod := make(map[*corev1.Pod]*sidecarcontrol.Standing, len(work.Pods))
+	for i := range work.Pods {
+		byPod[work.Pods[i].Pod] = &work.Pods[i]
+	}
+	each := func(name string, pods []*corev1.Pod, what What, change func(*sidecarcontrol.Standing) (podpatch.Change, error)) error {
+		return fanout.Each(ctx, pass, fanout.Task{Name: name}, pods, func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
+			err = pass.Try(task(name), pod.UID, func() error {
+				changed, err = u.send(ctx, v, byPod[pod], change)
+				if what != "" && u.config.Observe != nil && (changed || err != nil) {
+					u.config.Observe(v.Owner, Event{what, pod, err})
+				}
+				return err
+			})
+			return changed, err
+		})
+	}
+	upgrade := make([]*corev1.Pod, len(work.Choice.Upgrade))
+	for i, s := range work.Choice.Upgrade {
+		upgrade[i] = s.Pod
+	}
+	err := pass.UntilChanged(
+		func() error {
+			return each(flipPods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { return s.Flip }), Flipped,
+				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return u.config.Control.Flip(s, set, v.Now) })
+		},
+		func() error {
+			return each(upgradePods, upgrade, Upgraded,
+				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return u.config.Control.Upgrade(s, set, v.Now) })
+		},
+		func() error {
+			return each(notePods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { return !s.Note.IsEmpty() }), "",
+				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return s.Note, nil })
+		},
+		func() error {
+			tell := func(s *sidecarcontrol.Standing) podpatch.Change { return u.config.Control.Tell(s, set) }
+			return each(tellPods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { c := tell(s); return !c.IsEmpty() }), "",
+				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return tell(s), nil })
+		},
+	)
+	return work, err
+}
+
+func podsWhere(pods []sidecarcontrol.Standing, match func(*sidecarcontrol.Standing) bool) (out []*corev1.Pod) {
+	for i := range pods {
+		if match(&pods[i]) {
+			out = append(out, pods[i].Pod)
+		}
+	}
+	return out
+}
+
+// send writes a change. Other owners of the Pod's sidecars see that it was written.
+func (u *Upgrader[O]) send(
+	ctx context.Context, v *ownercache.View[O], s *sidecarcontrol.Standing, change func(*sidecarcontrol.Standing) (podpatch.Change, error),
+) (bool, error) {
+	wanted, err := change(s)
+	if err != nil {
+		return false, err
+	}
+	result, err := podwrite.Send(ctx, v.For(s.Pod), s.Pod, v.Now, wanted)
+	return result.Sent > 0, err
+}
+
+// decide reads the Pods and chooses. Until release is called, other owners know which Pods are about to be upgraded.
+func (u *Upgrader[O]) decide(ctx context.Context, v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, release func()) {
+	var shared []int // with other sets
+	for _, pod := range v.Pods {
+		if plan.Selects != nil && !plan.Selects(pod) {
+			continue
+		}
+		s := u.config.Control.Read(pod, set, v.Now)
+		if !s.Injected || !podstate.IsActive(pod) {
+			continue
+		}
+		if work.Pods = append(work.Pods, s); len(u.config.Control.Injected(pod)) > 1 {
+			shared = append(shared, len(work.Pods)-1)
+		}
+	}
+	if plan.Rollout == nil {
+		return work, func() {}
+	}
+	rollout := plan.Rollout(work.Pods)
+	rollout.Order.Rest = func(pod *corev1.Pod) time.Duration { return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods)) }
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, i := range shared {
+		s := &work.Pods[i]
+		if claimed := u.claims[s.Pod.UID]; claimed != "" && claimed != set.Name() || !u.Cache.IsNewest(ctx, s.Pod) {
+			s.Busy = true
+		}
+	}
+	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
+	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
+	var claimed []types.UID
+	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool {
+		if u.claims[s.Pod.UID] != "" {
+			return true
+		}
+		claimed = append(claimed, s.Pod.UID)
+		return false
+	})
+	for _, uid := range claimed {
+		u.claims[uid] = set.Name()
+	}
+	return work, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for _, uid := range claimed {
+			delete(u.claims, uid)
+		}
+	}
+}
