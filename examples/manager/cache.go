@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
@@ -29,6 +30,8 @@ func cached() map[client.Object]cache.ByObject {
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
+		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
+		&v1beta1.SidecarSet{}:        {Transform: cache.TransformStripManagedFields(), Field: fields.Everything()},
 	}
 }
 
@@ -73,7 +76,7 @@ func (c *podCache) transform(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	if ours, _ := controllerIs(pod); ours {
+	if ours, _ := controllerIs(pod); ours || pod.Annotations[apps.AnnotationSidecarSetInjected] != "" {
 		return c.sharer.Transform(pod)
 	}
 	return strippedPod(pod), nil
@@ -103,6 +106,17 @@ func strippedNode(obj any) (any, error) {
 	out := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
 	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
+	return out, nil
+}
+
+// strippedNamespace is what of a Namespace says which sidecars its Pods get.
+func strippedNamespace(obj any) (any, error) {
+	namespace, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return obj, nil
+	}
+	out := &corev1.Namespace{TypeMeta: namespace.TypeMeta, ObjectMeta: namespace.ObjectMeta}
+	out.Annotations, out.ManagedFields = nil, nil
 	return out, nil
 }
 

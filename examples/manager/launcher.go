@@ -83,10 +83,21 @@ func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return kruise.Options{
-		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, RateLimiter: o.RateLimit.limiter, Workers: *k.Workers,
+		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: *k.Workers,
 		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
 		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
 	}, nil
+}
+
+// ownNamespace is the manager's, empty where nothing says which it is.
+func (o *Options) ownNamespace() string {
+	switch {
+	case o.Webhooks != nil:
+		return o.Webhooks.Namespace
+	case o.LeaderElection != nil:
+		return o.LeaderElection.Namespace
+	}
+	return ""
 }
 
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {

@@ -104,6 +104,9 @@ func (s *Sets[O]) put(obj any) {
 // Update has an object compiled again, because something else changed that it depends on.
 func (s *Sets[O]) Update(owner O) { s.put(owner) }
 
+// Await has Pods wait for something more at the start. Call it before the manager starts.
+func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
+
 // patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds unless told otherwise.
 const patience = 5 * time.Second
 

@@ -153,7 +153,9 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 		},
 		func() error {
 			return each(upgradePods, upgrade, Upgraded,
-				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return u.config.Control.Upgrade(s, set, v.Now) })
+				func(s *sidecarcontrol.Standing) (podpatch.Change, error) {
+					return u.config.Control.Upgrade(s, set, v.Now)
+				})
 		},
 		func() error {
 			return each(notePods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { return !s.Note.IsEmpty() }), "",

@@ -35,6 +35,8 @@ type Options struct {
 	ResizeInSpec bool
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
+	// ManagerNamespace is the manager's own, where objects are kept that belong to no other; empty stands for kruise-system.
+	ManagerNamespace string
 	// RateLimiter makes a limiter for each of the two queues; nil stands for one for each namespace.
 	RateLimiter func() workqueue.TypedRateLimiter[ctrl.Request]
 	// ExpectationTimeout is how long own writes may be missing from the cache before somebody is told; 0 means a minute.
@@ -57,6 +59,9 @@ type Options struct {
 func (o Options) Complete() Options {
 	if o.Gates == nil {
 		o.Gates = apps.DefaultGates()
+	}
+	if o.ManagerNamespace == "" {
+		o.ManagerNamespace = "kruise-system"
 	}
 	if o.Workers == 0 {
 		o.Workers = 3

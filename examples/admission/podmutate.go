@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// MutatePodPath is where Pods are asked about that are being created.
+const MutatePodPath = "/mutate-pod"
+
+// Pods serves the webhook for Pods. handler is asked for each request, because what it needs is made after the server; while it returns nil,
+// Pods have to wait.
+func Pods(handler func() admission.Handler) Endpoint { return podEndpoint{handler} }
+
+type podEndpoint struct{ handler func() admission.Handler }
+
+func (p podEndpoint) endpoint() endpoint {
+	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p}}
+}
+
+// Handle implements admission.Handler.
+func (p podEndpoint) Handle(ctx context.Context, request admission.Request) admission.Response {
+	handler := p.handler()
+	if handler == nil {
+		return refuse(ctx, apierrors.NewServiceUnavailable("the webhook for Pods is starting"))
+	}
+	return handler.Handle(ctx, request)
+}
+
+// ReadinessGate is the step that gives Pods the readiness gate by which several writers can take them out of service: Pods of the kinds of
+// this group, and with the gate KruisePodReadinessGate all.
+func ReadinessGate(gates map[apps.Gate]bool) podwebhook.Step {
+	return podwebhook.Step{Name: "readiness gate", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
+		if podstate.HasGate(pod, apps.ConditionKruisePodReady) || !gates[apps.GateKruisePodReadiness] && !isControlledHere(pod) {
+			return nil
+		}
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: apps.ConditionKruisePodReady})
+		return nil
+	}}
+}
+
+// isControlledHere reports whether the controller of a Pod is of this group, in any version.
+func isControlledHere(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(strings.TrimSpace(ref.APIVersion))
+	return err == nil && gv.Group == apps.Group
+}

@@ -1,0 +1,67 @@
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// NewInjection returns the step of the Pod webhook that injects sidecars. It serves on every replica, from the manager's cache. Call it
+// before the manager starts, and only where the CRD of SidecarSets is installed.
+func NewInjection(ctx context.Context, mgr podwebhook.Manager, gates map[apps.Gate]bool) (podwebhook.Step, error) {
+	control, err := NewControl(gates)
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	owners, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.SidecarSet{})
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	revisions, err := ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.ControllerRevision{})
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	sets, err := podwebhook.NewSets(ctx, mgr, &v1beta1.SidecarSet{}, func(set *v1beta1.SidecarSet) (*sidecarcontrol.Set, error) {
+		return compile(set, nameOf(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
+			return find(revisions.Of("", set.UID), pin)
+		})
+	})
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	informer, err := mgr.GetCache().GetInformer(ctx, &appsv1.ControllerRevision{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return podwebhook.Step{}, fmt.Errorf("informer for ControllerRevisions: %w", err)
+	}
+	changed := func(obj any) {
+		if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+			obj = missed.Obj
+		}
+		rev, ok := obj.(*appsv1.ControllerRevision)
+		if !ok || rev.Labels[apps.LabelSidecarSetName] == "" {
+			return
+		}
+		// A pinned revision that comes or goes decides what new Pods get.
+		if set, ok := owners.Get("", rev.Labels[apps.LabelSidecarSetName]); ok && set.Spec.InjectionStrategy.Revision != nil {
+			sets.Update(set)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, after any) { changed(after) }, DeleteFunc: changed,
+	})
+	if err != nil {
+		return podwebhook.Step{}, fmt.Errorf("watching ControllerRevisions: %w", err)
+	}
+	sets.Await(registration.HasSynced)
+	return podwebhook.Injection{Control: control, Sets: sets.For}.Step("SidecarSet")
+}

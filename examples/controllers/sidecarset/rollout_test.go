@@ -1,0 +1,145 @@
+package sidecarset_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// TestColdUpgrade: the sidecar of each Pod restarts with its new image, one Pod at a time, and nothing else does. Each Pod is written to
+// once.
+func TestColdUpgrade(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), container("log", "log:v1"), func(s *v1beta1.SidecarSetSpec) {
+		s.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+	}))
+	names := c.pods(4, set)
+	c.counts(set, 4, 4, 4, 4)
+	most := 0
+	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
+		unready := 0
+		for _, pod := range pods {
+			if !podstate.IsReady(pod) {
+				unready++
+			}
+		}
+		most = max(most, unready)
+	})
+	begin := controllertest.End(t, c.cp.AuditLog())
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v2" })
+	c.counts(set, 4, 4, 4, 4)
+	for _, name := range names {
+		if diff := cmp.Diff(map[string]int32{"mesh": 1, "log": 0, "app": 0}, restarts(c.pod(name))); diff != "" {
+			t.Errorf("SU-14 SU-15 restarts of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if most > 1 {
+		t.Errorf("SU-12 %d Pods were out of service at a time", most)
+	}
+	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), begin, "kruise-manager")
+	if diff := cmp.Diff(map[string]int{"patch pods": 4, "create controllerrevisions": 1}, controllertest.Tally(requests, c.namespace)); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// TestNativeUpgrade: native sidecars are upgraded in place, all at once.
+func TestNativeUpgrade(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("native", native("proxy", "proxy:v1")))
+	names := c.pods(100, set)
+	c.counts(set, 100, 100, 100, 100)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.InitContainers[0].Image = "proxy:v2" })
+	c.counts(set, 100, 100, 100, 100)
+	for _, name := range names {
+		if diff := cmp.Diff(map[string]int32{"proxy": 1, "app": 0}, restarts(c.pod(name))); diff != "" {
+			t.Errorf("restarts of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestHotUpgrade: both containers run for a while, then the old one becomes idle.
+func TestHotUpgrade(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("hot", hot("mesh", "mesh:v1"), container("log", "log:v1")))
+	name := c.pods(1, set)[0]
+	c.counts(set, 1, 1, 1, 1)
+	state := func() [4]string {
+		pod := c.pod(name)
+		return [4]string{
+			podstate.Container(pod, "mesh-1").Image, podstate.Container(pod, "mesh-2").Image, pod.Annotations[apps.AnnotationSidecarSetWorking],
+			pod.Annotations[apps.AnnotationSidecarSetVersionPrefix+"mesh-1"] + pod.Annotations[apps.AnnotationSidecarSetVersionAltPrefix+"mesh-2"],
+		}
+	}
+	if diff := cmp.Diff([4]string{"mesh:v1", "empty:v1", `{"mesh":"mesh-1"}`, "11"}, state()); diff != "" {
+		t.Fatalf("HU-1 HU-2 (-want +got):\n%s", diff)
+	}
+	for i, want := range [][4]string{{"empty:v1", "mesh:v2", `{"mesh":"mesh-2"}`, "00"}, {"mesh:v3", "empty:v1", `{"mesh":"mesh-1"}`, ""}} {
+		c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = fmt.Sprintf("mesh:v%d", i+2) })
+		c.counts(set, 1, 1, 1, 1)
+		got := state()
+		if want[3] == "" {
+			got[3] = "" // the version is a resourceVersion
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("HU-10 after upgrade %d (-want +got):\n%s", i+1, diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]int32{"mesh-1": 2, "mesh-2": 2, "log": 0, "app": 0}, restarts(c.pod(name))); diff != "" {
+		t.Errorf("restarts (-want +got):\n%s", diff)
+	}
+}
+
+// TestNotUpgradable: Pods are left alone whose sidecars differ in more than images, and say so.
+func TestNotUpgradable(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))
+	name := c.pods(1, set)[0]
+	c.counts(set, 1, 1, 1, 1)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}} })
+	c.counts(set, 1, 0, 1, 0)
+	want := &corev1.PodCondition{Type: apps.ConditionSidecarSetUpgradable, Status: "False", Reason: "UpdateImmutableField", Message: fmt.Sprintf(`{%q:false}`, set.Name)}
+	told := func(want *corev1.PodCondition) {
+		t.Helper()
+		c.until(set, func(*v1beta1.SidecarSetStatus) bool {
+			got := podstate.Condition(c.pod(name), apps.ConditionSidecarSetUpgradable)
+			if got == nil {
+				return false
+			}
+			got.LastTransitionTime, got.LastProbeTime, got.ObservedGeneration = want.LastTransitionTime, want.LastProbeTime, 0
+			return cmp.Equal(want, got)
+		})
+	}
+	told(want)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Env, s.Containers[0].Image = nil, "mesh:v2" })
+	c.counts(set, 1, 1, 1, 1)
+	want.Status, want.Reason, want.Message = "True", "AllSidecarsetUpgradable", fmt.Sprintf(`{%q:true}`, set.Name)
+	told(want)
+}
+
+// TestStrategies: what keeps Pods from being upgraded.
+func TestStrategies(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {
+		s.UpdateStrategy.Partition = ptr.To(intstr.FromInt32(3))
+	}))
+	c.pods(4, set)
+	c.counts(set, 4, 4, 4, 4)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v2" })
+	c.counts(set, 4, 1, 4, 1) // SU-11
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Paused, s.UpdateStrategy.Partition = true, nil })
+	c.counts(set, 4, 1, 4, 1)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Paused, s.UpdateStrategy.Type = false, "NotUpdate" })
+	c.counts(set, 4, 1, 4, 1)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Type = "RollingUpdate" })
+	c.counts(set, 4, 4, 4, 4)
+}
