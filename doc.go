@@ -10,6 +10,7 @@
 //	podorder       which Pod first, to update and to delete?
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
+//	sidecarcontrol which sidecars does this Pod get, and may it get newer ones now?
 //	podreadiness   who keeps this Pod from being ready?
 //	podcontrol     what does this one Pod need now?
 //	adopt          which of these objects are mine?
@@ -49,8 +50,8 @@
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
 // A second loop, of the single Pods, finishes what was begun: podcontrol/executor adds it to the manager. The module in examples
-// has three whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on every Node) and
-// examples/embed/gameservers (numbered Pods).
+// has four whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on every Node),
+// examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in the Pods of others).
 //
 // # Decide, then act
 //
@@ -64,6 +65,8 @@
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate
 //	podcontrol/executor          carries out what one Pod needs
+//	sidecarcontrol/podwebhook    answers the API server about Pods that are being created
+//	sidecarcontrol/upgrader      upgrades the sidecars of Pods
 //	adopt/ownerrefs              adopts and releases
 //	pvc/claimwriter              creates, hands over and deletes claims
 //	decode/specwebhook           refuses specs that make no sense at admission

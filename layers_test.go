@@ -59,6 +59,9 @@ func layers() []layer {
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
 		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout"},
 
+		{"sidecarcontrol/sizing", pure, "reason"},
+		{"sidecarcontrol", pure, "inplaceupdate podorder podpatch podstate reason rollout sidecarcontrol/sizing"},
+
 		{"fairqueue", acting, ""},
 		{"podpatch/podwrite", acting, "podpatch reason"},
 		{"podreadiness/gatewriter", acting, "podpatch podpatch/podwrite podreadiness reason"},
@@ -69,6 +72,8 @@ func layers() []layer {
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"sidecarcontrol/podwebhook", acting, "reason sidecarcontrol"},
+		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},
 		{"internal/clustertest", acting, ""}, // for tests alone
@@ -83,11 +88,11 @@ func layers() []layer {
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
 
 		// Admission reads counts as the controllers do, and says why it cannot in the same words.
-		{"examples/apis/...", types, "examples/apis/... decode ordinals partition pvc reason"},
+		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
-		{"examples/admission", free, "decode examples/apis/..."},
+		{"examples/admission", free, "decode examples/apis/... podstate sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                  // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/*"}, // one row a kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/kinds"},
@@ -103,7 +108,7 @@ func layers() []layer {
 func (k kind) modules() []string {
 	switch k {
 	case pure:
-		return []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/utils"}
+		return []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/utils", "github.com/evanphx/json-patch/v5"}
 	case types:
 		return []string{"k8s.io/api", "k8s.io/apimachinery"}
 	default:

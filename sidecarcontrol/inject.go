@@ -1,10 +1,11 @@
 package sidecarcontrol
 
 import (
-	"hash/fnv"
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
-	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,9 +109,9 @@ func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
 
 // draw returns a number from 0 to 1 that depends on the seed and the set alone, whatever other sets there are.
 func draw(seed uint64, name string) float64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // it never fails
-	return rand.New(rand.NewPCG(seed, h.Sum64())).Float64()
+	h := sha256.Sum256(strconv.AppendUint([]byte(name+"/"), seed, 10))
+	const bits = 53 // what a float64 holds
+	return float64(binary.BigEndian.Uint64(h[:])>>(64-bits)) / (1 << bits)
 }
 
 // draft is a Pod as it will be.
