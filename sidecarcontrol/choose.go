@@ -17,7 +17,8 @@ type Rollout struct {
 	Selector labels.Selector
 	// Partition is how many of the Pods that wait for their upgrade stay as they are.
 	Partition int
-	// MaxUnavailable is how many of the set's Pods may be out of service through upgrades. A Pod that does not serve anyway costs nothing.
+	// MaxUnavailable is how many of the set's Pods may be out of service through upgrades. A Pod that does not serve anyway is upgraded
+	// whatever it is, and counts until it serves.
 	MaxUnavailable int
 	// Order of the Pods. Its zero value upgrades first what serves least.
 	Order podorder.Update
@@ -64,7 +65,9 @@ func Choose(pods []Standing, r Rollout) Choice {
 		switch {
 		case s.Ready && len(s.Waiting) > 0 && !s.isAway():
 			continue // an earlier upgrade is not done; the next pass has it
-		case s.isAway(), !s.Ready:
+		case s.isAway():
+		case !s.Ready:
+			away++ // it costs nothing, and counts from now on
 		case away >= r.MaxUnavailable:
 			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
 			return choice

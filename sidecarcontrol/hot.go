@@ -165,6 +165,30 @@ func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Containe
 	return pairs, true, nil
 }
 
+// othersFlip reports whether a hot upgrade of another set goes on, which will restart a container when it ends: the one that does not work
+// has a version still.
+func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
+	w, err := readWorking(pod.Annotations, &c.keys)
+	if err != nil {
+		return false
+	}
+	for name, works := range w {
+		isOwn := func(s sidecar) bool { return s.Hot != nil && s.Name == name }
+		if slices.ContainsFunc(set.containers, isOwn) {
+			continue
+		}
+		for _, twin := range twinsOf(name) {
+			if version := pod.Annotations[c.keys.Hot.VersionPrefix+twin]; twin != works && version != "" && version != idleVersion {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// twinsOf returns the names of the two containers of a hot sidecar.
+func twinsOf(name string) []string { return []string{name + "-1", name + "-2"} }
+
 // isIdle reports whether a container is the idle one of a pair.
 func isIdle(pairs []pair, container string) bool {
 	return slices.ContainsFunc(pairs, func(p pair) bool { return p.idle().name == container })

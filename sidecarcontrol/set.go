@@ -375,5 +375,5 @@ func (s *sidecar) injectedNames() []string {
 	if s.Hot == nil {
 		return []string{s.Name}
 	}
-	return []string{s.Name + "-1", s.Name + "-2"}
+	return twinsOf(s.Name)
 }

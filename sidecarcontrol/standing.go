@@ -175,7 +175,7 @@ func (c *Control) isBusy(pod *corev1.Pod, set *Set, states records, now time.Tim
 			}
 		}
 	}
-	return false
+	return c.othersFlip(pod, set)
 }
 
 // flip finds out whether a hot upgrade goes on, and whether it can be ended.

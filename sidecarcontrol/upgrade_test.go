@@ -370,6 +370,7 @@ func TestChoose(t *testing.T) {
 		{"SU-12 the budget", "rrr", sidecarcontrol.Rollout{MaxUnavailable: 1}, []int{0}, "UpdateLimited 2 Pods wait"},
 		{"SU-12 a broken one uses it up", "Urr", sidecarcontrol.Rollout{MaxUnavailable: 1}, nil, "UpdateLimited 2 Pods wait"},
 		{"SU-12 those that do not serve are free", "uur", sidecarcontrol.Rollout{MaxUnavailable: 0}, []int{0, 1}, "UpdateLimited 1 Pods wait"},
+		{"SU-12 and count from then on", "ur", sidecarcontrol.Rollout{MaxUnavailable: 1}, []int{0}, "UpdateLimited 1 Pods wait"},
 		{"SU-12 all", "rrR", sidecarcontrol.Rollout{MaxUnavailable: 3}, []int{0, 1}, ""},
 		{"SU-11 partition of the upgradable", "rrrrrrrrxx", sidecarcontrol.Rollout{MaxUnavailable: 10, Partition: 3}, []int{0, 1, 2, 3, 4}, "PartitionReached 3 Pods wait"},
 		{"SU-11 partition above all", "rr", sidecarcontrol.Rollout{MaxUnavailable: 10, Partition: 3}, nil, "PartitionReached 2 Pods wait"},

@@ -61,8 +61,8 @@ type Event struct {
 }
 
 // New returns a server for Pods, ControllerRevisions, PersistentVolumeClaims and the kinds of the given objects: Nodes, Secrets, StorageClasses,
-// webhook configurations, CustomResourceDefinitions, or else custom resources, which are namespaced and have a status
-// subresource. The scheme must know their types. now is the server's clock.
+// Namespaces, webhook configurations, CustomResourceDefinitions, or else custom resources, which have a status subresource and, unless ClusterWide
+// says otherwise, a namespace. The scheme must know their types. now is the server's clock.
 func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (*Server, error) {
 	s := &Server{scheme: scheme, now: now, version: firstVersion, kinds: map[schema.GroupKind]*kind{}}
 	pods, err := newPodStrategy()
@@ -87,6 +87,10 @@ func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (
 		return nil, err
 	}
 	for _, obj := range kinds {
+		wide, isWide := obj.(clusterWide)
+		if isWide {
+			obj = wide.Object
+		}
 		how, err := strategyOf(obj)
 		if err != nil {
 			return nil, err
@@ -94,9 +98,18 @@ func New(scheme *runtime.Scheme, now func() time.Time, kinds ...client.Object) (
 		if err := s.add(obj, how); err != nil {
 			return nil, err
 		}
+		if k, err := s.kindOf(obj); err == nil && isWide {
+			k.namespaced = false
+		}
 	}
 	return s, nil
 }
+
+// clusterWide marks an object of a kind without namespaces.
+type clusterWide struct{ client.Object }
+
+// ClusterWide says to New that the objects of a custom resource are in no namespace.
+func ClusterWide(obj client.Object) client.Object { return clusterWide{obj} }
 
 func (s *Server) add(obj client.Object, how strategy) error {
 	gvk, err := apiutil.GVKForObject(obj, s.scheme)
@@ -454,7 +467,7 @@ func checkPreconditions(k *kind, obj client.Object, want *metav1.Preconditions) 
 // isClusterWide reports whether objects of a kind are in no namespace.
 func isClusterWide(gk schema.GroupKind) bool {
 	return gk.Group == "admissionregistration.k8s.io" || gk.Group == "apiextensions.k8s.io" || gk.Group == "storage.k8s.io" ||
-		gk == schema.GroupKind{Kind: "Node"}
+		gk == schema.GroupKind{Kind: "Node"} || gk == schema.GroupKind{Kind: "Namespace"}
 }
 
 func plural(kind string) string {

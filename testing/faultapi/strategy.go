@@ -74,7 +74,7 @@ func noSubresource(sub string) error {
 // strategyOf returns the strategy of a kind that is not always served.
 func strategyOf(obj client.Object) (strategy, error) {
 	switch obj.(type) {
-	case *corev1.Secret, *storagev1.StorageClass:
+	case *corev1.Secret, *corev1.Namespace, *storagev1.StorageClass:
 		return newPlainStrategy(obj)
 	case *corev1.Node:
 		plain, err := newPlainStrategy(obj)

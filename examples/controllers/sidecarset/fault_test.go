@@ -1,0 +1,272 @@
+package sidecarset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/testing/chaos"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// TestFaults: whatever happens, nothing but sidecars is touched, a Pod gets all of its set's images at once, the two containers of a hot
+// upgrade never run the same image, and the sets together keep the budget of each; and in the end all Pods have what they can have.
+func TestFaults(t *testing.T) {
+	chaos.Run(t, plan(t))
+}
+
+// TestFaultsReplay proves that a schedule depends on its seed alone.
+func TestFaultsReplay(t *testing.T) {
+	chaos.Replay(t, plan(t), 3)
+}
+
+func plan(t testing.TB) chaos.Plan {
+	scheme := apiruntime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	control, err := NewControl(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chaos.Plan{
+		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.SidecarSet{}), &corev1.Namespace{}}, Seeds: 300, Steps: 200,
+		Quiet: 6 * time.Minute, // longer than a refused upgrade rests
+		New: func(world *chaos.World) chaos.Subject {
+			w := &story{World: world, control: control, taken: map[types.UID]bool{}}
+			return chaos.Subject{
+				Setup: w.start, Begin: w.begin, Users: w.users, Settle: w.settle,
+				Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.check, Converged: w.converged,
+			}
+		},
+	}
+}
+
+// story is one schedule.
+type story struct {
+	*chaos.World
+
+	control *sidecarcontrol.Control
+	// denied is a Pod that nothing may be written to.
+	denied string
+	pods   int
+	// taken are the Pods that served when the controller changed an image of them, and do not serve again yet.
+	taken map[types.UID]bool
+}
+
+const namespace = "default"
+
+// Sets and their sidecars. Both are in the same Pods.
+const (
+	mesh = "mesh" // has the cold one "proxy" and the hot one "hot"
+	logs = "logs" // has the cold one "log"
+)
+
+func (w *story) start(ctx context.Context, mgr manager.Manager) error {
+	r, err := newReconciler(ctx, mgr, mgr.GetClient(), Options{RateLimiter: func() workqueue.TypedRateLimiter[ctrl.Request] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](10*time.Millisecond, time.Minute)
+	}})
+	if err != nil {
+		return err
+	}
+	return r.Cache.AddController(mgr, "sidecarset", r, ownercache.ControllerOptions{Workers: 3, Watch: r.watchNamespaces, RateLimiter: r.options.RateLimiter()})
+}
+
+func (w *story) must(err error) {
+	if err != nil {
+		w.Failf("story", "%v", err)
+	}
+}
+
+func (w *story) begin() {
+	w.must(w.User.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{"team": "a"}}}))
+	for _, name := range []string{mesh, logs} {
+		set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		if w.Chance(30) {
+			set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+		}
+		if name == logs {
+			set.Spec.Containers = []pub.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:v1"}}}
+		} else {
+			set.Spec.Containers = []pub.SidecarContainer{
+				{Container: corev1.Container{Name: "proxy", Image: "proxy:v1"}},
+				{Container: corev1.Container{Name: "hot", Image: "hot:v1"}, UpgradeStrategy: pub.SidecarUpgradeStrategy{
+					UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "empty:v1",
+				}},
+			}
+		}
+		set.Spec.UpdateStrategy.MaxUnavailable = w.count(2, "34%", "100%")
+		w.must(api.Default(set))
+		w.must(w.User.Create(context.Background(), set))
+	}
+	for _, image := range []string{"proxy", "hot", "log"} {
+		w.Nodes.Images.SetBroken(image+":broken", true)
+		w.Nodes.Images.SetSick(image+":sick", true)
+	}
+	for range 2 + w.Rand().IntN(4) {
+		w.createPod()
+	}
+}
+
+// count draws a count of 1 to most, or one of the percentages.
+func (w *story) count(most int, percentages ...string) *intstr.IntOrString {
+	if w.Chance(40) {
+		return ptr.To(intstr.FromString(percentages[w.Rand().IntN(len(percentages))]))
+	}
+	return ptr.To(intstr.FromInt32(int32(1 + w.Rand().IntN(most))))
+}
+
+func (w *story) set(name string) *v1beta1.SidecarSet {
+	set := &v1beta1.SidecarSet{}
+	w.must(w.User.Get(context.Background(), types.NamespacedName{Name: name}, set))
+	return set
+}
+
+// createPod creates a Pod with the sidecars of both sets, or of one, as the webhook does.
+func (w *story) createPod() {
+	var sets []*sidecarcontrol.Set
+	for _, name := range []string{mesh, logs} {
+		if compiled, err := compile(w.set(name), "", nil); err == nil && w.Chance(85) {
+			sets = append(sets, compiled)
+		}
+	}
+	w.pods++
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.pods), Labels: map[string]string{"app": "web", "wave": "a"}}}
+	if w.Chance(30) {
+		pod.Labels["wave"] = "b"
+	}
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(w.Rand().IntN(3)))
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
+	if _, err := w.control.Inject(pod, sets, sidecarcontrol.Facts{Now: time.Now()}); err != nil {
+		w.Failf("story", "injecting: %v", err)
+	}
+	w.Logf("user: Pod %s with %v", pod.Name, w.control.Injected(pod))
+	w.must(w.User.Create(context.Background(), pod))
+}
+
+// users is what they do now and then.
+func (w *story) users() {
+	pod := w.AnyPod()
+	switch n := w.Rand().IntN(20); {
+	case n < 2 && w.pods < 12:
+		w.createPod()
+	case n < 3 && pod != nil:
+		w.Logf("user: deletes Pod %s", pod.Name)
+		w.must(client.IgnoreNotFound(w.User.Delete(context.Background(), pod.DeepCopy())))
+	case n < 5 && pod != nil:
+		labelled := pod.DeepCopy()
+		if labelled.Labels["app"] = "web"; w.Chance(50) {
+			labelled.Labels["app"] = "other"
+		}
+		w.Logf("user: Pod %s is %s", pod.Name, labelled.Labels["app"])
+		w.must(w.User.Update(context.Background(), labelled))
+	case n < 6:
+		namespaced := &corev1.Namespace{}
+		w.must(w.User.Get(context.Background(), types.NamespacedName{Name: namespace}, namespaced))
+		if namespaced.Labels["team"] = "a"; w.Chance(40) {
+			namespaced.Labels["team"] = "b"
+		}
+		w.Logf("user: the namespace is of team %s", namespaced.Labels["team"])
+		w.must(w.User.Update(context.Background(), namespaced))
+	case n < 8:
+		if w.denied = ""; pod != nil && w.Chance(60) {
+			w.denied = pod.Name
+		}
+		w.Logf("admission: nothing may be written to Pod %q", w.denied)
+	default:
+		w.edit([]string{mesh, logs}[w.Rand().IntN(2)])
+	}
+}
+
+// edit changes a set.
+func (w *story) edit(name string) {
+	set := w.set(name)
+	c, update := &set.Spec.Containers[w.Rand().IntN(len(set.Spec.Containers))], &set.Spec.UpdateStrategy
+	switch n := w.Rand().IntN(20); {
+	case n < 10:
+		c.Image = c.Name + []string{":v1", ":v2", ":v3", ":broken", ":sick"}[w.Rand().IntN(5)]
+	case n < 12:
+		c.Env = nil
+		if w.Chance(30) {
+			c.Env = []corev1.EnvVar{{Name: "A", Value: fmt.Sprint(w.Rand().IntN(2))}}
+		}
+	case n < 14:
+		update.MaxUnavailable = w.count(3, "34%", "50%", "100%")
+	case n < 16:
+		if update.Partition, update.Selector = nil, nil; w.Chance(60) {
+			update.Partition = w.count(3, "34%", "100%")
+		}
+	case n < 17:
+		if update.Partition, update.Selector = nil, nil; w.Chance(60) {
+			update.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"wave": "a"}}
+		}
+	case n < 18:
+		update.Paused = !update.Paused
+	case n < 19:
+		if update.Type = pub.SidecarSetRollingUpdate; w.Chance(50) {
+			update.Type = pub.SidecarSetNotUpdate
+		}
+	default:
+		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // past admission
+			update.MaxUnavailable = w.count(3, "50%")
+		}
+	}
+	w.update(set)
+}
+
+func (w *story) update(set *v1beta1.SidecarSet) {
+	w.must(api.Default(set))
+	var images []string
+	for i := range set.Spec.Containers {
+		images = append(images, set.Spec.Containers[i].Image)
+	}
+	u := &set.Spec.UpdateStrategy
+	w.Logf("user: %s %v, env %v, %s, %s unavailable, partition %s, selector %v, paused %t", set.Name, images, set.Spec.Containers[0].Env, u.Type, u.MaxUnavailable, u.Partition, u.Selector, u.Paused)
+	w.must(w.User.Update(context.Background(), set))
+}
+
+func (w *story) denies(call faultapi.Call, _ client.Object) error {
+	if call.Resource.Resource != "pods" || call.Name != w.denied || w.denied == "" {
+		return nil
+	}
+	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
+}
+
+// settle makes the last wish one that can be fulfilled.
+func (w *story) settle() {
+	w.denied = ""
+	for _, name := range []string{mesh, logs} {
+		set := w.set(name)
+		for i := range set.Spec.Containers {
+			if c := &set.Spec.Containers[i]; c.Image == c.Name+":broken" || c.Image == c.Name+":sick" {
+				c.Image = c.Name + ":v3"
+			}
+		}
+		u := &set.Spec.UpdateStrategy
+		if u.MaxUnavailable.StrVal == "many" {
+			u.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		}
+		w.update(set)
+	}
+}
