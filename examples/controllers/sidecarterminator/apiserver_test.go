@@ -268,7 +268,7 @@ func TestVirtualNode(t *testing.T) {
 func TestStuckPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
 	pod := w.start("stuck", job(onFailure, one{name: "main", exit: -1, waiting: "CrashLoopBackOff", starts: 2}, runs("log", stops)), false)
-	w.untilTold(pod, corev1.EventTypeWarning, string(MainWaiting))
+	w.untilTold(pod, corev1.EventTypeWarning, string(MainContainerWaiting))
 	if writes := w.written("stuck"); len(writes) > 0 {
 		t.Errorf("JT-2 written %v while main has not succeeded", writes)
 	}

@@ -157,7 +157,8 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 	for _, name := range t.stop {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
 	}
-	if err := controllerutil.SetControllerReference(pod, request, r.scheme); err != nil {
+	// A Pod need not wait for its requests when it is deleted, and nobody needs a right on its finalizers for that.
+	if err := controllerutil.SetControllerReference(pod, request, r.scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return err
 	}
 	if err := c.Create(ctx, request); err != nil {

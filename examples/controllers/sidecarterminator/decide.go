@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// MainWaiting means that a main container waits to be started, and is not about to be: sidecars run until it has ended.
-	MainWaiting reason.Code = "MainContainerWaiting"
+	// MainContainerWaiting means that a main container waits to be started, and is not about to be: sidecars run until it has ended.
+	MainContainerWaiting reason.Code = "MainContainerWaiting"
 	// SidecarWaiting means that a sidecar waits to be started, and is not about to be: there is nothing to stop, and the Pod does not end.
 	SidecarWaiting reason.Code = "SidecarWaiting"
 	// SidecarRestarted means that the kubelet has started a sidecar again that was stopped: the Pod restarts containers on failure.
 	SidecarRestarted reason.Code = "SidecarRestarted"
 	// SidecarRuns means that sidecars whose exit code is ignored wait for another to end.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// NamesTaken means that other requests have all names that are tried for those of the Pod.
-	NamesTaken reason.Code = "RequestNamesTaken"
+	// RequestNamesTaken means that other requests have all names that are tried for those of the Pod.
+	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 
 // todo is what is next for a Pod, in the order in which it is done. The zero value is nothing.
@@ -52,7 +52,7 @@ func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 		}
 		due = false
 		if why := c.stuckFor(); why != "" {
-			waits = append(waits, waiting(MainWaiting, c.name, why, "sidecars run until it has ended"))
+			waits = append(waits, waiting(MainContainerWaiting, c.name, why, "sidecars run until it has ended"))
 		}
 	}
 	return due, waits
@@ -142,7 +142,7 @@ func (t *todo) ask(known knownRequests, containers []container) {
 	}
 	if t.request = known.next; t.request == "" {
 		t.stop, t.waits = nil, append(t.waits, reason.Reason{
-			Code: NamesTaken, Detail: "requests of these names do not hold all sidecars: " + strings.Join(known.names, ", "), Remedy: "delete those that nobody needs",
+			Code: RequestNamesTaken, Detail: "requests of these names do not hold all sidecars: " + strings.Join(known.names, ", "), Remedy: "delete those that nobody needs",
 		})
 	}
 }

@@ -119,7 +119,9 @@ func TestComplete(t *testing.T) {
 		},
 		{
 			name: "CR-3 the user's own grace", containers: []string{"log"}, wantGrace: new(int64(0)), want: []container{log},
-			obj: func(obj *v1beta1.ContainerRecreateRequest) { obj.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(0)) },
+			obj: func(obj *v1beta1.ContainerRecreateRequest) {
+				obj.Spec.Strategy.TerminationGracePeriodSeconds = new(int64(0))
+			},
 		},
 		{
 			name: "CR-3 a Pod without a grace", containers: []string{"log"}, want: []container{log},
