@@ -35,7 +35,7 @@ import (
 
 var env = controlplanetest.New(controlplane.Options{Nodes: controlplane.NoNodes})
 
-func TestMain(m *testing.M) { os.Exit(env.Main(m)) } //nolint:forbidigo // that is how a TestMain ends
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
 
 // world is a namespace, and what the controller has written in it.
 type world struct {
@@ -282,7 +282,7 @@ func TestStuckPods(t *testing.T) {
 
 // TestRefusals: what is refused is not tried again with each event of the Pod, and does not keep others waiting. The clock stands still.
 func TestRefusals(t *testing.T) {
-	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1}) //nolint:forbidigo // certificates and events have the real time
+	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1})
 	w.refused = true
 	pod := w.start("refused", job(never, mainOf(0), runs("log", stops)), false)
 	w.untilTold(pod, corev1.EventTypeWarning, apps.EventSidecarTerminator)

@@ -2,6 +2,7 @@ package containerrecreaterequest_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,9 +150,7 @@ func TestComplete(t *testing.T) {
 			untouched := pod.DeepCopy()
 			containerrecreaterequest.Complete(obj, pod, tc.node)
 			want := map[string]string{"mine": "1"}
-			for key, value := range labels {
-				want[key] = value
-			}
+			maps.Copy(want, labels)
 			if tc.wantType != "" {
 				want["type"] = tc.wantType
 			}

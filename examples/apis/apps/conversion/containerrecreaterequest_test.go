@@ -222,7 +222,8 @@ func TestContainerRecreateRequestToV1beta1(t *testing.T) {
 		{"CR-40 the condition", "Recreating", "", instant, status{Phase: "Recreating", Conditions: []metav1.Condition{graceSince(at)}}, annotated("", ""), false},
 		{
 			"CR-40 a time with an offset", "Recreating", "", "2026-03-01T03:00:03+01:00",
-			status{Phase: "Recreating", Conditions: []metav1.Condition{graceSince(at)}}, annotated("", ""), true,
+			status{Phase: "Recreating", Conditions: []metav1.Condition{graceSince(at)}},
+			annotated("", ""), true,
 		},
 		{"CR-40 what is no time stays", "Recreating", "", "yesterday", status{Phase: "Recreating"}, annotated("", "yesterday"), false},
 		{"CR-40 a status without a phase would not be valid", "", oneStatus, instant, status{}, annotated(oneStatus, instant), true},
