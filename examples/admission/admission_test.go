@@ -22,9 +22,10 @@ import (
 
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
-	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}))
+	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
+		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}))
 	want := []string{
-		mutatePath, "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-statefulset",
+		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-statefulset",
 		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-statefulset",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
@@ -52,8 +53,8 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	}
 	resources, wanted := map[string]string{}, []string(nil) // by name of the webhook
 	for _, k := range kinds.All() {
-		for _, prefix := range []string{"m", "v"} {
-			name := prefix + k.Name() + ".kb.io"
+		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
+			name := path[1:2] + k.Name() + ".kb.io" // m or v
 			resources[name], wanted = k.Resource, append(wanted, name)
 		}
 	}

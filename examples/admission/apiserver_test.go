@@ -87,7 +87,10 @@ func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
 	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
-	for path, handler := range handlersOf(admission.Options{Gates: gates, Client: c}) {
+	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
+	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // which are about Pods that are there
+	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]
+	for path, handler := range handlers {
 		mux.Handle(path, handler)
 	}
 	tls := httptest.NewTLSServer(mux)
@@ -129,10 +132,11 @@ func (c *cluster) configurations() []*unstructured.Unstructured {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured
 	for name, kind := range map[string]string{
-		"clonesets.apps.kruise.io":                "apiextensions.k8s.io/v1 CustomResourceDefinition",
-		"statefulsets.apps.kruise.io":             "apiextensions.k8s.io/v1 CustomResourceDefinition",
-		"kruise-mutating-webhook-configuration":   "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration",
-		"kruise-validating-webhook-configuration": "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
+		"clonesets.apps.kruise.io":                 "apiextensions.k8s.io/v1 CustomResourceDefinition",
+		"containerrecreaterequests.apps.kruise.io": "apiextensions.k8s.io/v1 CustomResourceDefinition",
+		"statefulsets.apps.kruise.io":              "apiextensions.k8s.io/v1 CustomResourceDefinition",
+		"kruise-mutating-webhook-configuration":    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration",
+		"kruise-validating-webhook-configuration":  "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
 	} {
 		object := &unstructured.Unstructured{}
 		apiVersion, kind, _ := strings.Cut(kind, " ")

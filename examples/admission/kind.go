@@ -41,6 +41,10 @@ type Kind[Hub, Old any] struct {
 	CheckConversion func(object []byte) field.ErrorList
 	// Undecodable returns what of an object was left out when it was decoded. Optional.
 	Undecodable func(*Hub) []decode.Problem
+	// Admit judges and completes an object in one step, for a kind whose API has a mutating webhook and no other; stored is nil on creation.
+	// Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are not asked then, and may be nil. Other webhooks may change the object
+	// afterwards. Optional.
+	Admit func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
 	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
 	// lists; what it removes or reorders is not patched.
 	Default func(obj, stored *Hub)
@@ -80,14 +84,11 @@ func (k *Kind[Hub, Old]) path(verb string) string {
 }
 
 func (k *Kind[Hub, Old]) endpoint() endpoint {
-	return endpoint{
-		kind: k.GroupKind,
-		handlers: map[string]admission.Handler{
-			k.MutatePath():   admission.HandlerFunc(k.Mutate),
-			k.ValidatePath(): admission.HandlerFunc(k.Validate),
-		},
-		convert: k.ConvertJSON,
+	handlers := map[string]admission.Handler{k.MutatePath(): admission.HandlerFunc(k.Mutate)}
+	if k.Admit == nil {
+		handlers[k.ValidatePath()] = admission.HandlerFunc(k.Validate)
 	}
+	return endpoint{kind: k.GroupKind, handlers: handlers, convert: k.ConvertJSON}
 }
 
 // object is one decoded object: always in the hub version, and in the older one if it was sent in that.

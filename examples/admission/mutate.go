@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Mutate answers a request with the defaults it lacks, as a JSON patch. It is an [admission.HandlerFunc].
+// Mutate answers a request with the defaults it lacks, as a JSON patch, and where there is Admit with everything that is wrong with it. It is
+// an [admission.HandlerFunc].
 func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if err := k.about(req); err != nil {
 		return refuse(ctx, err)
@@ -34,7 +36,7 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 	if !creation {
 		stored = k.decodeStored(ctx, req)
 	}
-	before, after, err := k.defaulted(obj, stored.hub)
+	before, after, err := k.defaulted(ctx, req, obj, stored)
 	if err != nil {
 		return refuse(ctx, err)
 	}
@@ -42,13 +44,15 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 }
 
 // defaulted returns the object as it was and with its defaults, both as they are written in the version it came in.
-func (k *Kind[Hub, Old]) defaulted(obj object[Hub, Old], stored *Hub) (before, after map[string]any, err error) {
+func (k *Kind[Hub, Old]) defaulted(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) (before, after map[string]any, err error) {
 	tree := runtime.DefaultUnstructuredConverter.ToUnstructured
 	if obj.old == nil {
 		if before, err = tree(obj.hub); err != nil {
 			return nil, nil, fmt.Errorf("encoding: %w", err)
 		}
-		k.Default(obj.hub, stored)
+		if err := k.complete(ctx, req, obj, stored); err != nil {
+			return nil, nil, err
+		}
 		after, err = tree(obj.hub)
 		return before, after, err
 	}
@@ -61,13 +65,35 @@ func (k *Kind[Hub, Old]) defaulted(obj object[Hub, Old], stored *Hub) (before, a
 			return nil, nil, fmt.Errorf("converting to %s: %w", k.HubVersion, err)
 		}
 	}
-	k.Default(obj.hub, stored)
+	if err := k.complete(ctx, req, obj, stored); err != nil {
+		return nil, nil, err
+	}
 	back, err := k.FromHub(obj.hub)
 	if err != nil {
 		return nil, nil, fmt.Errorf("converting back to %s: %w", k.OldVersion, err)
 	}
 	after, err = tree(back)
 	return before, after, err
+}
+
+// complete fills in the hub version of an object. An error is the answer that refuses it.
+func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, obj, stored object[Hub, Old]) error {
+	if k.Admit == nil {
+		k.Default(obj.hub, stored.hub)
+		return nil
+	}
+	problems := k.lost(req, stored)
+	more, err := k.Admit(ctx, obj.hub, stored.hub)
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, more...); obj.old != nil {
+		problems = k.inOldVersion(problems, obj.old, stored.old)
+	}
+	if len(problems) > 0 {
+		return apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
+	}
+	return nil
 }
 
 // patched answers with what changed, laid on the object as it was sent.

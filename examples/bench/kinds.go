@@ -21,7 +21,7 @@ type measured struct {
 // all are the kinds of the reference controllers, of whichever manager, and the one of examples/embed.
 func all() []measured {
 	var out []measured
-	for _, k := range kinds.All() {
+	for _, k := range kinds.Measured() {
 		out = append(out, measured{about: k.Kind.Kind + " of " + k.Kind.Group, Workload: bench.Workload{
 			Name: k.Name(), PerNode: k.Sample.PerNode, AddToScheme: k.AddToScheme, Install: config.InstallCRDs, List: k.Sample.List, Settled: k.Sample.Settled,
 			Object: func(s bench.Shape) client.Object {

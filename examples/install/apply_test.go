@@ -329,13 +329,17 @@ func (c *cluster) follow(notes, namespace string) {
 // the other one, which nobody converts.
 func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	c.t.Helper()
-	left := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"replicas": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "left"}},
 		"template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"app": "left"}},
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
 		},
-	}}}
+	}
+	if !k.IsMeasured() {
+		spec = map[string]any{"podName": "left", "containers": []any{map[string]any{"name": "a"}}} // no kind has Pods of its own but those
+	}
+	left := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	left.SetGroupVersionKind(k.Kind)
 	left.SetNamespace(env.Namespace(c.t))
 	left.SetName("left")

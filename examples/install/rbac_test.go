@@ -78,17 +78,19 @@ func unused() map[string]string {
 		overtaken  = "read when somebody else has changed it before the manager's patch"
 	)
 	return map[string]string{
-		"get apps.kruise.io/clonesets":    unanswered,
-		"get apps.kruise.io/statefulsets": unanswered,
-		"get apps.kruise.io/daemonsets":   unanswered,
-		"get persistentvolumeclaims":      unanswered,
-		"get apps/controllerrevisions":    unanswered + ", or when the name of a new one is taken",
-		"list nodes":                      "an API server that cannot send the list with the watch is asked for it first",
+		"get apps.kruise.io/clonesets":                 unanswered,
+		"get apps.kruise.io/statefulsets":              unanswered,
+		"get apps.kruise.io/daemonsets":                unanswered,
+		"get apps.kruise.io/containerrecreaterequests": unanswered,
+		"get persistentvolumeclaims":                   unanswered,
+		"get apps/controllerrevisions":                 unanswered + ", or when the name of a new one is taken",
+		"list nodes":                                   "an API server that cannot send the list with the watch is asked for it first",
 		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
 		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions statefulsets.apps.kruise.io":                           overtaken,
 		"update apps.kruise.io/clonesets/finalizers":                                                               neverSent,
+		"get apiextensions.k8s.io/customresourcedefinitions containerrecreaterequests.apps.kruise.io":              overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions daemonsets.apps.kruise.io":                             overtaken,
 		"update apps.kruise.io/statefulsets/finalizers":                                                            neverSent,
 		"update apps.kruise.io/daemonsets/finalizers":                                                              neverSent,
@@ -96,7 +98,7 @@ func unused() map[string]string {
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets, StatefulSets, DaemonSets and certificates. It misses no right, and uses each.
+// does to CloneSets, StatefulSets, DaemonSets, sidecars and certificates. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -111,6 +113,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveNumbered(ns)
 	c.liveDaemons(ns)
 	c.live(ns)
+	c.liveSidecars(ns, own)
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.

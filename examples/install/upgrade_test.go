@@ -34,7 +34,6 @@ func otherKinds() []kindOf {
 	return []kindOf{
 		{"advancedcronjobs", apps, "AdvancedCronJob", false},
 		{"broadcastjobs", apps, "BroadcastJob", false},
-		{"containerrecreaterequests", apps, "ContainerRecreateRequest", false},
 		{"ephemeraljobs", apps, "EphemeralJob", false},
 		{"imagelistpulljobs", apps, "ImageListPullJob", false},
 		{"imagepulljobs", apps, "ImagePullJob", false},

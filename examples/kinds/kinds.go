@@ -5,6 +5,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -30,17 +31,18 @@ type Kind struct {
 	Converted bool
 	// AddToScheme registers the types of the stored version.
 	AddToScheme func(*runtime.Scheme) error
-	// Controller names the controller in logs, as a user agent and as the source of events.
+	// Controller names the controller in logs, as a user agent and as the source of events. A kind without Setup has none.
 	Controller string
-	// Workers is how many objects of one namespace are reconciled side by side. Its flag is [Kind.WorkersFlag].
+	// Workers is how many objects of one namespace are reconciled side by side. Its flag is [Kind.WorkersFlag]. A kind without Setup has neither.
 	Workers *int
 	// Flags adds the flags that no other kind has. Optional.
 	Flags func(*pflag.FlagSet)
-	// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Nil for a kind that is served and converted here, and
+	// that somebody else acts on.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 	// Admission makes what defaults and validates the kind.
 	Admission func(admission.Options) admission.Endpoint
-	// Sample says how to measure it.
+	// Sample says how to measure it. The zero value is for kinds without Pods of their own, which are not measured.
 	Sample Sample
 }
 
@@ -49,6 +51,9 @@ func (k Kind) Name() string { return strings.ToLower(k.Kind.Kind) }
 
 // WorkersFlag is the flag that sets Workers.
 func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
+
+// IsMeasured reports whether there is a Sample.
+func (k Kind) IsMeasured() bool { return k.Sample.Object != nil }
 
 // Sample is how a measurement makes objects of a kind and sees that they are settled.
 type Sample struct {
@@ -71,7 +76,12 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet(), statefulSet(), daemonSet()}
+	return []Kind{cloneSet(), statefulSet(), daemonSet(), containerRecreateRequest()}
+}
+
+// Measured returns the rows of [All] that have a Sample.
+func Measured() []Kind {
+	return slices.DeleteFunc(All(), func(k Kind) bool { return !k.IsMeasured() })
 }
 
 // AddToScheme registers the types of all kinds.
@@ -107,7 +117,9 @@ func Endpoints(kinds []Kind, options admission.Options) []admission.Endpoint {
 // AddFlags adds the flags of the kinds to a command line. Values are read when the command line has been parsed.
 func AddFlags(kinds []Kind, fs *pflag.FlagSet) {
 	for _, k := range kinds {
-		fs.IntVar(k.Workers, k.WorkersFlag(), *k.Workers, k.Kind.Kind+"s of one namespace reconciled side by side; namespaces take turns")
+		if k.Workers != nil {
+			fs.IntVar(k.Workers, k.WorkersFlag(), *k.Workers, k.Kind.Kind+"s of one namespace reconciled side by side; namespaces take turns")
+		}
 		if k.Flags != nil {
 			k.Flags(fs)
 		}

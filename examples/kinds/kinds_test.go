@@ -29,27 +29,18 @@ func TestRows(t *testing.T) {
 	controllers, paths := map[string]bool{}, map[string]bool{}
 	for _, k := range kinds.All() {
 		t.Run(k.Name(), func(t *testing.T) {
-			if k.Workers == nil || *k.Workers < 1 || k.Setup == nil {
-				t.Fatalf("row %+v: want workers and a Setup", k)
+			if hasWorkers := k.Workers != nil && *k.Workers > 0; hasWorkers != (k.Setup != nil) || (k.Controller != "") != (k.Setup != nil) {
+				t.Fatalf("row %+v: want a controller with a name, workers and a Setup, or none of them", k)
 			}
-			if controllers[k.Controller] || k.Controller == "" {
+			if controllers[k.Controller] && k.Controller != "" {
 				t.Errorf("controller %q: want a name that no other has", k.Controller)
 			}
 			controllers[k.Controller] = true
-			object := k.Sample.Object(kinds.Shape{
-				Namespace: "default", Name: "x", Replicas: 2, Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{},
-				MaxUnavailable: intstr.FromInt32(1),
-			})
-			if gvk, err := apiutil.GVKForObject(object, scheme); err != nil || gvk != k.Kind {
-				t.Errorf("the object to measure is a %s, %v; want %s", gvk, err, k.Kind)
+			if !scheme.Recognizes(k.Kind) {
+				t.Errorf("%s is not registered", k.Kind)
 			}
-			list := k.Kind
-			list.Kind += "List"
-			if gvk, err := apiutil.GVKForObject(k.Sample.List(), scheme); err != nil || gvk != list {
-				t.Errorf("the list to measure is a %s, %v; want %s", gvk, err, list)
-			}
-			if k.Sample.Settled(object, 2) {
-				t.Error("an object without a status counts as settled")
+			if k.IsMeasured() {
+				checkSample(t, k, scheme)
 			}
 			for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 				if paths[path] {
@@ -59,6 +50,37 @@ func TestRows(t *testing.T) {
 			}
 			checkCRD(t, k)
 		})
+	}
+}
+
+// TestMeasured: all rows with a controller of Pods can be measured, and no other.
+func TestMeasured(t *testing.T) {
+	var names []string
+	for _, k := range kinds.Measured() {
+		names = append(names, k.Name())
+	}
+	if diff := cmp.Diff([]string{"cloneset", "statefulset", "daemonset"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// checkSample looks at what is measured of a row.
+func checkSample(t *testing.T, k kinds.Kind, scheme *runtime.Scheme) {
+	t.Helper()
+	object := k.Sample.Object(kinds.Shape{
+		Namespace: "default", Name: "x", Replicas: 2, Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{},
+		MaxUnavailable: intstr.FromInt32(1),
+	})
+	if gvk, err := apiutil.GVKForObject(object, scheme); err != nil || gvk != k.Kind {
+		t.Errorf("the object to measure is a %s, %v; want %s", gvk, err, k.Kind)
+	}
+	list := k.Kind
+	list.Kind += "List"
+	if gvk, err := apiutil.GVKForObject(k.Sample.List(), scheme); err != nil || gvk != list {
+		t.Errorf("the list to measure is a %s, %v; want %s", gvk, err, list)
+	}
+	if k.Sample.Settled(object, 2) {
+		t.Error("an object without a status counts as settled")
 	}
 }
 
@@ -94,12 +116,17 @@ func TestAddFlags(t *testing.T) {
 	kinds.AddFlags(table, fs)
 	args := []string{"--cloneset-scaling-exclude-preparing-delete"}
 	for i, k := range table {
-		args = append(args, fmt.Sprintf("--%s=%d", k.WorkersFlag(), 7+i))
+		if k.Workers != nil {
+			args = append(args, fmt.Sprintf("--%s=%d", k.WorkersFlag(), 7+i))
+		}
 	}
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
 	for i, other := range kinds.All() {
+		if other.Workers == nil {
+			continue
+		}
 		if *table[i].Workers != 7+i {
 			t.Errorf("%s has %d workers, want %d", table[i].Kind, *table[i].Workers, 7+i)
 		}

@@ -56,6 +56,9 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	_, reviews := newReviewMetrics(registry)
 	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
+		if k.Setup == nil {
+			continue
+		}
 		_, err := kruise.NewMetrics(registry, k.Name())
 		errs = append(errs, err)
 	}

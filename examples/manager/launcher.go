@@ -36,6 +36,9 @@ func (l *launcher) Start(ctx context.Context) error {
 		return nil //nolint:nilerr // The manager is ending.
 	}
 	for _, k := range l.options.Kinds {
+		if k.Setup == nil {
+			continue
+		}
 		installed, err := isInstalled(l.mgr.GetRESTMapper(), k.Kind)
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func shown(value intstr.IntOrString) any {
 }
 
 // NotNegative refuses a number below 0. Nil is fine.
-func NotNegative(value *int32, path *field.Path) field.ErrorList {
+func NotNegative[T int32 | int64](value *T, path *field.Path) field.ErrorList {
 	if value != nil && *value < 0 {
 		return field.ErrorList{field.Invalid(path, *value, "must be at least 0")}
 	}

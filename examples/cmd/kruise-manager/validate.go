@@ -39,7 +39,9 @@ func (f *flags) validate() error {
 	positive("webhook-cert-overlap", f.overlap)
 	refuse(f.listenPort < 0 || f.listenPort > 65535, "webhook-listen-port", f.listenPort, "a port, or 0 for WEBHOOK_PORT")
 	for _, k := range f.set.Kinds {
-		refuse(*k.Workers < 1, k.WorkersFlag(), *k.Workers, "at least 1")
+		if k.Workers != nil {
+			refuse(*k.Workers < 1, k.WorkersFlag(), *k.Workers, "at least 1")
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -39,6 +39,12 @@
 // Pods, is left as it is. An inPlaceUpdateStrategy with nothing in it is shown as none, and none becomes
 // the {} that the defaults give to the two in-place policies.
 //
+// # ContainerRecreateRequests
+//
+// Two fields of the status of v1beta1 are annotations in v1alpha1: the snapshot of containers, and the time of the condition PreRecreateGrace.
+// Each version has them in its own place alone. An annotation that does not parse stays an annotation. Notes keep the rest: other conditions, and
+// how a value was spelled. They have the places for paths, and no "when".
+//
 // # DaemonSets
 //
 // A DaemonSet looks alike in both versions, but for three things. scaleStrategy.partitionedScaling of v1beta1 is an annotation in v1alpha1, which shows it

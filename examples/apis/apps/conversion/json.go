@@ -33,16 +33,19 @@ func kindNamed(name string) (kind, bool) {
 		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
 	case kindStatefulSet:
 		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
+	case kindContainerRecreateRequest:
+		return kind{requestToAlpha, requestToBeta, nil, requestParts}, true
 	case kindDaemonSet: // has the same places as a CloneSet
 		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
 	}
 	return kind{}, false
 }
 
-// JSON converts a serialised CloneSet, StatefulSet or DaemonSet to the given apiVersion, "apps.kruise.io/v1alpha1" or
+// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet or DaemonSet to the given apiVersion, "apps.kruise.io/v1alpha1" or
 // "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and DaemonSets, labels, annotations,
 // spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has in the status; of a StatefulSet
-// annotations and the fields of spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
+// annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and the fields of the status that only
+// v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {

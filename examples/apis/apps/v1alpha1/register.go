@@ -20,6 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1alph
 // AddToScheme registers the types of this version.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
+	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
 	scheme.AddKnownTypes(GroupVersion, &DaemonSet{}, &DaemonSetList{})
 	scheme.AddKnownTypes(GroupVersion, &SidecarSet{}, &SidecarSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)

@@ -1,0 +1,97 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/containerrecreaterequest"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// ContainerRecreateRequest describes the kind of that name. OpenKruise has a mutating webhook for it alone, which judges, too, and so is it here:
+// a request is completed from the Pod that it was judged by. The Pod and its Node are read with options.Reader; without one, neither is
+// looked at, and nothing is copied from them.
+//
+// Unlike other kinds none is made while its feature gate, KruiseDaemon, is off: nobody would ever carry it out. Those that are there may be
+// updated then, or their finalizers could not go.
+func ContainerRecreateRequest(options Options) *Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest] {
+	requests := requestAdmission{reader: options.Reader, agents: apps.ResolveGates(options.Gates)[apps.GateKruiseDaemon]}
+	return &Kind[v1beta1.ContainerRecreateRequest, v1alpha1.ContainerRecreateRequest]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "ContainerRecreateRequest"},
+		Resource:   "containerrecreaterequests",
+		Name:       "containerrecreaterequest",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.ContainerRecreateRequestToV1beta1, FromHub: conversion.ContainerRecreateRequestToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.ContainerRecreateRequest) []decode.Problem { return obj.Spec.Undecodable },
+		Admit:       requests.admit,
+		ValidateOld: containerrecreaterequest.ValidateV1alpha1,
+	}
+}
+
+// requestAdmission looks up what requests are about.
+type requestAdmission struct {
+	reader client.Reader
+	agents bool // whether there are node agents
+}
+
+func (a requestAdmission) admit(ctx context.Context, obj, stored *v1beta1.ContainerRecreateRequest) (field.ErrorList, error) {
+	if stored != nil {
+		return containerrecreaterequest.ValidateUpdate(obj, stored), nil
+	}
+	if !a.agents {
+		return nil, apierrors.NewForbidden(schema.GroupResource{Group: apps.Group, Resource: "containerrecreaterequests"}, obj.Name,
+			fmt.Errorf("feature gate %s is off: there is no node agent to carry it out", apps.GateKruiseDaemon))
+	}
+	containerrecreaterequest.Default(obj)
+	problems := containerrecreaterequest.ValidateCreate(obj)
+	if a.reader == nil || obj.Spec.PodName == "" {
+		return problems, nil
+	}
+	pod, err := a.pod(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, containerrecreaterequest.ValidatePod(obj, pod)...)
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	node := &metav1.PartialObjectMetadata{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	err = a.reader.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return containerrecreaterequest.ValidateNode(obj, pod), nil
+	}
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("looking up Node %s: %w", pod.Spec.NodeName, err))
+	}
+	containerrecreaterequest.Complete(obj, pod, node.Labels)
+	return nil, nil
+}
+
+// pod returns nil where there is none of that name.
+func (a requestAdmission) pod(ctx context.Context, obj *v1beta1.ContainerRecreateRequest) (*corev1.Pod, error) {
+	pod, key := &corev1.Pod{}, client.ObjectKey{Namespace: obj.Namespace, Name: obj.Spec.PodName}
+	if len(apivalidation.NameIsDNSSubdomain(key.Name, false)) > 0 {
+		return nil, nil // no Pod can have that name
+	}
+	switch err := a.reader.Get(ctx, key, pod); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, apierrors.NewInternalError(fmt.Errorf("looking up Pod %s: %w", key, err))
+	}
+	return pod, nil
+}

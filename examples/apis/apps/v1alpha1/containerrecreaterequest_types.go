@@ -1,0 +1,103 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// ContainerRecreateRequest asks the node agent to stop containers of a Pod, so that the kubelet starts them again.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=containerrecreaterequests,singular=containerrecreaterequest,shortName=crr,scope=Namespaced
+// +kubebuilder:printcolumn:name="PHASE",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="POD",type=string,JSONPath=".spec.podName"
+// +kubebuilder:printcolumn:name="NODE",type=string,JSONPath=".metadata.labels.crr\\.apps\\.kruise\\.io/node-name"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+type ContainerRecreateRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ContainerRecreateRequestSpec `json:"spec,omitempty"`
+	// +optional
+	Status ContainerRecreateRequestStatus `json:"status,omitzero"`
+}
+
+// ContainerRecreateRequestList is a list of ContainerRecreateRequests.
+//
+// +kubebuilder:object:root=true
+type ContainerRecreateRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ContainerRecreateRequest `json:"items"`
+}
+
+// ContainerRecreateRequestSpec is what the user wants. It cannot change.
+type ContainerRecreateRequestSpec struct {
+	// PodName is the name of a Pod in the same namespace.
+	PodName string `json:"podName"`
+	// Containers are recreated in this order.
+	Containers []v1beta1.ContainerRecreateRequestContainer `json:"containers"`
+	// Strategy says how.
+	// +optional
+	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
+	// ActiveDeadlineSeconds is how long this may take since the request was created, in seconds. Unset stands for any time.
+	// +optional
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// TTLSecondsAfterFinished is how long the request is kept when it is completed, in seconds. Unset stands for as long as the Pod.
+	// +optional
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// ContainerRecreateRequestStrategy says how containers are recreated. The schema of this version has no bounds; admission has.
+type ContainerRecreateRequestStrategy struct {
+	// FailurePolicy is Fail or Ignore. Default Fail.
+	// +optional
+	FailurePolicy v1beta1.ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
+	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
+	// +optional
+	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
+	// ForceRecreate stops also a container that has restarted since the request was created. Default false.
+	// +optional
+	ForceRecreate bool `json:"forceRecreate,omitempty"`
+	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset stands for no such time.
+	// +optional
+	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
+	// MinStartedSeconds is how long a new container must run to count as recreated, in seconds. Default 0.
+	// +optional
+	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
+}
+
+// ContainerRecreateRequestStatus is what the node agent and the controller report. What else v1beta1 reports is in annotations here.
+type ContainerRecreateRequestStatus struct {
+	// Phase is Pending, Recreating or Completed.
+	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
+	// CompletionTime is when the request was completed.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// Message says why a request was completed before all of its containers were recreated.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ContainerRecreateStates are the containers, one by one.
+	// +optional
+	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
+}
+
+// ContainerRecreateRequestContainerRecreateState is how far a container is.
+type ContainerRecreateRequestContainerRecreateState struct {
+	// Name of the container.
+	Name string `json:"name"`
+	// Phase is Pending, Recreating, Succeeded or Failed.
+	Phase v1beta1.ContainerRecreateRequestPhase `json:"phase"`
+	// Message says why it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// IsKilled says that the container was stopped for the request.
+	// +optional
+	IsKilled bool `json:"isKilled,omitempty"`
+}

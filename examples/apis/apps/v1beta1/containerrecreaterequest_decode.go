@@ -1,0 +1,40 @@
+package v1beta1
+
+import (
+	"encoding/json"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+func (s *ContainerRecreateRequestSpec) UnmarshalJSON(data []byte) error {
+	type plain ContainerRecreateRequestSpec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	if err != nil {
+		return err
+	}
+	*s = ContainerRecreateRequestSpec(read)
+	s.Undecodable = problems
+	return nil
+}
+
+// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+func (s ContainerRecreateRequestSpec) MarshalJSON() ([]byte, error) {
+	if err := readInFull(s.Undecodable); err != nil {
+		return nil, err
+	}
+	type plain ContainerRecreateRequestSpec
+	return json.Marshal(plain(s))
+}
+
+// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+func (s *ContainerRecreateRequestStatus) UnmarshalJSON(data []byte) error {
+	type plain ContainerRecreateRequestStatus
+	var read plain
+	if _, err := decode.Fields(data, &read, "status"); err != nil {
+		return err
+	}
+	*s = ContainerRecreateRequestStatus(read)
+	return nil
+}

@@ -1,0 +1,186 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// ContainerRecreateRequest asks the node agent to stop containers of a Pod, so that the kubelet starts them again.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=containerrecreaterequests,singular=containerrecreaterequest,shortName=crr,scope=Namespaced
+// +kubebuilder:printcolumn:name="PHASE",type=string,JSONPath=".status.phase"
+// +kubebuilder:printcolumn:name="POD",type=string,JSONPath=".spec.podName"
+// +kubebuilder:printcolumn:name="NODE",type=string,JSONPath=".metadata.labels.crr\\.apps\\.kruise\\.io/node-name"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+type ContainerRecreateRequest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ContainerRecreateRequestSpec `json:"spec,omitempty"`
+	// +optional
+	Status ContainerRecreateRequestStatus `json:"status,omitzero"`
+}
+
+// ContainerRecreateRequestList is a list of ContainerRecreateRequests.
+//
+// +kubebuilder:object:root=true
+type ContainerRecreateRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ContainerRecreateRequest `json:"items"`
+}
+
+// ContainerRecreateRequestSpec is what the user wants. It cannot change.
+type ContainerRecreateRequestSpec struct {
+	// PodName is the name of a Pod in the same namespace.
+	PodName string `json:"podName"`
+	// Containers are recreated in this order.
+	Containers []ContainerRecreateRequestContainer `json:"containers"`
+	// Strategy says how.
+	// +optional
+	Strategy *ContainerRecreateRequestStrategy `json:"strategy,omitempty"`
+	// ActiveDeadlineSeconds is how long this may take since the request was created, in seconds. Unset stands for any time.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// TTLSecondsAfterFinished is how long the request is kept when it is completed, in seconds. Unset stands for as long as the Pod.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+
+	// Undecodable is what of the spec made no sense when it was decoded. Those fields are unset.
+	Undecodable []decode.Problem `json:"-"`
+}
+
+// ContainerRecreateRequestContainer is one container. Whoever makes a request sets the name alone; admission copies the rest from the Pod.
+type ContainerRecreateRequestContainer struct {
+	// Name of a container of the Pod's spec. Init containers and ephemeral containers cannot be recreated.
+	Name string `json:"name"`
+	// PreStop is the container's hook. Written by admission.
+	// +optional
+	PreStop *corev1.LifecycleHandler `json:"preStop,omitempty"`
+	// Ports are the container's, for an HTTP hook that names one. Written by admission.
+	// +optional
+	Ports []corev1.ContainerPort `json:"ports,omitempty"`
+	// StatusContext is the instance to be replaced. Written by admission.
+	// +optional
+	StatusContext *ContainerRecreateRequestContainerContext `json:"statusContext,omitempty"`
+}
+
+// ContainerRecreateRequestContainerContext tells one instance of a container from the next.
+type ContainerRecreateRequestContainerContext struct {
+	// ContainerID is the instance's, with the runtime as its scheme.
+	ContainerID string `json:"containerID"`
+	// RestartCount is how many instances came before it.
+	RestartCount int32 `json:"restartCount"`
+}
+
+// ContainerRecreateRequestFailurePolicyType says what happens after a container that could not be recreated.
+type ContainerRecreateRequestFailurePolicyType string
+
+const (
+	// ContainerRecreateRequestFailurePolicyFail ends the request.
+	ContainerRecreateRequestFailurePolicyFail ContainerRecreateRequestFailurePolicyType = "Fail"
+	// ContainerRecreateRequestFailurePolicyIgnore goes on with the next container.
+	ContainerRecreateRequestFailurePolicyIgnore ContainerRecreateRequestFailurePolicyType = "Ignore"
+)
+
+// ContainerRecreateRequestStrategy says how containers are recreated.
+type ContainerRecreateRequestStrategy struct {
+	// FailurePolicy is Fail or Ignore. Default Fail.
+	// +optional
+	// +kubebuilder:validation:Enum=Fail;Ignore
+	FailurePolicy ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
+	// OrderedRecreate waits until a container is recreated before the next is stopped. Default false.
+	// +optional
+	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
+	// ForceRecreate stops also a container that has restarted since the request was created. Default false.
+	// +optional
+	ForceRecreate bool `json:"forceRecreate,omitempty"`
+	// TerminationGracePeriodSeconds is how long a container may take to stop, in seconds. Default: the Pod's.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	// UnreadyGracePeriodSeconds is how long the Pod is not ready before a container is stopped, in seconds. Unset stands for no such time.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnreadyGracePeriodSeconds *int64 `json:"unreadyGracePeriodSeconds,omitempty"`
+	// MinStartedSeconds is how long a new container must run to count as recreated, in seconds. Default 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	MinStartedSeconds int32 `json:"minStartedSeconds,omitempty"`
+}
+
+// ContainerRecreateRequestPhase is how far a request is, or one of its containers.
+type ContainerRecreateRequestPhase string
+
+const (
+	// ContainerRecreateRequestPending waits for its turn.
+	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
+	// ContainerRecreateRequestRecreating is under way.
+	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
+	// ContainerRecreateRequestSucceeded is a container that was recreated.
+	ContainerRecreateRequestSucceeded ContainerRecreateRequestPhase = "Succeeded"
+	// ContainerRecreateRequestFailed is a container that could not be stopped.
+	ContainerRecreateRequestFailed ContainerRecreateRequestPhase = "Failed"
+	// ContainerRecreateRequestCompleted is a request of which nothing more is done, whatever became of its containers.
+	ContainerRecreateRequestCompleted ContainerRecreateRequestPhase = "Completed"
+)
+
+// ContainerRecreateRequestStatus is what the node agent and the controller report.
+type ContainerRecreateRequestStatus struct {
+	// Phase is Pending, Recreating or Completed.
+	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
+	Phase ContainerRecreateRequestPhase `json:"phase"`
+	// CompletionTime is when the request was completed.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// Message says why a request was completed before all of its containers were recreated.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ContainerRecreateStates are the containers, one by one.
+	// +optional
+	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
+	// ContainerStatusSnapshot holds the containers that have started since the request was created and run now.
+	// +optional
+	ContainerStatusSnapshot []ContainerRecreateRequestContainerStatus `json:"containerStatusSnapshot,omitempty"`
+	// Conditions say what has happened. PreRecreateGrace is True when the Pod was made not ready, since its transition time.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ContainerRecreateRequestContainerRecreateState is how far a container is.
+type ContainerRecreateRequestContainerRecreateState struct {
+	// Name of the container.
+	Name string `json:"name"`
+	// Phase is Pending, Recreating, Succeeded or Failed.
+	// +kubebuilder:validation:Enum=Pending;Recreating;Succeeded;Failed;Completed
+	Phase ContainerRecreateRequestPhase `json:"phase"`
+	// Message says why it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// IsKilled says that the container was stopped for the request.
+	// +optional
+	IsKilled bool `json:"isKilled,omitempty"`
+}
+
+// ContainerRecreateRequestContainerStatus is a container that runs.
+type ContainerRecreateRequestContainerStatus struct {
+	// Name of the container.
+	Name string `json:"name"`
+	// Ready is as in the Pod's status.
+	Ready bool `json:"ready"`
+	// RestartCount is as in the Pod's status.
+	RestartCount int32 `json:"restartCount"`
+	// ContainerID is as in the Pod's status.
+	// +optional
+	ContainerID string `json:"containerID,omitempty"`
+}

@@ -1,0 +1,195 @@
+package sidecarterminator
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// MainContainerWaiting means that a main container waits to be started, and is not about to be: sidecars run until it has ended.
+	MainContainerWaiting reason.Code = "MainContainerWaiting"
+	// SidecarWaiting means that a sidecar waits to be started, and is not about to be: there is nothing to stop, and the Pod does not end.
+	SidecarWaiting reason.Code = "SidecarWaiting"
+	// SidecarRestarted means that the kubelet has started a sidecar again that was stopped: the Pod restarts containers on failure.
+	SidecarRestarted reason.Code = "SidecarRestarted"
+	// SidecarRuns means that sidecars whose exit code is ignored wait for another to end.
+	SidecarRuns reason.Code = "SidecarRuns"
+	// RequestNamesTaken means that other requests have all names that are tried for those of the Pod.
+	RequestNamesTaken reason.Code = "RequestNamesTaken"
+)
+
+// todo is what is next for a Pod, in the order in which it is done. The zero value is nothing.
+type todo struct {
+	// images by the names of containers.
+	images map[string]string
+	// phase is what the Pod is marked with before its last sidecars are stopped.
+	phase corev1.PodPhase
+	// request is the name of a new request, empty for none, and stop are the containers in it.
+	request string
+	stop    []string
+	// waits are what keeps sidecars running.
+	waits reason.List
+}
+
+// isDue reports whether the sidecars of a Pod are to end now, or what the Pod waits for that somebody has to change.
+func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
+	mains, sidecars := containersOf(pod)
+	if !Concerns(pod) || pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "" || !slices.ContainsFunc(sidecars, isRunning) {
+		return false, nil
+	}
+	due = true
+	for i := range mains {
+		c := &mains[i]
+		if c.hasEnded() && (pod.Spec.RestartPolicy == corev1.RestartPolicyNever || c.exitCode() == 0) {
+			continue
+		}
+		due = false
+		if why := c.stuckFor(); why != "" {
+			waits = append(waits, waiting(MainContainerWaiting, c.name, why, "sidecars run until it has ended"))
+		}
+	}
+	return due, waits
+}
+
+func isRunning(c container) bool { return !c.hasEnded() }
+
+// decide says what is next for a Pod whose sidecars are due. It depends on its arguments alone. requests returns the request of a name in
+// the Pod's namespace, nil if there is none.
+func decide(pod *corev1.Pod, virtual bool, requests func(name string) *v1beta1.ContainerRecreateRequest) (t todo) {
+	if virtual {
+		return onVirtualNode(pod)
+	}
+	mains, sidecars := containersOf(pod)
+	known := requestsOf(pod, requests)
+	var first, last []container // first are those whose exit codes count
+	for i := range sidecars {
+		switch c := sidecars[i]; {
+		case c.hasEnded():
+		case c.ignore:
+			last = append(last, c)
+		default:
+			first = append(first, c)
+		}
+	}
+	if len(first) > 0 {
+		t.ask(known, slices.DeleteFunc(slices.Clone(first), func(c container) bool { return !c.stop }))
+		if len(last) > 0 {
+			for i := range first {
+				t.waits = append(t.waits, reason.Reason{
+					Code: SidecarRuns, Path: pathOf(first[i].name), Detail: "sidecars whose exit code is ignored run until it has ended",
+				})
+			}
+		}
+		return t
+	}
+	if !hasEnded(pod) {
+		t.phase = phaseOf(mains)
+	}
+	t.ask(known, last)
+	return t
+}
+
+// onVirtualNode replaces images. Sidecars without one are left alone.
+func onVirtualNode(pod *corev1.Pod) (t todo) {
+	_, sidecars := containersOf(pod)
+	for i := range sidecars {
+		if c := &sidecars[i]; c.image != "" && !c.hasEnded() && c.image != c.runs {
+			if t.images == nil {
+				t.images = map[string]string{}
+			}
+			t.images[c.name] = c.image
+		}
+	}
+	return t
+}
+
+// phaseOf is the phase of a Pod by its main containers.
+func phaseOf(mains []container) corev1.PodPhase {
+	for i := range mains {
+		if mains[i].exitCode() != 0 {
+			return corev1.PodFailed
+		}
+	}
+	return corev1.PodSucceeded
+}
+
+// ask asks for the containers that no request holds.
+func (t *todo) ask(known knownRequests, containers []container) {
+	for i := range containers {
+		c := &containers[i]
+		was, asked := known.restarts[c.name]
+		switch {
+		case asked && c.status.RestartCount > was:
+			t.waits = append(t.waits, reason.Reason{
+				Code: SidecarRestarted, Path: pathOf(c.name), Detail: "was stopped, and has started again", Remedy: "use restartPolicy Never, or have it exit with code 0",
+			})
+		case asked:
+		case c.hasStarted():
+			t.stop = append(t.stop, c.name)
+		case c.stuckFor() != "":
+			t.waits = append(t.waits, waiting(SidecarWaiting, c.name, c.stuckFor(), "there is nothing to stop, and the Pod does not end"))
+		}
+	}
+	if len(t.stop) == 0 {
+		return
+	}
+	if t.request = known.next; t.request == "" {
+		t.stop, t.waits = nil, append(t.waits, reason.Reason{
+			Code: RequestNamesTaken, Detail: "requests of these names do not hold all sidecars: " + strings.Join(known.names, ", "), Remedy: "delete those that nobody needs",
+		})
+	}
+}
+
+func waiting(code reason.Code, name, why, detail string) reason.Reason {
+	return reason.Reason{Code: code, Path: pathOf(name), New: why, Detail: detail, Remedy: "find out why it does not start, or delete the Pod"}
+}
+
+func pathOf(name string) string { return "spec.containers[" + name + "]" }
+
+// knownRequests are the requests that are there for a Pod.
+type knownRequests struct {
+	// restarts holds, for each container in them, how often it had restarted when it was last asked for.
+	restarts map[string]int32
+	names    []string
+	// next is the name of another, empty if there can be none.
+	next string
+}
+
+// requestName is the name of the n-th request for a Pod, from 1. The first is OpenKruise's.
+func requestName(uid types.UID, n int) string {
+	name := "sidecar-termination-" + string(uid)
+	if n > 1 {
+		name += "-" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// requestsOf reads the requests for a Pod. Each holds a sidecar that no other does, so that there are no more than containers, unless somebody
+// else has made some.
+func requestsOf(pod *corev1.Pod, requests func(name string) *v1beta1.ContainerRecreateRequest) knownRequests {
+	known := knownRequests{restarts: map[string]int32{}}
+	for n := range len(pod.Spec.Containers) + 1 {
+		name := requestName(pod.UID, n+1)
+		request := requests(name)
+		if request == nil {
+			known.next = name
+			return known
+		}
+		known.names = append(known.names, name)
+		for i := range request.Spec.Containers {
+			c, restarts := &request.Spec.Containers[i], int32(0)
+			if c.StatusContext != nil {
+				restarts = c.StatusContext.RestartCount
+			}
+			known.restarts[c.Name] = max(known.restarts[c.Name], restarts)
+		}
+	}
+	return known
+}

@@ -1,0 +1,100 @@
+package sidecarterminator
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// Concerns reports whether the controller may have something to do for a Pod, now or later: it runs to completion, has a sidecar, and has not
+// ended. Caches have to keep such Pods with environment and status.
+func Concerns(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasEnded(pod) && !isMarked(pod) {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return roleOf(&c).isSidecar() })
+}
+
+// role is what a container's environment says about it.
+type role struct {
+	stop   bool   // is stopped on ordinary Nodes
+	ignore bool   // its exit code says nothing about the Pod
+	image  string // is what it gets on virtual Nodes
+}
+
+func (r role) isSidecar() bool { return r.stop || r.image != "" }
+
+// roleOf reads literal values. As for the kubelet, the last one of a name counts.
+func roleOf(c *corev1.Container) (r role) {
+	for i := range c.Env {
+		switch value := c.Env[i].Value; c.Env[i].Name {
+		case apps.EnvTerminateSidecar:
+			r.stop = strings.EqualFold(value, "true")
+		case apps.EnvTerminateSidecarImage:
+			r.image = value
+		case apps.EnvIgnoreExitCode:
+			r.ignore = strings.EqualFold(value, "true")
+		}
+	}
+	r.ignore = r.ignore && r.stop
+	return r
+}
+
+// container is one of the Pod's, with its status.
+type container struct {
+	role
+
+	name, runs string // runs is the image of the Pod's spec
+	status     *corev1.ContainerStatus
+}
+
+func (c *container) hasEnded() bool { return c.status.State.Terminated != nil }
+
+func (c *container) exitCode() int32 { return c.status.State.Terminated.ExitCode }
+
+// hasStarted reports whether there is an instance that can be stopped.
+func (c *container) hasStarted() bool { return c.status.ContainerID != "" }
+
+// stuckFor is why a container waits that nobody is about to start, empty for any other.
+func (c *container) stuckFor() string {
+	waiting := c.status.State.Waiting
+	if waiting == nil || slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, waiting.Reason) {
+		return ""
+	}
+	return waiting.Reason
+}
+
+// containersOf returns the Pod's containers, in the order of its spec; none unless each has a status and there are no others.
+func containersOf(pod *corev1.Pod) (mains, sidecars []container) {
+	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
+		return nil, nil
+	}
+	for i := range pod.Spec.Containers {
+		spec := &pod.Spec.Containers[i]
+		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == spec.Name })
+		if at < 0 {
+			return nil, nil
+		}
+		c := container{role: roleOf(spec), name: spec.Name, runs: spec.Image, status: &pod.Status.ContainerStatuses[at]}
+		if c.isSidecar() {
+			sidecars = append(sidecars, c)
+		} else {
+			mains = append(mains, c)
+		}
+	}
+	return mains, sidecars
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// isMarked reports whether the phase is this controller's: sidecars may run yet.
+func isMarked(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == apps.ConditionSidecarTerminated && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,15 @@
+package kinds
+
+import (
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// containerRecreateRequest is carried out by node agents.
+func containerRecreateRequest() Kind {
+	return Kind{
+		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true,
+		AddToScheme: v1beta1.AddToScheme,
+		Admission:   func(options admission.Options) admission.Endpoint { return admission.ContainerRecreateRequest(options) },
+	}
+}
