@@ -11,6 +11,7 @@
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
 //	podreadiness   who keeps this Pod from being ready?
+//	launchorder    in which order do a Pod's containers start?
 //	podcontrol     what does this one Pod need now?
 //	adopt          which of these objects are mine?
 //	nodefit        may this Pod run on that Node?
