@@ -55,6 +55,15 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 	return len(gates) > 0 && (!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
+// Misses reports whether the kubelet cannot create a container although its keys are open: it has not looked again yet, or the ConfigMap is
+// gone.
+func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
+	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
+		_, open := opened[g.key]
+		return open && misses(pod, g)
+	})
+}
+
 // misses reports whether the kubelet cannot create a container because of what its env refers to. The word is the kubelet's.
 func misses(pod *corev1.Pod, g gated) bool {
 	status := podstate.ContainerStatus(pod, g.container.Name)

@@ -222,6 +222,27 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
+func TestMisses(t *testing.T) {
+	open := map[string]string{"p_2": "", "p_1": launchorder.True}
+	for _, tc := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"LP-7 what is not open is not missed", starting(t, ready, ready, missing), false},
+		{"LP-15 what is open is", starting(t, ready, missing, missing), true},
+		{"a key without value is open", starting(t, missing, ready, ready), true},
+		{"all have started", starting(t, ready, unready, ready), false},
+		{"nothing is reported", starting(t, absent, absent, absent), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := newOrder(t).Misses(tc.pod, open); got != tc.want {
+				t.Errorf("Misses = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	pod := starting(t, ready, ready, ready)
 	pod.UID = "u1"

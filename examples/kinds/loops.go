@@ -9,6 +9,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority"
 )
 
 // Loop is a controller of Pods that belongs to no kind of the API. Like a [Kind] it belongs to one command or manager.
@@ -29,7 +30,12 @@ type Loop struct {
 
 // Loops returns the rows, in the order in which they start.
 func Loops() []Loop {
-	return []Loop{}
+	return []Loop{launchPriority()}
+}
+
+func launchPriority() Loop {
+	workers := 4
+	return Loop{Name: "launch-priority", Controller: launchpriority.ControllerName, Workers: &workers, Setup: launchpriority.Setup}
 }
 
 // AddLoopFlags adds the flags of the loops to a command line.
