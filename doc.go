@@ -12,6 +12,7 @@
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
 //	sidecarcontrol which sidecars does this Pod get, and may it get newer ones now?
 //	podreadiness   who keeps this Pod from being ready?
+//	launchorder    in which order do a Pod's containers start?
 //	podcontrol     what does this one Pod need now?
 //	adopt          which of these objects are mine?
 //	nodefit        may this Pod run on that Node?

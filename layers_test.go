@@ -55,6 +55,7 @@ func layers() []layer {
 		{"podorder", pure, "podstate reason"},
 		{"podpatch", pure, "podstate reason"},
 		{"podreadiness", pure, "podpatch podstate reason"},
+		{"launchorder", pure, "podpatch podstate reason"},
 		{"lifecycle", pure, "podpatch podstate reason"},
 		{"inplaceupdate", pure, "decode podpatch podstate reason revision"},
 		{"podcontrol", pure, "inplaceupdate lifecycle nodefit ordinals podorder podpatch podreadiness podstate reason revision rollout"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,19 +21,43 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // cached says what of each kind of object is kept in memory: whoever may create objects decides how large they are.
-func cached() map[client.Object]cache.ByObject {
-	pods := &podCache{}
+func cached() (map[client.Object]cache.ByObject, error) {
+	keep, err := strangersToKeep()
+	if err != nil {
+		return nil, err
+	}
+	pods := &podCache{keep: keep}
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
 		&v1beta1.SidecarSet{}:        {Transform: cache.TransformStripManagedFields(), Field: fields.Everything()},
+	}, nil
+}
+
+// strangersToKeep are the reasons for which a Pod that is not controlled from here is kept whole. Most Pods meet none, or soon do no more:
+// a Pod whose work is done is stripped with its next event.
+func strangersToKeep() ([]func(*corev1.Pod) bool, error) {
+	order, err := kruise.LaunchOrder()
+	if err != nil {
+		return nil, err
 	}
+	return []func(*corev1.Pod) bool{
+		order.Needed, // its containers wait to be started
+		func(pod *corev1.Pod) bool { // its readiness gate is to be opened
+			return podstate.HasGate(pod, apps.ConditionKruisePodReady) && podstate.Condition(pod, apps.ConditionKruisePodReady) == nil
+		},
+		func(pod *corev1.Pod) bool { // it has sidecars, which may be upgraded
+			return pod.Annotations[apps.AnnotationSidecarSetInjected] != ""
+		},
+	}, nil
 }
 
 // countWatchErrors returns what is told of each list and watch of the caches that fails. While it goes on, the controllers do not see what
@@ -68,16 +93,24 @@ func controllerIs(object metav1.Object) (ours, another bool) {
 	return ours, !ours
 }
 
-// podCache keeps the Pods that are controlled from here whole, and of others what can matter to ours: names, labels and claims.
-type podCache struct{ sharer ownercache.Sharer }
+// podCache keeps the Pods that are controlled from here whole, and others that there is a reason for. Of the rest it keeps what can matter to
+// ours: names, labels and claims.
+type podCache struct {
+	keep   []func(*corev1.Pod) bool
+	sharer ownercache.Sharer
+}
 
 func (c *podCache) transform(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
-	if ours, _ := controllerIs(pod); ours || pod.Annotations[apps.AnnotationSidecarSetInjected] != "" {
+	if ours, _ := controllerIs(pod); ours {
 		return c.sharer.Transform(pod)
+	}
+	if slices.ContainsFunc(c.keep, func(keep func(*corev1.Pod) bool) bool { return keep(pod) }) {
+		pod.ManagedFields = nil
+		return pod, nil
 	}
 	return strippedPod(pod), nil
 }

@@ -28,7 +28,11 @@ func controlledBy(apiVersion, kind string) []metav1.OwnerReference {
 // transformed is an object as the cache keeps it.
 func transformed(t *testing.T, in client.Object) client.Object {
 	t.Helper()
-	for kind, by := range manager.Cached() {
+	kept, err := manager.Cached()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, by := range kept {
 		if reflect.TypeOf(kind) == reflect.TypeOf(in) {
 			out, err := by.Transform(in.DeepCopyObject())
 			if err != nil {
@@ -102,6 +106,57 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, transformed(t, tc.in), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A Pod of others is kept whole as long as there is something to do about it, and no longer.
+func TestCacheKeepsStrangersThatAreWorkedOn(t *testing.T) {
+	const completed = "apps.kruise.io/container-launch-priority-completed"
+	barrier := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KRUISE_CONTAINER_BARRIER", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "web-1-barrier"}, Key: "p_0"},
+		}}}
+	}
+	gate := func(pod *corev1.Pod) {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "KruisePodReady"}}
+	}
+	for _, tc := range []struct {
+		name   string
+		change []func(*corev1.Pod)
+		whole  bool
+	}{
+		{"nothing to do", nil, false},
+		{"LP-8 a barrier", []func(*corev1.Pod){barrier}, true},
+		{"LP-11 a barrier that is completed", []func(*corev1.Pod){barrier, func(pod *corev1.Pod) { pod.Annotations[completed] = "true" }}, false},
+		{"PR-1 a gate without condition", []func(*corev1.Pod){gate}, true},
+		{"PR-1 a gate with a condition", []func(*corev1.Pod){gate, func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: "KruisePodReady", Status: "False"}}
+		}}, false},
+		{"sidecars", []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Annotations["kruise.io/sidecarset-injected-list"] = "a" }}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "n", Name: "web-1", UID: "p", Annotations: map[string]string{"large": "x"}, OwnerReferences: controlledBy("apps/v1", "ReplicaSet"),
+				},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}},
+			}
+			for _, f := range tc.change {
+				f(in)
+			}
+			want := in.DeepCopy()
+			in.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+			out, ok := transformed(t, in).(*corev1.Pod)
+			if !ok {
+				t.Fatal("the Pod became something else")
+			}
+			if !tc.whole {
+				want.Annotations, want.Spec, want.Status = nil, corev1.PodSpec{}, corev1.PodStatus{}
+			}
+			if diff := cmp.Diff(want, out, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -48,7 +48,7 @@ func ServeReviews(ctx context.Context, host string, port int, configure func(*tl
 const MaxConnections = 300
 
 // Cached says what the manager's caches keep.
-func Cached() map[client.Object]cache.ByObject { return cached() }
+func Cached() (map[client.Object]cache.ByObject, error) { return cached() }
 
 // RegisterMetrics registers what the manager counts itself, with webhooks and the controllers of all kinds.
 func RegisterMetrics(registry prometheus.Registerer) error {

@@ -35,6 +35,14 @@ func (l *launcher) Start(ctx context.Context) error {
 	if err := l.awaitWebhooks(ctx); err != nil {
 		return nil //nolint:nilerr // The manager is ending.
 	}
+	if err := l.launchKinds(logr.NewContext(ctx, log)); err != nil {
+		return err
+	}
+	return l.launchLoops(logr.NewContext(ctx, log))
+}
+
+func (l *launcher) launchKinds(ctx context.Context) error {
+	log := l.mgr.GetLogger()
 	for _, k := range l.options.Kinds {
 		if k.Setup == nil {
 			continue
@@ -55,8 +63,25 @@ func (l *launcher) Start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := k.Setup(logr.NewContext(ctx, log), l.mgr, named, shared); err != nil {
+		if err := k.Setup(ctx, l.mgr, named, shared); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (l *launcher) launchLoops(ctx context.Context) error {
+	for _, loop := range l.options.Loops {
+		if loop.Gate != "" && !l.options.Gates[loop.Gate] {
+			l.mgr.GetLogger().Info("controller stays idle: its feature gate is off", "controller", loop.Controller, "gate", loop.Gate)
+			continue
+		}
+		named, err := namedClient(l.config, l.mgr, l.options.Version, loop.Controller)
+		if err != nil {
+			return err
+		}
+		if err := loop.Setup(ctx, l.mgr, named, l.options.shared(*loop.Workers, l.version)); err != nil {
+			return fmt.Errorf("setting up %s: %w", loop.Name, err)
 		}
 	}
 	return nil
@@ -85,11 +110,18 @@ func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options
 	if err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
+	out := o.shared(*k.Workers, serverVersion)
+	out.Metrics = m
+	return out, nil
+}
+
+// shared are the options that controllers of kinds and other loops have in common.
+func (o *Options) shared(workers int, serverVersion string) kruise.Options {
 	return kruise.Options{
-		Gates: o.Gates, Metrics: m, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: *k.Workers,
+		Gates: o.Gates, Namespace: o.Namespace, ManagerNamespace: o.ownNamespace(), RateLimiter: o.RateLimit.limiter, Workers: workers,
 		ExpectationTimeout: orDefault(o.ExpectationTimeout, 5*time.Minute),
 		ResizeInSpec:       !kruise.HasResizeSubresource(serverVersion),
-	}, nil
+	}
 }
 
 // ownNamespace is the manager's, empty where nothing says which it is.

@@ -51,6 +51,9 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if options.Kinds == nil {
 		options.Kinds = kinds.All()
 	}
+	if options.Loops == nil {
+		options.Loops = kinds.Loops()
+	}
 	options.Registry = orDefault[prometheus.Registerer](options.Registry, metrics.Registry)
 
 	version, err := serverVersion(config)
@@ -134,6 +137,10 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if err != nil {
 		return ctrl.Options{}, err
 	}
+	byObject, err := cached()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
 	out := ctrl.Options{
 		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx),
 		Metrics:                 options.metricsServer(),
@@ -142,7 +149,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 		GracefulShutdownTimeout: ptr.To(ShutdownTimeout),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         cached(), DefaultWatchErrorHandler: watchErrors,
+			ByObject:         byObject, DefaultWatchErrorHandler: watchErrors,
 		},
 		Controller: ctrlconfig.Controller{
 			// Whoever embeds this may run several managers in one process, one after the other.

@@ -52,6 +52,8 @@ type Options struct {
 	ExpectationTimeout time.Duration
 	// Kinds are what runs and is served, with the values of their flags; nil stands for [kinds.All].
 	Kinds []kinds.Kind
+	// Loops are what else runs, of Pods that need not belong to one of the kinds; nil stands for [kinds.Loops].
+	Loops []kinds.Loop
 	// Version is part of the user agent.
 	Version string
 	// Registry takes the controllers' metrics; nil stands for controller-runtime's.

@@ -19,6 +19,7 @@ package upgrader
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -72,8 +73,10 @@ type Upgrader[O client.Object] struct {
 
 	config Config[O]
 
-	mu     sync.Mutex
-	claims map[types.UID]string // Pods that are about to be upgraded, with the set
+	mu sync.Mutex
+	// claims are the Pods that are about to be upgraded, with the set. A set's claims end when its next pass begins: then the cache shows
+	// what it has written.
+	claims map[types.UID]string
 }
 
 // New returns an Upgrader for the kind of owner. Call it before the manager starts. The error says what of the config is missing, or is
@@ -87,7 +90,14 @@ func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, 
 	if err != nil {
 		return nil, err
 	}
-	return &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}}, nil
+	u := &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}}
+	cache.OnGone(func(uid types.UID) {
+		u.Fanout.Backoff.Forget(uid)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.claims, uid)
+	})
+	return u, nil
 }
 
 // Plan says which upgrades are to be started.
@@ -121,8 +131,7 @@ const (
 
 // Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
-	work, release := u.decide(ctx, v, set, plan)
-	defer release()
+	work := u.decide(v, set, plan)
 	for i := range work.Pods {
 		pass.Wake(work.Pods[i].RequeueAfter)
 	}
@@ -191,8 +200,8 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// decide reads the Pods and chooses. Until release is called, other owners know which Pods are about to be upgraded.
-func (u *Upgrader[O]) decide(ctx context.Context, v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, release func()) {
+// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded.
+func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work) {
 	var shared []int // with other sets
 	for _, pod := range v.Pods {
 		if plan.Selects != nil && !plan.Selects(pod) {
@@ -206,37 +215,30 @@ func (u *Upgrader[O]) decide(ctx context.Context, v *ownercache.View[O], set *si
 			shared = append(shared, len(work.Pods)-1)
 		}
 	}
-	if plan.Rollout == nil {
-		return work, func() {}
+	var rollout sidecarcontrol.Rollout
+	if plan.Rollout != nil {
+		rollout = plan.Rollout(work.Pods)
+		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration { return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods)) }
 	}
-	rollout := plan.Rollout(work.Pods)
-	rollout.Order.Rest = func(pod *corev1.Pod) time.Duration { return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods)) }
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	maps.DeleteFunc(u.claims, func(_ types.UID, of string) bool { return of == set.Name() })
+	if plan.Rollout == nil {
+		return work
+	}
 	for _, i := range shared {
 		s := &work.Pods[i]
-		if claimed := u.claims[s.Pod.UID]; claimed != "" && claimed != set.Name() || !u.Cache.IsNewest(ctx, s.Pod) {
+		// What this set has seen of the Pod may be from before another's write.
+		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
+		if u.claims[s.Pod.UID] != "" || newest != s.Pod {
 			s.Busy = true
 		}
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
 	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
-	var claimed []types.UID
-	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool {
-		if u.claims[s.Pod.UID] != "" {
-			return true
-		}
-		claimed = append(claimed, s.Pod.UID)
-		return false
-	})
-	for _, uid := range claimed {
-		u.claims[uid] = set.Name()
+	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool { return u.claims[s.Pod.UID] != "" })
+	for _, s := range work.Choice.Upgrade {
+		u.claims[s.Pod.UID] = set.Name()
 	}
-	return work, func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		for _, uid := range claimed {
-			delete(u.claims, uid)
-		}
-	}
+	return work
 }

@@ -98,6 +98,11 @@ func TestWireFormat(t *testing.T) {
 		apps.ConditionKruisePodReady:                       "KruisePodReady",
 		apps.EnvContainerPriority:                          "KRUISE_CONTAINER_PRIORITY",
 		apps.EnvContainerBarrier:                           "KRUISE_CONTAINER_BARRIER",
+		apps.ContainerBarrierKeyPrefix:                     "p_",
+		apps.ContainerBarrierNameSuffix:                    "-barrier",
+		apps.AnnotationLaunchPriority:                      "apps.kruise.io/container-launch-priority",
+		apps.LaunchPriorityOrdered:                         "Ordered",
+		apps.AnnotationLaunchPriorityCompleted:             "apps.kruise.io/container-launch-priority-completed",
 	}
 	for got, want := range want {
 		if got != want {

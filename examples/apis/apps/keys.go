@@ -176,6 +176,13 @@ const (
 	// ContainerBarrierNameSuffix ends the name of the ConfigMap that EnvContainerBarrier refers to; the Pod's name
 	// precedes.
 	ContainerBarrierNameSuffix = "-barrier"
+	// AnnotationLaunchPriority on a Pod, with the value LaunchPriorityOrdered, has containers start in the order of spec.containers.
+	// Written by users.
+	AnnotationLaunchPriority = "apps.kruise.io/container-launch-priority"
+	// LaunchPriorityOrdered is the one value of AnnotationLaunchPriority.
+	LaunchPriorityOrdered = "Ordered"
+	// AnnotationLaunchPriorityCompleted is "true" on Pods whose containers may all start. Written by the controller of launch priorities.
+	AnnotationLaunchPriorityCompleted = "apps.kruise.io/container-launch-priority-completed"
 	// EnvSidecarSetVersion is written by SidecarSet injection; a change of its source never restarts a container.
 	EnvSidecarSetVersion = "SIDECARSET_VERSION"
 	// EnvSidecarSetVersionAlt is the second such variable, for hot upgrades.

@@ -31,7 +31,7 @@ type flags struct {
 }
 
 func newFlags(getenv func(string) string) *flags {
-	return &flags{getenv: getenv, logging: logsapi.NewLoggingConfiguration(), set: manager.Options{Version: buildVersion(), Kinds: kinds.All()}}
+	return &flags{getenv: getenv, logging: logsapi.NewLoggingConfiguration(), set: manager.Options{Version: buildVersion(), Kinds: kinds.All(), Loops: kinds.Loops()}}
 }
 
 func (f *flags) add(fs *pflag.FlagSet) {
@@ -56,6 +56,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.overlap, "webhook-cert-overlap", 10*time.Minute, "how long each step of a rotation of the certificate authority is published before the next")
 	fs.IntVar(&f.listenPort, "webhook-listen-port", 0, "port the webhooks listen on if it is not WEBHOOK_PORT, behind a proxy")
 	kinds.AddFlags(f.set.Kinds, fs)
+	kinds.AddLoopFlags(f.set.Loops, fs)
 	logsapi.AddFlags(f.logging, fs)
 	logs.AddFlags(fs, logs.SkipLoggingConfigurationFlags())
 	addKlog(fs)

@@ -142,7 +142,7 @@ func TestDefaults(t *testing.T) {
 		RateLimit:          manager.RateLimit{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
 		ExpectationTimeout: 5 * time.Minute,
 	}
-	ignored := cmpopts.IgnoreFields(manager.Options{}, "Gates", "Version", "Kinds")
+	ignored := cmpopts.IgnoreFields(manager.Options{}, "Gates", "Version", "Kinds", "Loops")
 	if diff := cmp.Diff(want, options(), ignored); diff != "" {
 		t.Errorf("without flags (-want +got):\n%s", diff)
 	}

@@ -43,6 +43,9 @@ func (f *flags) validate() error {
 			refuse(*k.Workers < 1, k.WorkersFlag(), *k.Workers, "at least 1")
 		}
 	}
+	for _, l := range f.set.Loops {
+		refuse(*l.Workers < 1, l.Flag, *l.Workers, "at least 1")
+	}
 	return errors.Join(problems...)
 }
 

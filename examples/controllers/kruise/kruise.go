@@ -4,16 +4,14 @@ package kruise
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/launchorder"
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podreadiness"
@@ -31,6 +29,10 @@ func RevisionKeys(hashLabel string) revision.Keys {
 
 // InPlace returns what updates Pods in place under the given feature gates. labels are those that the controller of a kind writes.
 func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater, error) {
+	order, err := LaunchOrder()
+	if err != nil {
+		return nil, err
+	}
 	return inplaceupdate.New(inplaceupdate.Config{
 		Keys: inplaceupdate.Keys{
 			StateAnnotation:       apps.AnnotationInPlaceUpdateState,
@@ -44,26 +46,22 @@ func InPlace(gates map[apps.Gate]bool, labels []string) (*inplaceupdate.Updater,
 		AllowResize:     gates[apps.GateInPlaceWorkloadVerticalScaling],
 		EnvFromMetadata: gates[apps.GateInPlaceUpdateEnvFromMetadata],
 		IgnoredEnv:      []string{apps.EnvSidecarSetVersion, apps.EnvSidecarSetVersionAlt},
-		Priority:        LaunchPriority,
+		Priority:        order.Priority,
 	})
 }
 
-// LaunchPriority reads a container's launch priority from the barrier that the Pod webhook gave it: an env variable that
-// waits for the key p_<priority> of a ConfigMap.
-func LaunchPriority(container *corev1.Container) (priority int, ok bool) {
-	for i := range container.Env {
-		env := &container.Env[i]
-		if env.Name != apps.EnvContainerBarrier || env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
-			continue
-		}
-		digits, found := strings.CutPrefix(env.ValueFrom.ConfigMapKeyRef.Key, apps.ContainerBarrierKeyPrefix)
-		if !found {
-			return 0, false
-		}
-		priority, err := strconv.Atoi(digits)
-		return priority, err == nil
-	}
-	return 0, false
+// LaunchOrder returns what has containers start one after another. The webhook of Pods puts its barriers in, and the controller of launch
+// priorities opens them.
+func LaunchOrder() (*launchorder.Order, error) {
+	return launchorder.New(launchorder.Keys{
+		OrderedAnnotation:   apps.AnnotationLaunchPriority,
+		OrderedValue:        apps.LaunchPriorityOrdered,
+		CompletedAnnotation: apps.AnnotationLaunchPriorityCompleted,
+		PriorityEnv:         apps.EnvContainerPriority,
+		BarrierEnv:          apps.EnvContainerBarrier,
+		KeyPrefix:           apps.ContainerBarrierKeyPrefix,
+		NameSuffix:          apps.ContainerBarrierNameSuffix,
+	})
 }
 
 // PodControl says under which names controllers keep what they know on their Pods. kind has the fields that kinds differ in: whether

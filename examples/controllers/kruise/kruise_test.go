@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -35,33 +36,32 @@ func barrier(key string) *corev1.Container {
 	}}}
 }
 
-func TestLaunchPriority(t *testing.T) {
-	type answer struct {
-		Priority int
-		OK       bool
+// TestLaunchOrder: package launchorder has the rest of the cases.
+func TestLaunchOrder(t *testing.T) {
+	order, err := kruise.LaunchOrder()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tc := range []struct {
-		name string
-		in   *corev1.Container
-		want answer
-	}{
-		{"U-18 positive", barrier("p_10"), answer{10, true}},
-		{"U-18 zero", barrier("p_0"), answer{0, true}},
-		{"A-10 negative", barrier("p_-2147483647"), answer{-2147483647, true}},
-		{"other key", barrier("x"), answer{}},
-		{"no number", barrier("p_high"), answer{}},
-		{"no barrier", &corev1.Container{}, answer{}},
-		{"a literal is no barrier", &corev1.Container{Env: []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "p_1"}}}, answer{}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			priority, ok := kruise.LaunchPriority(tc.in)
-			if !ok {
-				priority = 0
-			}
-			if diff := cmp.Diff(tc.want, answer{priority, ok}); diff != "" {
-				t.Errorf("LaunchPriority (-want +got):\n%s", diff)
-			}
-		})
+	if priority, ok := order.Priority(barrier("p_-10")); priority != -10 || !ok {
+		t.Errorf("U-18 priority %d, %v; want -10", priority, ok)
+	}
+	if _, ok := order.Priority(barrier("x")); ok {
+		t.Error("U-18 another key counts as a priority")
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Annotations: map[string]string{"apps.kruise.io/container-launch-priority": "Ordered"},
+	}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}}}}
+	if _, err := order.Inject(pod, ""); err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1.EnvVar{{Name: "KRUISE_CONTAINER_BARRIER", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "web-barrier"}, Key: "p_-1",
+	}}}}
+	if diff := cmp.Diff(want, pod.Spec.Containers[1].Env); diff != "" {
+		t.Errorf("LP-3 barrier of the second container (-want +got):\n%s", diff)
+	}
+	if value := order.Completion(pod).Annotations["apps.kruise.io/container-launch-priority-completed"]; value == nil || *value != "true" {
+		t.Errorf("LP-9 mark %v, want true", value)
 	}
 }
 

@@ -1,0 +1,46 @@
+package kruise
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/workloadkit/workloadkit/fairqueue"
+)
+
+// AddPodLoop adds a loop of the Pods that are wanted to a manager. It is woken for a Pod that is wanted, and once more when it is not any
+// more or is gone, so that what is remembered of it can be forgotten. Namespaces take turns.
+func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o Options) error {
+	workers := max(o.Workers, 1)
+	atOnce := workers + max(workers, 8) // as many again for others, as ownercache.ControllerOptions has it
+	queue := controller.Options{MaxConcurrentReconciles: atOnce, NewQueue: fairqueue.New(workers, atOnce)}
+	if o.RateLimiter != nil {
+		queue.RateLimiter = o.RateLimiter()
+	} else {
+		queue.RateLimiter = fairqueue.PerNamespace(nil)
+	}
+	is := func(object client.Object) bool {
+		pod, ok := object.(*corev1.Pod)
+		return ok && wanted(pod)
+	}
+	err := builder.ControllerManagedBy(mgr).Named(name).WithOptions(queue).
+		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc:  func(e event.CreateEvent) bool { return is(e.Object) },
+			UpdateFunc:  func(e event.UpdateEvent) bool { return is(e.ObjectNew) || is(e.ObjectOld) },
+			DeleteFunc:  func(e event.DeleteEvent) bool { return is(e.Object) },
+			GenericFunc: func(event.GenericEvent) bool { return false },
+		})).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding controller %s: %w", name, err)
+	}
+	return nil
+}

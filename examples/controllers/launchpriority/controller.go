@@ -1,0 +1,277 @@
+// Package launchpriority answers "when may the next containers of this Pod start?": it opens the barriers that package launchorder puts into
+// Pods, one priority after the other, by keys in a ConfigMap.
+//
+// ConfigMaps are not watched. What this process has written it remembers as long as the Pod needs it; a Pod with two priorities costs three
+// requests: the ConfigMap is created with the keys that are due, a patch adds the others, and a patch marks the Pod.
+//
+// The ConfigMap is owned by the Pod and goes with it. One that a former Pod of the same name has left is deleted and made anew, because it
+// would open everything at once and be collected later. That takes as long as this loop takes to see the Pod; containers that the kubelet
+// starts sooner are not stopped. A ConfigMap that is nobody's is left alone, and an event of the Pod says so.
+package launchpriority
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/launchorder"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName names the controller as a user agent and as the source of events.
+const ControllerName = "container-launch-priority-controller"
+
+// BarrierOfAnother means that the ConfigMap which would have a Pod's containers start is somebody else's. It is not touched.
+const BarrierOfAnother reason.Code = "BarrierOfAnother"
+
+// name is that of the loop.
+const name = "launch-priority"
+
+// Reconciler opens the barriers of Pods.
+type Reconciler struct {
+	order   *launchorder.Order
+	client  client.Client // reads Pods from the cache
+	live    client.Reader
+	events  record.EventRecorder
+	options kruise.Options
+	backoff fanout.Backoff
+
+	mu       sync.Mutex
+	barriers map[types.NamespacedName]barrier
+}
+
+// barrier is what is known of a Pod's ConfigMap.
+type barrier struct {
+	pod, uid types.UID
+	opened   map[string]string
+	marked   bool
+}
+
+// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
+	order, err := kruise.LaunchOrder()
+	if err != nil {
+		return err
+	}
+	r := &Reconciler{
+		order: order, client: c, live: mgr.GetAPIReader(), events: mgr.GetEventRecorderFor(ControllerName), options: options.Complete(),
+		barriers: map[types.NamespacedName]barrier{},
+	}
+	return kruise.AddPodLoop(mgr, name, r, order.Needed, r.options)
+}
+
+// What is refused is tried again by itself, less and less often.
+func refused() fanout.Task {
+	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
+}
+
+// A ConfigMap that the kubelet does not find although it was written is looked at, less and less often.
+func missed() fanout.Task {
+	return fanout.Task{Name: "look", First: 30 * time.Second, Last: 10 * time.Minute}
+}
+
+// Reconcile brings one Pod forward.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if !r.order.Needed(pod) { // gone, ended or complete
+		r.backoff.Forget(r.known(req.NamespacedName, pod).pod)
+		r.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	attempt := fanout.Attempt{Object: pod.UID, Task: refused()}
+	if wait, err := r.backoff.Resting(attempt, r.options.Clock.Now()); err != nil {
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+	}
+	r.distrust(req.NamespacedName, pod)
+	err := r.open(ctx, pod)
+	if err == nil {
+		r.backoff.Succeeded(pod.UID, refused())
+		return ctrl.Result{RequeueAfter: r.distrust(req.NamespacedName, pod)}, nil
+	}
+	if errors.Is(err, podwrite.Replaced) {
+		return ctrl.Result{}, nil // the cache will say so
+	}
+	if !podwrite.IsLasting(err) && !errors.Is(err, BarrierOfAnother) {
+		return ctrl.Result{}, err
+	}
+	code, message := reason.Explain(err)
+	r.events.Event(pod, corev1.EventTypeWarning, string(code), message)
+	return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, r.options.Clock.Now())}, nil
+}
+
+// open opens what is due, and marks the Pod when that was all.
+func (r *Reconciler) open(ctx context.Context, pod *corev1.Pod) error {
+	key := client.ObjectKeyFromObject(pod)
+	known := r.known(key, pod)
+	step := r.order.Next(pod, known.opened)
+	var err error
+	switch {
+	case known.uid == "":
+		known, step, err = r.create(ctx, pod, step)
+	case len(step.Open) > 0:
+		known, err = r.add(ctx, pod, known, step.Open)
+	}
+	if err != nil {
+		r.forget(key)
+		return err
+	}
+	r.remember(key, known)
+	if !step.Complete || known.marked {
+		return nil
+	}
+	if _, err := podwrite.Send(ctx, r.client, pod, r.options.Clock.Now(), r.order.Completion(pod)); err != nil {
+		return err
+	}
+	known.marked = true
+	r.remember(key, known)
+	return nil
+}
+
+// create makes the ConfigMap, or takes the one that is there if it is this Pod's.
+func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchorder.Step) (barrier, launchorder.Step, error) {
+	for replaced := false; ; replaced = true {
+		made := r.configMap(pod, step.Open)
+		err := r.client.Create(ctx, made)
+		if err == nil {
+			return barrier{pod: pod.UID, uid: made.UID, opened: made.Data}, step, nil
+		}
+		if !apierrors.IsAlreadyExists(err) || replaced {
+			return barrier{}, step, err
+		}
+		found := &corev1.ConfigMap{}
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(made), found); err != nil {
+			return barrier{}, step, err
+		}
+		switch whose(found, pod) {
+		case another:
+			return barrier{}, step, reason.Reason{
+				Code: BarrierOfAnother, Object: reason.ObjectOf("ConfigMap", found),
+				Detail: "containers of this Pod wait for keys in it, but it belongs to somebody else",
+				Remedy: "delete or rename it, or give the Pod another name",
+			}
+		case own:
+			known, step := barrier{pod: pod.UID, uid: found.UID, opened: found.Data}, r.order.Next(pod, found.Data)
+			if len(step.Open) > 0 {
+				known, err = r.add(ctx, pod, known, step.Open)
+				return known, step, err
+			}
+			return known, step, nil
+		}
+		err = r.client.Delete(ctx, found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return barrier{}, step, fmt.Errorf("deleting what a former Pod of this name has left: %w", err)
+		}
+	}
+}
+
+func (r *Reconciler) configMap(pod *corev1.Pod, keys []string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: r.order.ConfigMapName(pod),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+		},
+		Data: entries(keys),
+	}
+}
+
+func entries(keys []string) map[string]string {
+	out := make(map[string]string, len(keys))
+	for _, key := range keys {
+		out[key] = launchorder.True
+	}
+	return out
+}
+
+// add adds keys to the ConfigMap that is known, and to no other of its name.
+func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, keys []string) (barrier, error) {
+	patch := map[string]any{"metadata": map[string]any{"uid": known.uid}, "data": entries(keys)}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return known, err
+	}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: r.order.ConfigMapName(pod)}}
+	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return known, err
+	}
+	known.opened = maps.Clone(object.Data)
+	return known, nil
+}
+
+// owner says whose a ConfigMap is.
+type owner int
+
+const (
+	own     owner = iota // this Pod's
+	former               // of a Pod that had this one's name
+	another              // of nobody or of others
+)
+
+func whose(found *corev1.ConfigMap, pod *corev1.Pod) owner {
+	out := another
+	for _, ref := range found.OwnerReferences {
+		if ref.APIVersion != "v1" || ref.Kind != "Pod" || ref.Name != pod.Name {
+			continue
+		}
+		if ref.UID == pod.UID {
+			return own
+		}
+		out = former
+	}
+	return out
+}
+
+// distrust forgets from time to time what is known of a ConfigMap that the kubelet does not find, and says when to come again.
+func (r *Reconciler) distrust(key types.NamespacedName, pod *corev1.Pod) time.Duration {
+	known := r.known(key, pod)
+	if !r.order.Misses(pod, known.opened) {
+		r.backoff.Succeeded(pod.UID, missed())
+		return 0
+	}
+	now, attempt := r.options.Clock.Now(), fanout.Attempt{Object: pod.UID, Task: missed()}
+	if wait, err := r.backoff.Resting(attempt, now); err != nil {
+		return wait
+	}
+	if r.backoff.WasRefused(pod.UID, missed()) { // it has been waited for
+		r.forget(key)
+	}
+	return r.backoff.Refused(attempt, launchorder.LaunchNotReady, now)
+}
+
+func (r *Reconciler) known(key types.NamespacedName, pod *corev1.Pod) barrier {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.barriers[key]; ok && (known.pod == pod.UID || pod.UID == "") {
+		return known
+	}
+	return barrier{pod: pod.UID}
+}
+
+func (r *Reconciler) remember(key types.NamespacedName, known barrier) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.barriers[key] = known
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.barriers, key)
+}

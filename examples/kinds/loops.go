@@ -1,0 +1,57 @@
+package kinds
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority"
+	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
+)
+
+// Loop is a controller of Pods that belongs to no kind of the API. Like a [Kind] it belongs to one command or manager.
+type Loop struct {
+	// Name says in logs and flags what it is.
+	Name string
+	// Controller names it as a user agent and as the source of events.
+	Controller string
+	// Workers is how many Pods of one namespace are looked at side by side.
+	Workers *int
+	// Flag sets Workers; empty for none.
+	Flag string
+	// Gate has to be on for the loop to run; empty for none.
+	Gate apps.Gate
+	// Setup adds the loop to a manager. c writes, and reads from the manager's cache.
+	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
+}
+
+// Loops returns the rows, in the order in which they start.
+func Loops() []Loop {
+	return []Loop{launchPriority(), sidecarTerminator()}
+}
+
+func launchPriority() Loop {
+	workers := 4
+	return Loop{Name: "launch-priority", Controller: launchpriority.ControllerName, Workers: &workers, Setup: launchpriority.Setup}
+}
+
+func sidecarTerminator() Loop {
+	workers := 3
+	return Loop{
+		Name: "sidecarterminator", Controller: sidecarterminator.ControllerName, Workers: &workers, Flag: "sidecarterminator-workers",
+		Gate: apps.GateSidecarTerminator, Setup: sidecarterminator.Setup,
+	}
+}
+
+// AddLoopFlags adds the flags of the loops to a command line.
+func AddLoopFlags(loops []Loop, fs *pflag.FlagSet) {
+	for _, l := range loops {
+		if l.Flag != "" {
+			fs.IntVar(l.Workers, l.Flag, *l.Workers, "Pods of one namespace that "+l.Controller+" looks at side by side; namespaces take turns")
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package launchorder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Step is what to do about one Pod now.
+type Step struct {
+	// Open are the keys to add to the ConfigMap, in the order in which their containers are to start.
+	Open []string
+	// Complete says that nothing is left once Open is done: the Pod can be marked.
+	Complete bool
+	// Waiting says which containers the next keys wait for.
+	Waiting reason.List
+}
+
+// gated is a container with a barrier in the Pod's ConfigMap.
+type gated struct {
+	container *corev1.Container
+	key       string
+	priority  int
+}
+
+// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container can have more than one barrier,
+// from an admission that did not look.
+func (o *Order) gates(pod *corev1.Pod) (out []gated) {
+	name := o.ConfigMapName(pod)
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		for j := range c.Env {
+			priority, ok := o.level(&c.Env[j])
+			if ok && c.Env[j].Name == o.keys.BarrierEnv && keyRef(&c.Env[j]).Name == name {
+				out = append(out, gated{c, keyRef(&c.Env[j]).Key, priority})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b gated) int { return cmp.Compare(b.priority, a.priority) })
+	return out
+}
+
+// Needed reports whether somebody has to look at the Pod's ConfigMap: containers wait for it, and the Pod is not marked as completed, or
+// it is marked and the kubelet misses the ConfigMap all the same.
+func (o *Order) Needed(pod *corev1.Pod) bool {
+	if !podstate.IsActive(pod) {
+		return false
+	}
+	gates := o.gates(pod)
+	return len(gates) > 0 && (!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
+}
+
+// Misses reports whether the kubelet cannot create a container although its keys are open: it has not looked again yet, or the ConfigMap is
+// gone.
+func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
+	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
+		_, open := opened[g.key]
+		return open && misses(pod, g)
+	})
+}
+
+// misses reports whether the kubelet cannot create a container because of what its env refers to. The word is the kubelet's.
+func misses(pod *corev1.Pod, g gated) bool {
+	status := podstate.ContainerStatus(pod, g.container.Name)
+	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"
+}
+
+// Next returns what to do now. opened is the content of the Pod's ConfigMap, nil if there is none. A key is open when it is there,
+// whatever its value. Priorities are gone through from the highest down, as far as all containers above are ready; once all keys are
+// open, the order is complete for good, and a crash changes nothing. Of a Pod that is marked as completed every key is opened: it can
+// have lost its ConfigMap.
+func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
+	if !podstate.IsActive(pod) {
+		return Step{}
+	}
+	var step Step
+	gates, blocked := o.gates(pod), false
+	for i, g := range gates {
+		if i > 0 && gates[i-1].priority != g.priority && len(step.Waiting) > 0 && !o.completed(pod) {
+			blocked = true
+		}
+		if _, open := opened[g.key]; !open {
+			if blocked {
+				return step
+			}
+			if !slices.Contains(step.Open, g.key) {
+				step.Open = append(step.Open, g.key)
+			}
+		}
+		if problem, passed := o.passed(pod, g); !passed && !blocked {
+			step.Waiting = append(step.Waiting, problem)
+		}
+	}
+	step.Complete, step.Waiting = true, nil
+	return step
+}
+
+// passed reports whether what comes after a container may start, and if not why.
+func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
+	status := podstate.ContainerStatus(pod, g.container.Name)
+	waiting := reason.Reason{
+		Code: LaunchNotReady, Object: object(pod), Path: fmt.Sprintf("spec.containers[%s]", g.container.Name),
+		Detail: fmt.Sprintf("containers below priority %d wait until it is ready", g.priority),
+	}
+	if status == nil || status.Ready {
+		return waiting, status != nil
+	}
+	end := status.State.Terminated
+	if end == nil || restarts(pod, g.container, end.ExitCode) {
+		return waiting, false
+	}
+	if end.ExitCode == 0 {
+		return reason.Reason{}, true
+	}
+	waiting.Code = LaunchFailed
+	waiting.Detail = fmt.Sprintf("it ended with code %d and is not started again; containers below priority %d never start", end.ExitCode, g.priority)
+	waiting.Remedy = "recreate the Pod"
+	return waiting, false
+}
+
+// restarts reports whether the kubelet starts a container again that ended with this code. A container's own policy, which newer
+// clusters have, precedes the Pod's; with rules of its own it is taken to start again, so that nothing is started too early.
+func restarts(pod *corev1.Pod, c *corev1.Container, code int32) bool {
+	policy := pod.Spec.RestartPolicy
+	if c.RestartPolicy != nil {
+		policy = corev1.RestartPolicy(*c.RestartPolicy)
+	}
+	switch policy {
+	case corev1.RestartPolicyNever:
+		return len(c.RestartPolicyRules) > 0
+	case corev1.RestartPolicyOnFailure:
+		return code != 0 || len(c.RestartPolicyRules) > 0
+	default:
+		return true
+	}
+}
