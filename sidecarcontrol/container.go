@@ -132,7 +132,7 @@ func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
 	}
 	add(d.pod.Spec.Containers, false)
 	add(d.pod.Spec.InitContainers, true)
-	resources, err := s.resources.Evaluate(targets)
+	resources, err := s.resources.Of(targets)
 	d.addProblems(s.path+".resourcesPolicy", err)
 	c.Resources = resources
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
 // InvalidSet means that a set cannot be used as it is. The reason names the field.
@@ -80,7 +81,7 @@ type Sidecar struct {
 	// TransferEnv copies env variables of the Pod's own containers.
 	TransferEnv []TransferEnv `json:"transferEnv,omitempty"`
 	// ResourcesPolicy computes the resources from those of the Pod's own containers. It excludes Resources.
-	ResourcesPolicy *ResourcesPolicy `json:"resourcesPolicy,omitempty"`
+	ResourcesPolicy *sizing.Policy `json:"resourcesPolicy,omitempty"`
 }
 
 // Hot says how a sidecar is upgraded without a gap.
@@ -134,8 +135,8 @@ type Set struct {
 type sidecar struct {
 	*Sidecar
 
-	upgraded  bool       // it runs beside the others: a plain init container has ended by then
-	resources *Resources // nil without a policy
+	upgraded  bool          // it runs beside the others: a plain init container has ended by then
+	resources *sizing.Sizes // nil without a policy
 	transfer  []transfer
 	path      string // of the container in the set
 }
@@ -147,7 +148,7 @@ type transfer struct {
 }
 
 // NewSet checks and compiles a spec, which must not be changed afterwards. The error is a reason.List with code InvalidSet or that of
-// CompileResources, which names every field that is wrong. It does not repeat what the API server checks of containers and volumes.
+// sizing.Compile, which names every field that is wrong. It does not repeat what the API server checks of containers and volumes.
 func NewSet(spec Spec) (*Set, error) {
 	s := &Set{spec: spec}
 	c := compiler{set: s, names: map[string]string{}}
@@ -302,7 +303,7 @@ func (c *compiler) sidecars(path string, list []Sidecar, init bool) []sidecar {
 			c.refuse(at+".resourcesPolicy", "", "is for containers that run beside others, and not for init containers")
 		}
 		var err error
-		if out[i].resources, err = CompileResources(*s.ResourcesPolicy); err != nil {
+		if out[i].resources, err = sizing.Compile(*s.ResourcesPolicy); err != nil {
 			c.under(at+".resourcesPolicy.", err)
 		}
 	}
