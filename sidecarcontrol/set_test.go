@@ -1,0 +1,127 @@
+package sidecarcontrol_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
+)
+
+func TestNewSet(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*sidecarcontrol.Spec)
+		want []string // the paths of what is refused
+	}{
+		{"as it should be", func(*sidecarcontrol.Spec) {}, nil},
+		{"no name", func(s *sidecarcontrol.Spec) { s.Name = "" }, []string{"name"}},
+		{"a name that ends the list", func(s *sidecarcontrol.Spec) { s.Name = "a,b" }, []string{"name"}},
+		{"a selector that is none", func(s *sidecarcontrol.Spec) {
+			s.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+		}, []string{"selector"}},
+		{"two of one name", func(s *sidecarcontrol.Spec) { s.InitContainers = []sidecarcontrol.Sidecar{side("a")} }, []string{"containers[0].name"}},
+		{"SC-65 one with the name of a hot one's container", func(s *sidecarcontrol.Spec) {
+			s.Containers = append(s.Containers, side("mesh-2"), side("mesh", hot))
+		}, []string{"containers[2].name"}},
+		{"HU-14 no empty image", func(s *sidecarcontrol.Spec) { s.Containers[0].Hot = &sidecarcontrol.Hot{} }, []string{"containers[0].hot.emptyImage"}},
+		{"HU-14 the same image", func(s *sidecarcontrol.Spec) { s.Containers[0].Hot = &sidecarcontrol.Hot{EmptyImage: "a:v1"} }, []string{"containers[0].hot.emptyImage"}},
+		{"SC-43 a hot init container", func(s *sidecarcontrol.Spec) {
+			s.InitContainers = []sidecarcontrol.Sidecar{native("n")}
+			hot(&s.InitContainers[0])
+		}, []string{"initContainers[0].hot"}},
+		{"SC-29 a field that names no container", func(s *sidecarcontrol.Spec) {
+			s.Containers[0].TransferEnv = []sidecarcontrol.TransferEnv{{ContainerFrom: "spec.nodeName"}}
+		}, []string{"containers[0].transferEnv[0].containerFrom"}},
+		{"an unknown policy", func(s *sidecarcontrol.Spec) {
+			s.Annotations = []sidecarcontrol.AnnotationPatch{{Policy: "Sometimes"}}
+		}, []string{"annotations[0].policy"}},
+		{"a share above all", func(s *sidecarcontrol.Spec) { s.Pin = &sidecarcontrol.Pin{Share: 1.5} }, []string{"pin.share"}},
+		{"RP-14 an expression that is none", func(s *sidecarcontrol.Spec) {
+			s.Containers[0].ResourcesPolicy = &sizing.Policy{
+				Mode: sizing.Sum, Containers: ".*", Limits: sizing.Expressions{CPU: "cpu*"},
+			}
+		}, []string{"containers[0].resourcesPolicy.resourcesExpr.limits.cpu"}},
+		{"RP-1 a policy for a plain init container", func(s *sidecarcontrol.Spec) {
+			s.InitContainers = []sidecarcontrol.Sidecar{side("i", func(s *sidecarcontrol.Sidecar) {
+				s.ResourcesPolicy = &sizing.Policy{
+					Mode: sizing.Sum, Containers: ".*", Limits: sizing.Expressions{CPU: "cpu"},
+				}
+			})}
+		}, []string{"initContainers[0].resourcesPolicy"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := spec("one", "a")
+			tc.edit(&s)
+			_, err := sidecarcontrol.NewSet(s)
+			var got []string
+			for _, why := range reason.From(err) {
+				got = append(got, why.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err == nil) != (tc.want == nil) {
+				t.Errorf("refused (-want +got), %v:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*sidecarcontrol.Keys)
+		want []string
+	}{
+		{"as it should be", func(*sidecarcontrol.Keys) {}, nil},
+		{"without hot upgrades", func(k *sidecarcontrol.Keys) { k.Hot = sidecarcontrol.HotKeys{} }, nil},
+		{"one of the names for hot upgrades", func(k *sidecarcontrol.Keys) { k.Hot.VersionEnv = "" }, []string{"Keys.Hot.VersionEnv"}},
+		{"one is missing", func(k *sidecarcontrol.Keys) { k.HashAnnotation = "" }, []string{"Keys.HashAnnotation"}},
+		{"one is used twice", func(k *sidecarcontrol.Keys) { k.StateAnnotation = k.HashAnnotation }, []string{"Keys.StateAnnotation"}},
+		{"no name of an annotation", func(k *sidecarcontrol.Keys) { k.InjectedAnnotation = "a/b/c" }, []string{"Keys.InjectedAnnotation"}},
+		{"no name of an env variable", func(k *sidecarcontrol.Keys) { k.InjectedEnv = "=" }, []string{"Keys.InjectedEnv"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := keys()
+			tc.edit(&k)
+			_, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: k})
+			var got []string
+			for _, why := range reason.From(err) {
+				got = append(got, why.Path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("refused (-want +got), %v:\n%s", err, diff)
+			}
+		})
+	}
+	k := keys()
+	k.Hot = sidecarcontrol.HotKeys{}
+	c, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := newSet(t, sidecarcontrol.Spec{Name: "one", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
+	if _, err := c.Inject(newPod("app"), []*sidecarcontrol.Set{set}, sidecarcontrol.Facts{Now: now}); err == nil {
+		t.Error("a hot sidecar was injected without names for it")
+	}
+}
+
+// TestSetIsNotShared: what a Pod is given is the Pod's own, and the set stays as it is.
+func TestSetIsNotShared(t *testing.T) {
+	s := spec("one", "a")
+	s.Containers[0].Env = append(make([]corev1.EnvVar, 0, 8), corev1.EnvVar{Name: "A"})
+	s.Containers[0].VolumeMounts = append(make([]corev1.VolumeMount, 0, 8), corev1.VolumeMount{Name: "v", MountPath: "/v"})
+	set := newSet(t, s)
+	one, two := inject(t, newPod("app"), set), inject(t, newPod("app"), set)
+	for i, pod := range []*corev1.Pod{one, two} {
+		c := &pod.Spec.Containers[0]
+		c.Env = append(c.Env, corev1.EnvVar{Name: []string{"ONE", "TWO"}[i]})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: []string{"one", "two"}[i]})
+		pod.Annotations["pod"] = []string{"one", "two"}[i]
+	}
+	if one.Spec.Containers[0].Env[2].Name != "ONE" || one.Spec.Containers[0].VolumeMounts[1].Name != "one" || one.Annotations["pod"] != "one" {
+		t.Errorf("what was written to one Pod changed the other: %+v", one.Spec.Containers[0])
+	}
+}

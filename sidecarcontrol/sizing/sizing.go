@@ -1,0 +1,210 @@
+package sizing
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// InvalidExpression means that a policy cannot be used. The reason holds the path of the field within the policy and its value.
+	InvalidExpression reason.Code = "InvalidExpression"
+	// NoTargetContainer means that a Pod has none of the containers whose resources the policy needs.
+	NoTargetContainer reason.Code = "NoTargetContainer"
+)
+
+// Mode says what the resources of several containers come to.
+type Mode string
+
+const (
+	// Sum adds them.
+	Sum Mode = "sum"
+	// Max takes the largest of each.
+	Max Mode = "max"
+)
+
+// Expressions compute one value for each resource. An empty one leaves the resource unset.
+type Expressions struct {
+	CPU, Memory string
+}
+
+// Policy says how to compute a sidecar's resources.
+type Policy struct {
+	Mode Mode
+	// Containers is a regular expression, in the syntax of package regexp, that matches part of a target's name. It must not be empty.
+	Containers string
+	// Limits are computed from the limits of the targets, and Requests from their requests.
+	Limits, Requests Expressions
+}
+
+// Sizes is a Policy that has been checked and compiled. It is immutable, and safe for concurrent use. Make it with Compile.
+type Sizes struct {
+	mode    Mode
+	names   *regexp.Regexp
+	entries []entry
+}
+
+// entry is one expression and what it is for.
+type entry struct {
+	path   string
+	text   string
+	limit  bool
+	name   corev1.ResourceName
+	result *node
+}
+
+// Compile checks and compiles a policy. The error is a reason.List with code InvalidExpression, which names every field that is wrong
+// by its path: targetContainersMode, targetContainersNameRegex, or the likes of resourcesExpr.limits.cpu.
+func Compile(p Policy) (*Sizes, error) {
+	s := &Sizes{mode: p.Mode}
+	var problems reason.List
+	refuse := func(path, value, detail string) {
+		problems = append(problems, reason.Reason{Code: InvalidExpression, Path: path, New: reason.Shorten(value, 100), Detail: detail})
+	}
+	if p.Mode != Sum && p.Mode != Max {
+		refuse("targetContainersMode", string(p.Mode), "must be sum or max")
+	}
+	const names = "targetContainersNameRegex"
+	var err error
+	if p.Containers == "" {
+		refuse(names, "", "is required")
+	} else if s.names, err = regexp.Compile(p.Containers); err != nil {
+		refuse(names, p.Containers, err.Error())
+	}
+	for _, e := range []entry{
+		{path: "resourcesExpr.limits.cpu", text: p.Limits.CPU, limit: true, name: corev1.ResourceCPU},
+		{path: "resourcesExpr.limits.memory", text: p.Limits.Memory, limit: true, name: corev1.ResourceMemory},
+		{path: "resourcesExpr.requests.cpu", text: p.Requests.CPU, name: corev1.ResourceCPU},
+		{path: "resourcesExpr.requests.memory", text: p.Requests.Memory, name: corev1.ResourceMemory},
+	} {
+		if e.text == "" {
+			continue
+		}
+		if e.result, err = parse(e.text, string(e.name)); err == nil && e.result.constant() {
+			_, err = e.quantity(nil)
+		}
+		if err != nil {
+			refuse(e.path, e.text, err.Error())
+		}
+		s.entries = append(s.entries, e)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return s, nil
+}
+
+// Selects reports whether a container of this name is a target.
+func (s *Sizes) Selects(container string) bool { return s.names.MatchString(container) }
+
+// Of computes the resources of a sidecar from those of the target containers. A limit that one of the targets lacks has no bound, and
+// is left unset whatever its expression; a request that one lacks counts as zero. The error is a reason.List: NoTargetContainer without
+// targets, InvalidExpression for results that are negative or too large.
+func (s *Sizes) Of(targets []corev1.ResourceRequirements) (corev1.ResourceRequirements, error) {
+	if len(targets) == 0 {
+		return corev1.ResourceRequirements{}, reason.List{{
+			Code: NoTargetContainer, Path: "targetContainersNameRegex", New: reason.Shorten(s.names.String(), 100),
+			Detail: "matches none of the Pod's containers", Remedy: "add a container that it matches, or change the expression",
+		}}
+	}
+	var out corev1.ResourceRequirements
+	var problems reason.List
+	for _, e := range s.entries {
+		aggregate, bounded := s.aggregate(&e, targets)
+		if !bounded {
+			continue
+		}
+		q, err := e.quantity(aggregate)
+		if err != nil {
+			problems = append(problems, reason.Reason{
+				Code: InvalidExpression, Path: e.path, New: reason.Shorten(e.text, 100),
+				Detail: fmt.Sprintf("%v, with %s as %s", err, decimal(aggregate), e.name),
+			})
+			continue
+		}
+		list := &out.Requests
+		if e.limit {
+			list = &out.Limits
+		}
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[e.name] = q
+	}
+	if len(problems) > 0 {
+		return corev1.ResourceRequirements{}, problems
+	}
+	return out, nil
+}
+
+// aggregate returns what the targets have of a resource, and false where that has no bound.
+func (s *Sizes) aggregate(e *entry, targets []corev1.ResourceRequirements) (*big.Rat, bool) {
+	total := new(big.Rat)
+	for i := range targets {
+		list := targets[i].Requests
+		if e.limit {
+			list = targets[i].Limits
+		}
+		q, set := list[e.name]
+		if !set && e.limit {
+			return nil, false
+		}
+		if value := exact(q); s.mode == Sum {
+			total.Add(total, value)
+		} else if i == 0 || value.Cmp(total) > 0 {
+			total = value
+		}
+	}
+	return total, true
+}
+
+// exact returns the value of a quantity. It is given a copy, as AsDec changes how the quantity is kept.
+func exact(q resource.Quantity) *big.Rat {
+	d := q.AsDec()
+	out := new(big.Rat).SetInt(d.UnscaledBig())
+	if scale := int(d.Scale()); scale > 0 {
+		return out.Quo(out, powerOf(10, scale))
+	} else if scale < 0 {
+		return out.Mul(out, powerOf(10, -scale))
+	}
+	return out
+}
+
+// quantity evaluates the expression of an entry.
+func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
+	value := e.result.eval(variable)
+	format := resource.DecimalSI
+	if e.name == corev1.ResourceMemory {
+		format = resource.BinarySI
+		if !e.result.quantity { // A number of bytes: no part of one can be given.
+			value = new(big.Rat).SetInt(whole(value))
+		}
+	}
+	if value.Sign() < 0 {
+		return resource.Quantity{}, fmt.Errorf("the result %s is negative", decimal(value))
+	}
+	// A value that is too large in thousandths may still be had in whole units.
+	if milli := whole(new(big.Rat).Mul(value, thousand())); milli.IsInt64() {
+		return *resource.NewMilliQuantity(milli.Int64(), format), nil
+	}
+	if units := whole(value); units.IsInt64() {
+		return *resource.NewQuantity(units.Int64(), format), nil
+	}
+	return resource.Quantity{}, fmt.Errorf("the result %s is larger than any quantity", reason.Shorten(decimal(value), 40))
+}
+
+// decimal renders a value for messages.
+func decimal(value *big.Rat) string {
+	if value == nil {
+		return "nothing"
+	}
+	if value.IsInt() {
+		return value.Num().String()
+	}
+	return value.FloatString(3)
+}
