@@ -10,6 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority"
+	"github.com/workloadkit/workloadkit/examples/controllers/podreadiness"
 )
 
 // Loop is a controller of Pods that belongs to no kind of the API. Like a [Kind] it belongs to one command or manager.
@@ -30,12 +31,17 @@ type Loop struct {
 
 // Loops returns the rows, in the order in which they start.
 func Loops() []Loop {
-	return []Loop{launchPriority()}
+	return []Loop{launchPriority(), podReadiness()}
 }
 
 func launchPriority() Loop {
 	workers := 4
 	return Loop{Name: "launch-priority", Controller: launchpriority.ControllerName, Workers: &workers, Setup: launchpriority.Setup}
+}
+
+func podReadiness() Loop {
+	workers := 3
+	return Loop{Name: "pod-readiness", Controller: podreadiness.ControllerName, Workers: &workers, Setup: podreadiness.Setup}
 }
 
 // AddLoopFlags adds the flags of the loops to a command line.
