@@ -96,7 +96,7 @@ func unused() map[string]string {
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets, StatefulSets, DaemonSets and certificates. It misses no right, and uses each.
+// does to CloneSets, StatefulSets, DaemonSets, certificates and single Pods. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -111,6 +111,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveNumbered(ns)
 	c.liveDaemons(ns)
 	c.live(ns)
+	c.liveLoops(ns, since)
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.
