@@ -81,7 +81,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 
 // isAway reports whether the Pod is out of service, or may be, because of an upgrade.
 func (s *Standing) isAway() bool {
-	return s.Busy || s.Updated && !s.Serves() || !s.Updated && len(s.Waiting) > 0
+	return s.Busy || s.failing || len(s.Waiting) > 0 || s.Updated && !s.Ready
 }
 
 func (c *Choice) limit(code reason.Code, path string, value, held int) {

@@ -44,6 +44,8 @@ type Standing struct {
 	Note podpatch.Change
 
 	pairs []pair
+	// failing says that a sidecar of the set is not ready: that is what an upgrade to a bad image leaves, whatever the set is by now.
+	failing bool
 }
 
 // Serves reports whether the Pod is in service with the sidecars that it has been given.
@@ -72,6 +74,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s.Injected = true
 	c.compare(&s, set)
 	s.Busy = c.isBusy(pod, set, states, now)
+	s.failing = set.isFailing(&s)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
 		s.flip(waits)
@@ -94,6 +97,20 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// isFailing reports whether a sidecar of the set that works is not ready.
+func (s *Set) isFailing(standing *Standing) bool {
+	failing := func(name string) bool {
+		status := podstate.ContainerStatus(standing.Pod, name)
+		return status != nil && !status.Ready
+	}
+	for side := range s.all() {
+		if side.upgraded && side.Hot == nil && failing(side.Name) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(standing.pairs, func(p pair) bool { return failing(p.twins[p.working].name) })
 }
 
 // compare compares what the Pod was given with the set.

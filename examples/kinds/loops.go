@@ -10,6 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/launchpriority"
+	"github.com/workloadkit/workloadkit/examples/controllers/podreadiness"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 )
 
@@ -31,7 +32,7 @@ type Loop struct {
 
 // Loops returns the rows, in the order in which they start.
 func Loops() []Loop {
-	return []Loop{launchPriority(), sidecarTerminator()}
+	return []Loop{launchPriority(), podReadiness(), sidecarTerminator()}
 }
 
 func launchPriority() Loop {
@@ -45,6 +46,11 @@ func sidecarTerminator() Loop {
 		Name: "sidecarterminator", Controller: sidecarterminator.ControllerName, Workers: &workers, Flag: "sidecarterminator-workers",
 		Gate: apps.GateSidecarTerminator, Setup: sidecarterminator.Setup,
 	}
+}
+
+func podReadiness() Loop {
+	workers := 3
+	return Loop{Name: "pod-readiness", Controller: podreadiness.ControllerName, Workers: &workers, Setup: podreadiness.Setup}
 }
 
 // AddLoopFlags adds the flags of the loops to a command line.

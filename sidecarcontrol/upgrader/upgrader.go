@@ -74,8 +74,8 @@ type Upgrader[O client.Object] struct {
 	config Config[O]
 
 	mu sync.Mutex
-	// claims are the Pods that are about to be upgraded, with the set. A set's claims end when its next pass begins: then the cache shows
-	// what it has written.
+	// claims are the Pods that are about to be upgraded, with the set. A claim ends when its set's next pass begins, because the cache shows
+	// what was written then, or with its pass if nothing was.
 	claims map[types.UID]string
 }
 
@@ -131,7 +131,9 @@ const (
 
 // Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
-	work := u.decide(v, set, plan)
+	work, wait := u.decide(v, set, plan)
+	pass.Wake(wait)
+	var written sync.Map // by UID
 	for i := range work.Pods {
 		pass.Wake(work.Pods[i].RequeueAfter)
 	}
@@ -142,7 +144,9 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 	each := func(name string, pods []*corev1.Pod, what What, change func(*sidecarcontrol.Standing) (podpatch.Change, error)) error {
 		return fanout.Each(ctx, pass, fanout.Task{Name: name}, pods, func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 			err = pass.Try(task(name), pod.UID, func() error {
-				changed, err = u.send(ctx, v, byPod[pod], change)
+				if changed, err = u.send(ctx, v, byPod[pod], change); changed {
+					written.Store(pod.UID, true)
+				}
 				if what != "" && u.config.Observe != nil && (changed || err != nil) {
 					u.config.Observe(v.Owner, Event{what, pod, err})
 				}
@@ -176,7 +180,17 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return tell(s), nil })
 		},
 	)
+	if !v.InDoubt() {
+		u.release(set, func(uid types.UID) bool { _, ok := written.Load(uid); return !ok })
+	}
 	return work, err
+}
+
+// release ends claims of a set.
+func (u *Upgrader[O]) release(set *sidecarcontrol.Set, which func(types.UID) bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.claims, func(uid types.UID, of string) bool { return of == set.Name() && which(uid) })
 }
 
 func podsWhere(pods []sidecarcontrol.Standing, match func(*sidecarcontrol.Standing) bool) (out []*corev1.Pod) {
@@ -200,8 +214,9 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded.
-func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work) {
+// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
+// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
+func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, wait time.Duration) {
 	var shared []int // with other sets
 	for _, pod := range v.Pods {
 		if plan.Selects != nil && !plan.Selects(pod) {
@@ -218,21 +233,27 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 	var rollout sidecarcontrol.Rollout
 	if plan.Rollout != nil {
 		rollout = plan.Rollout(work.Pods)
-		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration { return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods)) }
+		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
+			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
+			wait = sooner(wait, rest)
+			return rest
+		}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	maps.DeleteFunc(u.claims, func(_ types.UID, of string) bool { return of == set.Name() })
 	if plan.Rollout == nil {
-		return work
+		return work, 0
 	}
 	for _, i := range shared {
 		s := &work.Pods[i]
 		// What this set has seen of the Pod may be from before another's write.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
-		if u.claims[s.Pod.UID] != "" || newest != s.Pod {
-			s.Busy = true
+		claimed := u.claims[s.Pod.UID] != ""
+		if claimed {
+			wait = sooner(wait, time.Second)
 		}
+		s.Busy = s.Busy || claimed || newest != s.Pod
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
 	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
@@ -240,5 +261,13 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 	for _, s := range work.Choice.Upgrade {
 		u.claims[s.Pod.UID] = set.Name()
 	}
-	return work
+	return work, wait
+}
+
+// sooner returns the shorter of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }

@@ -233,7 +233,7 @@ func (w *story) converged() {
 				continue
 			}
 			all = append(all, s)
-			if s.Busy || len(s.Waiting) > 0 || s.Updated && !s.Serves() {
+			if s.Busy || len(s.Waiting) > 0 || !s.Ready {
 				away++ // for good: a sidecar that cannot be upgraded has a bad image
 			}
 			if s.Updated {

@@ -1,4 +1,4 @@
-package sidecarterminator
+package sidecarterminator_test
 
 import (
 	"context"
@@ -29,6 +29,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
@@ -67,7 +68,7 @@ func begin(t *testing.T, options kruise.Options) *world {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	if err := Setup(ctx, mgr, interceptor.NewClient(reads, w.recorded()), options); err != nil {
+	if err := sidecarterminator.Setup(ctx, mgr, interceptor.NewClient(reads, w.recorded()), options); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -168,7 +169,7 @@ func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 	var names []string
 	for _, c := range request.Spec.Containers {
 		names = append(names, c.Name)
-		end(w.t, pod, c.Name)
+		sidecarterminator.End(w.t, pod, c.Name)
 	}
 	code := int32(0)
 	for i := range pod.Status.ContainerStatuses {
@@ -179,7 +180,7 @@ func (w *world) carryOut(pod *corev1.Pod, name string) []string {
 		}
 		code = max(code, state.ExitCode)
 	}
-	if !hasEnded(pod) {
+	if !sidecarterminator.Ended(pod) {
 		pod.Status.Phase = map[bool]corev1.PodPhase{true: corev1.PodSucceeded, false: corev1.PodFailed}[code == 0]
 	}
 	w.report(pod)
@@ -198,24 +199,24 @@ func TestJobPods(t *testing.T) {
 		marked bool
 		writes []string
 	}{
-		{"E-11, JT-9, JT-10 Never", job(never, mainOf(0), runs("sidecar", slices.Concat(stops, priority))), [][]string{{"sidecar"}}, corev1.PodFailed, false, []string{"request"}},
-		{"E-11 OnFailure", job(onFailure, mainOf(0), runs("sidecar", slices.Concat(stops, priority))), [][]string{{"sidecar"}}, corev1.PodFailed, false, []string{"request"}},
-		{"JT-7, JT-10 the exit code is ignored", job(never, mainOf(0), runs("log", ignores)), [][]string{{"log"}}, corev1.PodSucceeded, true, []string{"status", "request"}},
-		{"JT-7, JT-10 main has failed", job(never, mainOf(1), runs("log", ignores)), [][]string{{"log"}}, corev1.PodFailed, true, []string{"status", "request"}},
-		{"JT-7 OnFailure, the exit code is ignored", job(onFailure, mainOf(0), runs("log", ignores)), [][]string{{"log"}}, corev1.PodSucceeded, true, []string{"status", "request"}},
-		{"JT-11 both kinds", job(never, mainOf(0), runs("log", ignores), runs("proxy", stops)), [][]string{{"proxy"}, {"log"}}, corev1.PodSucceeded, true, []string{"request", "status", "request"}},
+		{"E-11, JT-9, JT-10 Never", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("sidecar", slices.Concat(sidecarterminator.Stops, priority))), [][]string{{"sidecar"}}, corev1.PodFailed, false, []string{"request"}},
+		{"E-11 OnFailure", sidecarterminator.Job(sidecarterminator.OnFailure, sidecarterminator.MainOf(0), sidecarterminator.Runs("sidecar", slices.Concat(sidecarterminator.Stops, priority))), [][]string{{"sidecar"}}, corev1.PodFailed, false, []string{"request"}},
+		{"JT-7, JT-10 the exit code is ignored", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Ignores)), [][]string{{"log"}}, corev1.PodSucceeded, true, []string{"status", "request"}},
+		{"JT-7, JT-10 main has failed", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(1), sidecarterminator.Runs("log", sidecarterminator.Ignores)), [][]string{{"log"}}, corev1.PodFailed, true, []string{"status", "request"}},
+		{"JT-7 OnFailure, the exit code is ignored", sidecarterminator.Job(sidecarterminator.OnFailure, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Ignores)), [][]string{{"log"}}, corev1.PodSucceeded, true, []string{"status", "request"}},
+		{"JT-11 both kinds", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Ignores), sidecarterminator.Runs("proxy", sidecarterminator.Stops)), [][]string{{"proxy"}, {"log"}}, corev1.PodSucceeded, true, []string{"request", "status", "request"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w.t = t
 			name := "job-" + strings.ToLower(fmt.Sprintf("%x", tc.name)[:16]) + fmt.Sprint(len(tc.name))
 			pod := w.start(name, tc.pod, false)
 			for i, want := range tc.stops {
-				if diff := cmp.Diff(want, w.carryOut(pod, requestName(pod.UID, i+1))); diff != "" {
+				if diff := cmp.Diff(want, w.carryOut(pod, sidecarterminator.RequestName(pod.UID, i+1))); diff != "" {
 					t.Errorf("request %d (-want +got):\n%s", i+1, diff)
 				}
 			}
-			if pod.Status.Phase != tc.phase || isMarked(pod) != tc.marked {
-				t.Errorf("phase %s, marked %t, want %s, %t", pod.Status.Phase, isMarked(pod), tc.phase, tc.marked)
+			if pod.Status.Phase != tc.phase || sidecarterminator.IsMarked(pod) != tc.marked {
+				t.Errorf("phase %s, marked %t, want %s, %t", pod.Status.Phase, sidecarterminator.IsMarked(pod), tc.phase, tc.marked)
 			}
 			if diff := cmp.Diff(tc.writes, w.written(name)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
@@ -244,7 +245,7 @@ func (w *world) untilTold(pod *corev1.Pod, kind, name string) {
 
 func TestVirtualNode(t *testing.T) {
 	w := begin(t, kruise.Options{})
-	pod := w.start("virtual", job(never, mainOf(0), runs("log", images), runs("proxy", stops)), true)
+	pod := w.start("virtual", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Images), sidecarterminator.Runs("proxy", sidecarterminator.Stops)), true)
 	controlplanetest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err
@@ -267,15 +268,15 @@ func TestVirtualNode(t *testing.T) {
 // TestStuckPods: JT-12, who waits is told why, and OnFailure waits for exit code 0.
 func TestStuckPods(t *testing.T) {
 	w := begin(t, kruise.Options{})
-	pod := w.start("stuck", job(onFailure, one{name: "main", exit: -1, waiting: "CrashLoopBackOff", starts: 2}, runs("log", stops)), false)
-	w.untilTold(pod, corev1.EventTypeWarning, string(MainContainerWaiting))
+	pod := w.start("stuck", sidecarterminator.Job(sidecarterminator.OnFailure, sidecarterminator.StuckContainer("main", "CrashLoopBackOff"), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
+	w.untilTold(pod, corev1.EventTypeWarning, string(sidecarterminator.MainContainerWaiting))
 	if writes := w.written("stuck"); len(writes) > 0 {
 		t.Errorf("JT-2 written %v while main has not succeeded", writes)
 	}
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	pod.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 	w.report(pod)
-	if got := w.carryOut(pod, requestName(pod.UID, 1)); !slices.Equal(got, []string{"log"}) {
+	if got := w.carryOut(pod, sidecarterminator.RequestName(pod.UID, 1)); !slices.Equal(got, []string{"log"}) {
 		t.Errorf("request for %v, want log", got)
 	}
 }
@@ -284,7 +285,7 @@ func TestStuckPods(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := begin(t, kruise.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()), Workers: 1})
 	w.refused = true
-	pod := w.start("refused", job(never, mainOf(0), runs("log", stops)), false)
+	pod := w.start("refused", sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
 	w.untilTold(pod, corev1.EventTypeWarning, apps.EventSidecarTerminator)
 	for i := range 5 {
 		pod.Annotations = map[string]string{"touched": fmt.Sprint(i)}
@@ -293,8 +294,8 @@ func TestRefusals(t *testing.T) {
 		}
 		// Its requests are handled in their order: when this one is, so is the event before it.
 		name := fmt.Sprintf("other-%d", i)
-		other := w.start(name, job(never, mainOf(0), runs("log", stops)), false)
-		w.carryOut(other, requestName(other.UID, 1))
+		other := w.start(name, sidecarterminator.Job(sidecarterminator.Never, sidecarterminator.MainOf(0), sidecarterminator.Runs("log", sidecarterminator.Stops)), false)
+		w.carryOut(other, sidecarterminator.RequestName(other.UID, 1))
 	}
 	if diff := cmp.Diff([]string{"request"}, w.written("refused")); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)

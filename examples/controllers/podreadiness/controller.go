@@ -1,0 +1,117 @@
+// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds that make Pods with the shared gate
+// open it themselves; this loop does it for all other Pods that have it.
+//
+// A Pod costs one patch of pods/status. A condition that is there is left alone, whatever it says. Once a Node has reported containers, the patch
+// demands the resourceVersion that was looked at: whoever holds the gate at the same moment is not to be overwritten. After a conflict the
+// cache brings the Pod anew. Before that there is nothing to take out of service, and scheduler and kubelet would cause a conflict for most
+// Pods that are created together.
+package podreadiness
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podreadiness"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// ControllerName names the controller as a user agent.
+const ControllerName = "pod-readiness-controller"
+
+// name is that of the loop.
+const name = "pod-readiness"
+
+// Reconciler opens readiness gates.
+type Reconciler struct {
+	client  client.Client // reads from the cache
+	options kruise.Options
+	backoff fanout.Backoff
+	// opened holds the UIDs of Pods whose condition is written and not in the cache yet, by namespace and name.
+	opened sync.Map
+}
+
+// Setup adds the controller to a manager. c writes, and reads from the manager's cache.
+func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
+	r := &Reconciler{client: c, options: options.Complete()}
+	return kruise.AddPodLoop(mgr, name, r, closed, r.options)
+}
+
+// closed reports whether a Pod's gate is to be opened here.
+func closed(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && podstate.HasGate(pod, apps.ConditionKruisePodReady) &&
+		podstate.Condition(pod, apps.ConditionKruisePodReady) == nil && !opensItself(pod)
+}
+
+// opensItself reports whether a Pod is controlled by a kind that opens the gates of its Pods, with the other conditions it writes.
+func opensItself(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || gv.Group != apps.Group {
+		return false
+	}
+	switch ref.Kind {
+	case "CloneSet", "StatefulSet", "DaemonSet":
+		return true
+	}
+	return false
+}
+
+// What is refused is tried again by itself, less and less often.
+func refused() fanout.Task {
+	return fanout.Task{Name: "open", First: time.Second, Last: 5 * time.Minute}
+}
+
+// Reconcile opens the gate of one Pod.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.client.Get(ctx, req.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	if !closed(pod) { // nor is a Pod that is gone
+		r.backoff.Forget(pod.UID)
+		r.opened.Delete(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if uid, ok := r.opened.Load(req.NamespacedName); ok && uid == pod.UID {
+		return ctrl.Result{}, nil
+	}
+	now, attempt := r.options.Clock.Now(), fanout.Attempt{Object: pod.UID, Task: refused()}
+	if wait, err := r.backoff.Resting(attempt, now); err != nil {
+		return ctrl.Result{RequeueAfter: wait}, nil //nolint:nilerr // It was reported when it happened.
+	}
+	change, err := podreadiness.Edit{Initialize: true}.Change(pod, apps.ConditionKruisePodReady)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !podstate.IsReported(pod) {
+		change.ResourceVersion = ""
+	}
+	_, err = podwrite.Send(ctx, r.client, pod, now, change)
+	switch {
+	case err == nil:
+		r.opened.Store(req.NamespacedName, pod.UID)
+		return ctrl.Result{}, nil
+	case errors.Is(err, podwrite.Replaced), apierrors.IsConflict(err): // the cache will say so
+		return ctrl.Result{}, nil
+	case podwrite.IsLasting(err):
+		ctrl.LoggerFrom(ctx).Error(err, "the readiness gate stays closed")
+		return ctrl.Result{RequeueAfter: r.backoff.Refused(attempt, err, now)}, nil
+	}
+	return ctrl.Result{}, err
+}
