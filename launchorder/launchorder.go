@@ -46,8 +46,10 @@ const (
 )
 
 const (
-	// MinPriority and MaxPriority bound what an env variable may ask for.
-	MinPriority, MaxPriority = -2147483647, 2147483647
+	// MinPriority is the lowest priority that an env variable may ask for.
+	MinPriority = -2147483647
+	// MaxPriority is the highest.
+	MaxPriority = 2147483647
 	// True is the value of keys that are opened, and of the annotation that marks a Pod as completed.
 	True = "true"
 )

@@ -99,11 +99,13 @@ func TestNext(t *testing.T) {
 			answer{[]string{"p_2"}, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
-			"LP-10 started is not ready", starting(t, unready, missing, missing), []string{"p_2"},
+			"LP-10 started is not ready", starting(t, unready, missing, missing),
+			[]string{"p_2"},
 			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
-			"LP-10 ready opens the next", starting(t, ready, missing, missing), []string{"p_2"},
+			"LP-10 ready opens the next", starting(t, ready, missing, missing),
+			[]string{"p_2"},
 			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{"LP-9 the last level completes", starting(t, ready, ready, missing), []string{"p_1", "p_2"}, answer{[]string{"p_0"}, true, nil}},
@@ -111,7 +113,8 @@ func TestNext(t *testing.T) {
 		{"LP-9 all are ready", starting(t, ready, ready, ready), []string{"p_0", "p_1", "p_2"}, answer{nil, true, nil}},
 		{"LP-11 a crash closes nothing", starting(t, unready, ready, ready), []string{"p_0", "p_1", "p_2"}, answer{nil, true, nil}},
 		{
-			"LP-10 a crash above holds up what has not started", starting(t, unready, ready, missing), []string{"p_1", "p_2"},
+			"LP-10 a crash above holds up what has not started", starting(t, unready, ready, missing),
+			[]string{"p_1", "p_2"},
 			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
@@ -121,7 +124,8 @@ func TestNext(t *testing.T) {
 			"a key that somebody removed is put back", starting(t, ready, ready, unready), []string{"p_0", "p_2"}, answer{[]string{"p_1"}, true, nil},
 		},
 		{
-			"a key that somebody added lets nobody be forgotten", starting(t, unready, missing, unready), []string{"p_0", "p_2"},
+			"a key that somebody added lets nobody be forgotten", starting(t, unready, missing, unready),
+			[]string{"p_0", "p_2"},
 			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
@@ -129,37 +133,45 @@ func TestNext(t *testing.T) {
 			answer{[]string{"p_2", "p_1", "p_0"}, true, nil},
 		},
 		{
-			"LP-17 ended well, in a Pod that never restarts", with(starting(t, endedOK, missing, missing), policy(never)), []string{"p_2"},
+			"LP-17 ended well, in a Pod that never restarts", with(starting(t, endedOK, missing, missing), policy(never)),
+			[]string{"p_2"},
 			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{
 			"LP-17 ended well, restarted on failure alone", with(starting(t, endedOK, missing, missing), policy(corev1.RestartPolicyOnFailure)),
-			[]string{"p_2"}, answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
+			[]string{"p_2"},
+			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{
 			"LP-17 ended well, but will be started again", with(starting(t, endedOK, missing, missing), policy(corev1.RestartPolicyAlways)),
-			[]string{"p_2"}, answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
+			[]string{"p_2"},
+			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
 			"LP-17 ended well, and is started again", with(starting(t, backOff, missing, missing), policy(corev1.RestartPolicyAlways)),
-			[]string{"p_2"}, answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
+			[]string{"p_2"},
+			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
 			"LP-17 failed, and will be started again", with(starting(t, endedBad, missing, missing), policy(corev1.RestartPolicyOnFailure)),
-			[]string{"p_2"}, answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
+			[]string{"p_2"},
+			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{
-			"LP-17 failed for good", with(starting(t, endedBad, missing, missing), policy(never)), []string{"p_2"},
+			"LP-17 failed for good", with(starting(t, endedBad, missing, missing), policy(never)),
+			[]string{"p_2"},
 			answer{nil, false, []string{"LaunchFailed spec.containers[high]"}},
 		},
 		{
 			"LP-17 a policy of its own", with(starting(t, endedOK, missing, missing), own("high", corev1.ContainerRestartPolicyNever)),
-			[]string{"p_2"}, answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
+			[]string{"p_2"},
+			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{
 			"LP-17 rules of its own",
 			with(starting(t, endedOK, missing, missing), own("high", corev1.ContainerRestartPolicyNever, corev1.ContainerRestartRule{})),
-			[]string{"p_2"}, answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
+			[]string{"p_2"},
+			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
 		},
 		{"a Pod on its way out", with(starting(t, absent, absent, absent), terminating), nil, answer{}},
 		{"LP-12 no barrier", newPod(container("a"), container("b")), nil, answer{Complete: true}},

@@ -1,0 +1,59 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/manager"
+)
+
+// Loops are set up with their own workers, after the kinds; one whose feature gate is off is not.
+func TestLoopsAreSetUp(t *testing.T) {
+	const on, off apps.Gate = "On", "Off"
+	set, cp := make(chan string, 3), newCluster(t).cp
+	loop := func(name string, workers int, gate apps.Gate) kinds.Loop {
+		return kinds.Loop{
+			Name: name, Controller: name, Workers: &workers, Gate: gate,
+			Setup: func(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
+				if mgr == nil || c == nil || options.Workers != workers || options.RateLimiter == nil || options.Metrics != nil {
+					t.Errorf("%s: workers %d, options %+v", name, options.Workers, options)
+				}
+				set <- name
+				return nil
+			},
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- manager.Run(ctx, cp.Config(), manager.Options{
+			Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+			Gates: map[apps.Gate]bool{on: true},
+			Loops: []kinds.Loop{loop("plain", 7, ""), loop("idle", 1, off), loop("gated", 2, on)},
+		})
+	}()
+	for _, want := range []string{"plain", "gated"} {
+		select {
+		case got := <-set:
+			if got != want {
+				t.Errorf("loop %s was set up, want %s", got, want)
+			}
+		case err := <-done:
+			t.Fatalf("the manager ended: %v", err)
+		case <-time.NewTimer(time.Minute).C:
+			t.Fatalf("%s was not set up", want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
