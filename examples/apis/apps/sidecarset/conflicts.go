@@ -80,12 +80,12 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 // there is a reason to. The others are looked at in their order; obj itself, as it is stored, may be among them.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
 	var errs field.ErrorList
-	mine := takenBy(obj, at)
+	mine, selectors := takenBy(obj, at), compile(&obj.Spec)
 	for _, other := range others {
 		if other.Name == obj.Name || standsInFor(obj, other) || standsInFor(other, obj) {
 			continue
 		}
-		if found := mine.conflicts(obj, other, at); len(found) > 0 && Overlap(&obj.Spec, &other.Spec) {
+		if found := mine.conflicts(obj, other, at); len(found) > 0 && selectors.overlaps(&other.Spec) {
 			errs = append(errs, found...)
 		}
 	}
@@ -135,11 +135,27 @@ func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
 }
 
 // Overlap reports whether a Pod can be selected by both. Selectors that select nothing overlap with none.
-func Overlap(a, b *v1beta1.SidecarSetSpec) bool {
-	if isEmpty(a.Selector) || isEmpty(b.Selector) || !compatible(a.Selector, b.Selector) {
+func Overlap(a, b *v1beta1.SidecarSetSpec) bool { return compile(a).overlaps(b) }
+
+// compiled are the selectors of an object that is compared with many.
+type compiled struct{ pods, namespaces terms }
+
+// terms are what a selector asks of labels, by their keys. Nil selects all.
+type terms map[string]*wanted
+
+func compile(spec *v1beta1.SidecarSetSpec) compiled {
+	c := compiled{pods: termsOf(spec.Selector)}
+	if spec.NamespaceSelector != nil {
+		c.namespaces = termsOf(spec.NamespaceSelector)
+	}
+	return c
+}
+
+func (c compiled) overlaps(other *v1beta1.SidecarSetSpec) bool {
+	if len(c.pods) == 0 || isEmpty(other.Selector) || !c.pods.compatible(other.Selector) {
 		return false
 	}
-	return a.NamespaceSelector == nil || b.NamespaceSelector == nil || compatible(a.NamespaceSelector, b.NamespaceSelector)
+	return c.namespaces == nil || other.NamespaceSelector == nil || c.namespaces.compatible(other.NamespaceSelector)
 }
 
 func isEmpty(s *metav1.LabelSelector) bool {
@@ -153,33 +169,59 @@ type wanted struct {
 	notIn          sets.Set[string]
 }
 
-// compatible reports whether some labels match both selectors. Labels of different keys do not depend on each other.
-func compatible(a, b *metav1.LabelSelector) bool {
-	keys := map[string]*wanted{}
-	of := func(key string) *wanted {
-		if keys[key] == nil {
-			keys[key] = &wanted{notIn: sets.New[string]()}
-		}
-		return keys[key]
+func termsOf(s *metav1.LabelSelector) terms {
+	t := terms{}
+	if s == nil {
+		return t
 	}
-	for _, s := range []*metav1.LabelSelector{a, b} {
-		for key, value := range s.MatchLabels {
-			of(key).among(value)
+	of := func(key string) *wanted {
+		if t[key] == nil {
+			t[key] = &wanted{}
 		}
-		for _, e := range s.MatchExpressions {
-			switch w := of(e.Key); e.Operator {
-			case metav1.LabelSelectorOpIn:
-				w.among(e.Values...)
-			case metav1.LabelSelectorOpNotIn:
-				w.notIn.Insert(e.Values...)
-			case metav1.LabelSelectorOpExists:
-				w.exists = true
-			case metav1.LabelSelectorOpDoesNotExist:
-				w.absent = true
+		return t[key]
+	}
+	for key, value := range s.MatchLabels {
+		of(key).among(sets.New(value))
+	}
+	for _, e := range s.MatchExpressions {
+		switch w := of(e.Key); e.Operator {
+		case metav1.LabelSelectorOpIn:
+			w.among(sets.New(e.Values...))
+		case metav1.LabelSelectorOpNotIn:
+			w.notIn = w.notIn.Union(sets.New(e.Values...))
+		case metav1.LabelSelectorOpExists:
+			w.exists = true
+		case metav1.LabelSelectorOpDoesNotExist:
+			w.absent = true
+		}
+	}
+	return t
+}
+
+// compatible reports whether some labels match both selectors. Labels of different keys do not depend on each other.
+func (t terms) compatible(other *metav1.LabelSelector) bool {
+	if len(other.MatchExpressions) == 0 { // as most, and nothing has to be put together
+		for key, value := range other.MatchLabels {
+			if mine := t[key]; mine != nil && (mine.absent || mine.in != nil && !mine.in.Has(value) || mine.notIn.Has(value)) {
+				return false
+			}
+		}
+		return t.possible()
+	}
+	theirs := termsOf(other)
+	for key, w := range theirs {
+		if mine := t[key]; mine != nil {
+			w.exists, w.absent, w.notIn = w.exists || mine.exists, w.absent || mine.absent, w.notIn.Union(mine.notIn)
+			if mine.in != nil {
+				w.among(mine.in)
 			}
 		}
 	}
-	for _, w := range keys {
+	return theirs.possible() && t.possible()
+}
+
+func (t terms) possible() bool {
+	for _, w := range t {
 		if !w.possible() {
 			return false
 		}
@@ -187,12 +229,12 @@ func compatible(a, b *metav1.LabelSelector) bool {
 	return true
 }
 
-func (w *wanted) among(values ...string) {
+func (w *wanted) among(values sets.Set[string]) {
 	w.exists = true
-	if next := sets.New(values...); w.in == nil {
-		w.in = next
+	if w.in == nil {
+		w.in = values
 	} else {
-		w.in = w.in.Intersection(next)
+		w.in = w.in.Intersection(values)
 	}
 }
 
