@@ -20,7 +20,7 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	if errs := NotTooMany(apps.SelectorTerms(selector), at); len(errs) > 0 {
 		return errs
 	}
-	if errs := selects(selector, at); len(errs) > 0 {
+	if errs := Selects(selector, at); len(errs) > 0 {
 		return errs
 	}
 	if key := apps.KeyIn(selector, reserved); key != "" {
@@ -37,8 +37,8 @@ func Selector(selector *metav1.LabelSelector, template map[string]string, reserv
 	return nil
 }
 
-// selects checks that a selector is well-formed and selects by something.
-func selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+// Selects checks that a selector is well-formed and selects by something.
+func Selects(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must select at least one label")}
 	}
@@ -78,7 +78,7 @@ func Priority(priority *pub.PriorityStrategy, path *field.Path) field.ErrorList 
 		if term.Weight < 0 || term.Weight > 100 {
 			errs = append(errs, field.Invalid(at.Child("weight"), term.Weight, "must be from 0 to 100"))
 		}
-		errs = append(errs, selects(&term.MatchSelector, at.Child("matchSelector"))...)
+		errs = append(errs, Selects(&term.MatchSelector, at.Child("matchSelector"))...)
 	}
 	return errs
 }

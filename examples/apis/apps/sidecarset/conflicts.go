@@ -1,0 +1,246 @@
+package sidecarset
+
+import (
+	"maps"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// isCanary reports whether an object stands in for another one.
+func isCanary(obj *v1beta1.SidecarSet) bool {
+	return obj.Annotations[apps.AnnotationSidecarSetCanary] == "true" && obj.Annotations[apps.AnnotationSidecarSetBase] != ""
+}
+
+// standsInFor reports whether Pods that get one do not get the other.
+func standsInFor(canary, base *v1beta1.SidecarSet) bool {
+	return isCanary(canary) && canary.Annotations[apps.AnnotationSidecarSetBase] == base.Name
+}
+
+func validateBase(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, opts Options) field.ErrorList {
+	if !isCanary(obj) {
+		return nil
+	}
+	path, name := field.NewPath("metadata", "annotations").Key(apps.AnnotationSidecarSetBase), obj.Annotations[apps.AnnotationSidecarSetBase]
+	if name == obj.Name {
+		return field.ErrorList{field.Invalid(path, name, "must be another SidecarSet")}
+	}
+	i := slices.IndexFunc(others, func(other *v1beta1.SidecarSet) bool { return other.Name == name })
+	switch {
+	case i < 0 && opts.OthersUnknown:
+		return nil
+	case i < 0:
+		return field.ErrorList{field.NotFound(path, name)}
+	case isCanary(others[i]):
+		return field.ErrorList{field.Invalid(path, name, "must not stand in for another SidecarSet itself")}
+	}
+	return nil
+}
+
+// taken is what an object wants to have for itself in a Pod, and where it says so.
+type taken struct {
+	names       map[string]place
+	volumes     map[string]int
+	annotations map[string]int // by key, the patch
+}
+
+// place is a container of an object. The path alone does not tell it from another one of its name.
+type place struct {
+	path *field.Path
+	list string
+	i    int
+}
+
+func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
+	t := taken{names: map[string]place{}, volumes: map[string]int{}, annotations: map[string]int{}}
+	sidecars(&obj.Spec, func(list string, i int, c *pub.SidecarContainer) {
+		for _, name := range injectedNames(c) {
+			t.names[name] = place{at(specPath().Child(list), i, c.Name).Child("name"), list, i}
+		}
+	})
+	for i := range obj.Spec.Volumes {
+		t.volumes[obj.Spec.Volumes[i].Name] = i
+	}
+	for i := range obj.Spec.PatchPodMetadata {
+		for key := range obj.Spec.PatchPodMetadata[i].Annotations {
+			t.annotations[key] = i
+		}
+	}
+	return t
+}
+
+// conflicts returns what an object and others want to have in the same Pods. Whether there can be such Pods is asked last: with few objects
+// there is a reason to. The others are looked at in their order; obj itself, as it is stored, may be among them.
+func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
+	var errs field.ErrorList
+	mine, selectors := takenBy(obj, at), compile(&obj.Spec)
+	for _, other := range others {
+		if other.Name == obj.Name || standsInFor(obj, other) || standsInFor(other, obj) {
+			continue
+		}
+		if found := mine.conflicts(obj, other, at); len(found) > 0 && selectors.overlaps(&other.Spec) {
+			errs = append(errs, found...)
+		}
+	}
+	return errs
+}
+
+// conflicts names the other object, which may be one that whoever writes this one has never heard of.
+func (t taken) conflicts(obj, other *v1beta1.SidecarSet, at indexing) field.ErrorList {
+	var errs field.ErrorList
+	by := "; SidecarSet " + other.Name + " is for some of the same Pods"
+	told := map[place]bool{}
+	sidecars(&other.Spec, func(list string, _ int, c *pub.SidecarContainer) {
+		for _, name := range injectedNames(c) {
+			mine, clash := t.names[name]
+			id := place{list: mine.list, i: mine.i}
+			if clash && !told[id] {
+				told[id] = true
+				errs = append(errs, field.Invalid(mine.path, name, "is taken by "+list+"["+c.Name+"]"+by))
+			}
+		}
+	})
+	for j := range other.Spec.Volumes {
+		volume := &other.Spec.Volumes[j]
+		if i, both := t.volumes[volume.Name]; both && !apiequality.Semantic.DeepEqual(&obj.Spec.Volumes[i], volume) {
+			errs = append(errs, field.Invalid(at(specPath().Child("volumes"), i, volume.Name), volume.Name, "is another volume there"+by))
+		}
+	}
+	for j := range other.Spec.PatchPodMetadata {
+		theirs := &other.Spec.PatchPodMetadata[j]
+		for _, key := range slices.Sorted(maps.Keys(theirs.Annotations)) {
+			i, both := t.annotations[key]
+			if !both {
+				continue
+			}
+			if ours := &obj.Spec.PatchPodMetadata[i]; overwrites(ours.PatchPolicy, theirs.PatchPolicy) {
+				errs = append(errs, field.Invalid(at(specPath().Child("patchPodMetadata"), i, anyPatch).Child("annotations").Key(key), ours.PatchPolicy,
+					"is set with "+string(theirs.PatchPolicy)+" there"+by))
+			}
+		}
+	}
+	return errs
+}
+
+// overwrites reports whether the result of two patches of an annotation depends on their order.
+func overwrites(a, b pub.SidecarSetPatchPolicy) bool {
+	return a != pub.SidecarSetRetain && b != pub.SidecarSetRetain && (a == pub.SidecarSetOverwrite || b == pub.SidecarSetOverwrite)
+}
+
+// Overlap reports whether a Pod can be selected by both. Selectors that select nothing overlap with none.
+func Overlap(a, b *v1beta1.SidecarSetSpec) bool { return compile(a).overlaps(b) }
+
+// compiled are the selectors of an object that is compared with many.
+type compiled struct{ pods, namespaces terms }
+
+// terms are what a selector asks of labels, by their keys. Nil selects all.
+type terms map[string]*wanted
+
+func compile(spec *v1beta1.SidecarSetSpec) compiled {
+	c := compiled{pods: termsOf(spec.Selector)}
+	if spec.NamespaceSelector != nil {
+		c.namespaces = termsOf(spec.NamespaceSelector)
+	}
+	return c
+}
+
+func (c compiled) overlaps(other *v1beta1.SidecarSetSpec) bool {
+	if len(c.pods) == 0 || isEmpty(other.Selector) || !c.pods.compatible(other.Selector) {
+		return false
+	}
+	return c.namespaces == nil || other.NamespaceSelector == nil || c.namespaces.compatible(other.NamespaceSelector)
+}
+
+func isEmpty(s *metav1.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
+
+// wanted is what is asked of the value of one label.
+type wanted struct {
+	exists, absent bool
+	in             sets.Set[string] // nil for any
+	notIn          sets.Set[string]
+}
+
+func termsOf(s *metav1.LabelSelector) terms {
+	t := terms{}
+	if s == nil {
+		return t
+	}
+	of := func(key string) *wanted {
+		if t[key] == nil {
+			t[key] = &wanted{}
+		}
+		return t[key]
+	}
+	for key, value := range s.MatchLabels {
+		of(key).among(sets.New(value))
+	}
+	for _, e := range s.MatchExpressions {
+		switch w := of(e.Key); e.Operator {
+		case metav1.LabelSelectorOpIn:
+			w.among(sets.New(e.Values...))
+		case metav1.LabelSelectorOpNotIn:
+			w.notIn = w.notIn.Union(sets.New(e.Values...))
+		case metav1.LabelSelectorOpExists:
+			w.exists = true
+		case metav1.LabelSelectorOpDoesNotExist:
+			w.absent = true
+		}
+	}
+	return t
+}
+
+// compatible reports whether some labels match both selectors. Labels of different keys do not depend on each other.
+func (t terms) compatible(other *metav1.LabelSelector) bool {
+	if len(other.MatchExpressions) == 0 { // as most, and nothing has to be put together
+		for key, value := range other.MatchLabels {
+			if mine := t[key]; mine != nil && (mine.absent || mine.in != nil && !mine.in.Has(value) || mine.notIn.Has(value)) {
+				return false
+			}
+		}
+		return t.possible()
+	}
+	theirs := termsOf(other)
+	for key, w := range theirs {
+		if mine := t[key]; mine != nil {
+			w.exists, w.absent, w.notIn = w.exists || mine.exists, w.absent || mine.absent, w.notIn.Union(mine.notIn)
+			if mine.in != nil {
+				w.among(mine.in)
+			}
+		}
+	}
+	return theirs.possible() && t.possible()
+}
+
+func (t terms) possible() bool {
+	for _, w := range t {
+		if !w.possible() {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *wanted) among(values sets.Set[string]) {
+	w.exists = true
+	if w.in == nil {
+		w.in = values
+	} else {
+		w.in = w.in.Intersection(values)
+	}
+}
+
+func (w *wanted) possible() bool {
+	if w.absent {
+		return !w.exists
+	}
+	return w.in == nil || w.in.Difference(w.notIn).Len() > 0
+}
