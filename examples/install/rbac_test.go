@@ -98,11 +98,7 @@ func unused() map[string]string {
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-<<<<<<< HEAD
-// does to CloneSets, StatefulSets, DaemonSets, sidecars and certificates. It misses no right, and uses each.
-=======
-// does to CloneSets, StatefulSets, DaemonSets, certificates and single Pods. It misses no right, and uses each.
->>>>>>> h2-launch
+// does to CloneSets, StatefulSets, DaemonSets, single Pods, their sidecars and certificates. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -117,11 +113,8 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.liveNumbered(ns)
 	c.liveDaemons(ns)
 	c.live(ns)
-<<<<<<< HEAD
 	c.liveSidecars(ns, own)
-=======
 	c.liveLoops(ns, since)
->>>>>>> h2-launch
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.

@@ -17,7 +17,8 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation, apps.GateTemplateNoDefaults,
 		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateExternalCerts,
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
-		apps.GateDaemonSetPruneIneligibleNodes:
+		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness, apps.GateSidecarTerminator,
+		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName:
 		return true
 	default:
 		return false

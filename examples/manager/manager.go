@@ -72,9 +72,9 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	serving := always
+	serving, pods := always, &podWebhook{}
 	if options.Webhooks != nil {
-		server, ready, err := newWebhooks(direct, options, log)
+		server, ready, err := newWebhooks(direct, options, pods, log)
 		if err != nil {
 			return err
 		}
@@ -96,6 +96,11 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	if options.Webhooks != nil {
 		_ = mgr.GetWebhookServer() // has it started with the manager
+		if options.Gates[apps.GatePodWebhook] {
+			if err := pods.start(ctx, mgr, options.Gates); err != nil {
+				return err
+			}
+		}
 	}
 	return mgr.Start(ctx)
 }

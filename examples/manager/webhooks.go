@@ -76,7 +76,7 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 }
 
 // newWebhooks returns the server of admission and conversion, which rotates its certificates, and what proves that it serves.
-func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server webhook.Server, serving func(context.Context) error, err error) {
+func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr.Logger) (server webhook.Server, serving func(context.Context) error, err error) {
 	w := *options.Webhooks
 	observer, err := newCertificateMetrics(options.Registry)
 	if err != nil {
@@ -94,7 +94,11 @@ func newWebhooks(c client.WithWatch, options Options, log logr.Logger) (server w
 		Gates: options.Gates, Reader: c, Client: c, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}
-	handlers := admission.Handlers(served, kinds.Endpoints(options.Kinds, served)...)
+	endpoints := kinds.Endpoints(options.Kinds, served)
+	if options.Gates[apps.GatePodWebhook] {
+		endpoints = append(endpoints, pods.endpoint())
+	}
+	handlers := admission.Handlers(served, endpoints...)
 	rotated := certs.Server(webhookServer(certs, w, reviews.connectionClosed, handlers))
 	after := always
 	if w.Host != "" {

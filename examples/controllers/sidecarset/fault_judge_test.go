@@ -24,6 +24,8 @@ type sight struct {
 	upgraded map[types.UID]bool
 	// looked says that it could see something, and wrote that it has decided.
 	looked, wrote bool
+	// after is the last write to a Pod before it decided.
+	after int
 }
 
 func (w *story) look(t *chaos.Task, call *faultapi.Call) {
@@ -38,7 +40,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if v.wrote = call != nil && !call.IsRead(); v.wrote && v.looked {
 		return // it has decided
 	}
-	v.looked = true
+	v.looked, v.after = true, w.writes
 	set := &v1beta1.SidecarSet{}
 	if t.Process.Cache.Get(context.Background(), t.Object, set) != nil {
 		v.set = nil
@@ -89,9 +91,10 @@ func (w *story) judge(x *chaos.Write) {
 	if changed && !upgrades && v.set.Name != mesh {
 		w.Failf("images", "images of Pod %s change without an upgrade", after.Name)
 	}
+	w.writes++
 	if changed && w.serves(before) {
 		w.judgeBudget(v, before)
-		w.taken[before.UID] = true
+		w.taken[before.UID] = taking{w.writes, v}
 	}
 }
 
@@ -188,7 +191,8 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 	for _, seen := range v.pods {
 		if s := w.standing(v, seen); s.Injected {
 			all = append(all, s)
-			if w.taken[seen.UID] && seen.UID != pod.UID {
+			// What another set has taken since this pass decided is for that set to answer for.
+			if t, ok := w.taken[seen.UID]; ok && seen.UID != pod.UID && (t.pass == v || t.write <= v.after) {
 				away++
 			}
 		}
@@ -206,7 +210,7 @@ func (w *story) judgeBudget(v *sight, pod *corev1.Pod) {
 func (w *story) check() {
 	there := map[types.UID]bool{}
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-		if there[pod.UID] = true; w.taken[pod.UID] && w.serves(pod) {
+		if there[pod.UID] = true; w.serves(pod) {
 			delete(w.taken, pod.UID)
 		}
 	}

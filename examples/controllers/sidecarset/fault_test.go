@@ -53,7 +53,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.SidecarSet{}), &corev1.Namespace{}}, Seeds: 300, Steps: 200,
 		Quiet: 6 * time.Minute, // longer than a refused upgrade rests
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, control: control, taken: map[types.UID]bool{}}
+			w := &story{World: world, control: control, taken: map[types.UID]taking{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.check, Converged: w.converged,
@@ -71,7 +71,15 @@ type story struct {
 	denied string
 	pods   int
 	// taken are the Pods that served when the controller changed an image of them, and do not serve again yet.
-	taken map[types.UID]bool
+	taken map[types.UID]taking
+	// writes counts those to Pods.
+	writes int
+}
+
+// taking is when a Pod was taken out of service, and by the pass of which set.
+type taking struct {
+	write int
+	pass  *sight
 }
 
 const namespace = "default"

@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	kruiseadmission "github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// podWebhook is what the webhook for Pods does. It is there once the manager's caches are.
+type podWebhook struct {
+	handler atomic.Pointer[podwebhook.Handler]
+}
+
+// endpoint serves it.
+func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
+	return kruiseadmission.Pods(func() admission.Handler {
+		if handler := p.handler.Load(); handler != nil {
+			return handler
+		}
+		return nil
+	})
+}
+
+// start makes the steps, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool) error {
+	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(gates)}
+	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("SidecarSet"))
+	if err != nil {
+		return err
+	}
+	if installed {
+		sidecars, err := sidecarset.NewInjection(ctx, mgr, gates)
+		if err != nil {
+			return fmt.Errorf("injection of sidecars: %w", err)
+		}
+		steps = append(steps, sidecars)
+	}
+	order, err := launchOrder()
+	if err != nil {
+		return err
+	}
+	handler, err := podwebhook.New(append(steps, order)...)
+	if err != nil {
+		return err
+	}
+	mgr.GetLogger().Info("Pods are asked about", "steps", handler.Steps())
+	p.handler.Store(handler)
+	return nil
+}
+
+// launchOrder has containers wait for each other. What they wait for is named after the Pod, so a Pod that has no name gets one.
+func launchOrder() (podwebhook.Step, error) {
+	order, err := kruise.LaunchOrder()
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	const suffix, longest = 5, 63 // what the API server makes of generateName
+	return podwebhook.Step{Name: "launch order", Mutate: func(_ context.Context, pod *corev1.Pod, _ *admission.Request) error {
+		prefix := pod.GenerateName
+		_, err := order.Inject(pod, prefix[:min(len(prefix), longest-suffix)]+utilrand.String(suffix))
+		return err
+	}}, nil
+}
