@@ -69,7 +69,7 @@ func Setup(_ context.Context, mgr ctrl.Manager, c client.Client, options kruise.
 		return err
 	}
 	r := &Reconciler{
-		order: order, client: c, live: mgr.GetAPIReader(), events: mgr.GetEventRecorderFor(ControllerName), options: options.Complete(),
+		order: order, client: c, live: mgr.GetAPIReader(), events: kruise.Manager(mgr).GetEventRecorderFor(ControllerName), options: options.Complete(),
 		barriers: map[types.NamespacedName]barrier{},
 	}
 	return kruise.AddPodLoop(mgr, name, r, order.Needed, r.options)
