@@ -78,7 +78,8 @@ type pair struct {
 // twin is one of the two.
 type twin struct {
 	name, image string
-	// isEmpty says that it has the empty image, and settled that it runs the image that it has and is ready.
+	// isEmpty says that it is idle, by its version and not by its image: the empty image may be another one by now. settled says that it
+	// runs the image that it has and is ready.
 	isEmpty, settled bool
 }
 
@@ -158,7 +159,7 @@ func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Containe
 			if container == nil || !there {
 				return nil, false, nil
 			}
-			p.twins[j] = twin{name: name, image: container.Image, isEmpty: container.Image == s.Hot.EmptyImage, settled: settled(container)}
+			p.twins[j] = twin{name: name, image: container.Image, isEmpty: pod.Annotations[c.keys.Hot.VersionPrefix+name] == idleVersion, settled: settled(container)}
 		}
 		pairs = append(pairs, p)
 	}

@@ -44,7 +44,7 @@ type Standing struct {
 	Note podpatch.Change
 
 	pairs []pair
-	// failing says that a sidecar of the set is not ready: that is what an upgrade to a bad image leaves, whatever the set is by now.
+	// failing says that a sidecar is not ready: that is what an upgrade to a bad image leaves, whatever its set is by now.
 	failing bool
 }
 
@@ -72,13 +72,13 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 		return Standing{Pod: pod}
 	}
 	s.Injected = true
-	c.compare(&s, set)
 	s.Busy = c.isBusy(pod, set, states, now)
-	s.failing = set.isFailing(&s)
+	s.failing = c.isFailing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
-		s.flip(waits)
+		s.flip(waits) // also where a newer set could not be upgraded to: what has begun ends
 	}
+	c.compare(&s, set)
 	return s
 }
 
@@ -99,18 +99,15 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 	return true
 }
 
-// isFailing reports whether a sidecar of the set that works is not ready.
-func (s *Set) isFailing(standing *Standing) bool {
-	failing := func(name string) bool {
-		status := podstate.ContainerStatus(standing.Pod, name)
-		return status != nil && !status.Ready
+// isFailing reports whether a sidecar of a Pod, of whatever set, is not ready. One that is idle does not count.
+func (c *Control) isFailing(pod *corev1.Pod) bool {
+	failing := func(container corev1.Container) bool {
+		status := podstate.ContainerStatus(pod, container.Name)
+		return status != nil && !status.Ready && c.isMarked(&container) &&
+			(c.keys.Hot.VersionPrefix == "" || pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] != idleVersion)
 	}
-	for side := range s.all() {
-		if side.upgraded && side.Hot == nil && failing(side.Name) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(standing.pairs, func(p pair) bool { return failing(p.twins[p.working].name) })
+	return slices.ContainsFunc(pod.Spec.Containers, failing) ||
+		slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool { return podstate.IsNativeSidecar(&container) && failing(container) })
 }
 
 // compare compares what the Pod was given with the set.

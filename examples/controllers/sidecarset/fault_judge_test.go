@@ -245,7 +245,7 @@ func (w *story) converged() {
 			} else if len(s.Blocked) == 0 && (set.Spec.UpdateStrategy.Selector == nil || pod.Labels["wave"] == "a") {
 				waiting++
 			}
-			if len(s.Blocked) == 0 && s.Flip {
+			if s.Flip {
 				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name)
 			}
 		}
