@@ -63,14 +63,14 @@ func fits(object []byte, specKeys []string) bool {
 // cloneSetParts are as the Go types of a CloneSet have them.
 func cloneSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == v1alpha1.GroupVersion.String() {
-		return readParts[v1alpha1.CloneSet](object)
+		return readParts[v1alpha1.CloneSet](object, specKeys[:])
 	}
-	return readParts[v1beta1.CloneSet](object)
+	return readParts[v1beta1.CloneSet](object, specKeys[:])
 }
 
 // readParts returns what conversion reads of an object, by path, as its Go types have it.
-func readParts[T any](object []byte) (map[string]any, error) {
-	_, obj, err := read[T](object)
+func readParts[T any](object []byte, keys []string) (map[string]any, error) {
+	_, obj, err := read[T](object, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +84,18 @@ func readParts[T any](object []byte) (map[string]any, error) {
 		f = daemonSetBetaFields(obj)
 	case *v1alpha1.DaemonSet:
 		f = daemonSetAlphaFields(obj)
+	case *v1beta1.SidecarSet:
+		f = sidecarSetBetaFields(obj)
+	case *v1alpha1.SidecarSet:
+		f = sidecarSetAlphaFields(obj)
 	}
 	delete(*f.annotations, apps.AnnotationV1alpha1Only)
 	delete(*f.annotations, apps.AnnotationV1beta1Only)
-	return map[string]any{
-		metadataKey + ".labels": *f.labels, metadataKey + ".annotations": *f.annotations,
-		specKey + "." + scaleKey: f.strategies[scaleKey], specKey + "." + updateKey: f.strategies[updateKey],
-	}, nil
+	out := map[string]any{metadataKey + ".labels": *f.labels, metadataKey + ".annotations": *f.annotations}
+	for _, key := range keys {
+		out[specKey+"."+key] = f.strategies[key]
+	}
+	return out, nil
 }
 
 func lost(k kind, object, back []byte, apiVersion, other string) field.ErrorList {

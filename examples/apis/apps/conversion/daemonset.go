@@ -56,7 +56,7 @@ func daemonSetToBeta(object []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return convertJSON(object, v1beta1.GroupVersion.String(), DaemonSetToV1beta1)
+	return convertJSON(object, v1beta1.GroupVersion.String(), specKeys[:], DaemonSetToV1beta1)
 }
 
 func daemonSetToAlpha(object []byte) ([]byte, error) {
@@ -64,7 +64,7 @@ func daemonSetToAlpha(object []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return convertJSON(object, v1alpha1.GroupVersion.String(), DaemonSetToV1alpha1)
+	return convertJSON(object, v1alpha1.GroupVersion.String(), specKeys[:], DaemonSetToV1alpha1)
 }
 
 // withStatusKey returns the object with another name for a key of its status, and the value as it was.
@@ -98,9 +98,9 @@ const statusKey = "status"
 // daemonSetParts are as the Go types of a DaemonSet have them.
 func daemonSetParts(object []byte, apiVersion string) (map[string]any, error) {
 	if apiVersion == v1alpha1.GroupVersion.String() {
-		return readParts[v1alpha1.DaemonSet](object)
+		return readParts[v1alpha1.DaemonSet](object, specKeys[:])
 	}
-	return readParts[v1beta1.DaemonSet](object)
+	return readParts[v1beta1.DaemonSet](object, specKeys[:])
 }
 
 // plainDaemonSetBeta converts without the annotation of this package.

@@ -51,6 +51,11 @@
 // exactly when it is true. The rollingUpdateType Surging of v1alpha1 is Standard in v1beta1, with the numbers as they are. The revision in
 // the status has two names. Notes keep the rest as they do for a CloneSet; "when" is the type of update.
 //
+// # SidecarSets
+//
+// spec.namespace of v1alpha1 is a namespaceSelector in v1beta1, where it takes the place of another one. A note keeps both, and "when" is the
+// selector that v1beta1 shows: an edit of it wins. spec.customVersion of v1beta1 is a label in v1alpha1; what no label may hold is in a note.
+//
 // # Schemaless fields
 //
 // Templates may hold fields these Go types do not know, or values that make no sense. [JSON] works on serialised objects, looks at

@@ -83,6 +83,12 @@ func (f *filler) value(v reflect.Value) {
 	case *corev1.PersistentVolumeClaim:
 		field.Name = f.word()
 		return
+	case *corev1.Container:
+		field.Name, field.Image = f.word(), f.word()
+		return
+	case *corev1.Volume:
+		field.Name = f.word()
+		return
 	case *[]decode.Problem:
 		return
 	}

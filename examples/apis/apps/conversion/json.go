@@ -35,17 +35,20 @@ func kindNamed(name string) (kind, bool) {
 		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	case kindContainerRecreateRequest:
 		return kind{requestToAlpha, requestToBeta, nil, requestParts}, true
+	case kindSidecarSet:
+		return kind{sidecarSetToAlpha, sidecarSetToBeta, sidecarSetKeys(), sidecarSetParts}, true
 	case kindDaemonSet: // has the same places as a CloneSet
 		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
 	}
 	return kind{}, false
 }
 
-// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet or DaemonSet to the given apiVersion, "apps.kruise.io/v1alpha1" or
-// "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and DaemonSets, labels, annotations,
-// spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has in the status; of a StatefulSet
-// annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and the fields of the status that only
-// v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
+// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet or SidecarSet to the given apiVersion,
+// "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and
+// DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
+// in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
+// the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
+// of spec. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
@@ -67,11 +70,11 @@ func JSON(object []byte, apiVersion string) ([]byte, error) {
 }
 
 func cloneSetToBeta(object []byte) ([]byte, error) {
-	return convertJSON(object, v1beta1.GroupVersion.String(), ToV1beta1)
+	return convertJSON(object, v1beta1.GroupVersion.String(), specKeys[:], ToV1beta1)
 }
 
 func cloneSetToAlpha(object []byte) ([]byte, error) {
-	return convertJSON(object, v1alpha1.GroupVersion.String(), ToV1alpha1)
+	return convertJSON(object, v1alpha1.GroupVersion.String(), specKeys[:], ToV1alpha1)
 }
 
 // What conversion of a CloneSet reads and writes, below metadata and spec. Everything else is the same in both versions and is carried over as it
@@ -81,8 +84,8 @@ var (
 	specKeys     = [...]string{scaleKey, updateKey}
 )
 
-func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*D, error)) ([]byte, error) {
-	whole, src, err := read[S](object)
+func convertJSON[S, D any](object []byte, apiVersion string, keys []string, convert func(*S) (*D, error)) ([]byte, error) {
+	whole, src, err := read[S](object, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +101,16 @@ func convertJSON[S, D any](object []byte, apiVersion string, convert func(*S) (*
 	if err != nil {
 		return nil, err
 	}
-	return whole.with(converted, apiVersion)
+	return whole.with(converted, apiVersion, keys)
 }
 
 // read returns an object, and what conversion reads of it as its Go type.
-func read[S any](object []byte) (parts, *S, error) {
+func read[S any](object []byte, keys []string) (parts, *S, error) {
 	whole, err := split(object)
 	if err != nil {
 		return whole, nil, err
 	}
-	part, err := json.Marshal(map[string]any{metadataKey: chosen(whole.metadata, metadataKeys[:]), specKey: chosen(whole.spec, specKeys[:])})
+	part, err := json.Marshal(map[string]any{metadataKey: chosen(whole.metadata, metadataKeys[:]), specKey: chosen(whole.spec, keys)})
 	if err != nil {
 		return whole, nil, err
 	}
@@ -130,6 +133,8 @@ func undecodable(obj any) []decode.Problem {
 	case *v1beta1.CloneSet:
 		return obj.Spec.Undecodable
 	case *v1beta1.DaemonSet:
+		return obj.Spec.Undecodable
+	case *v1beta1.SidecarSet:
 		return obj.Spec.Undecodable
 	}
 	return nil
@@ -202,11 +207,11 @@ func chosen(from map[string]json.RawMessage, keys []string) map[string]json.RawM
 }
 
 // with returns the object in another version, with what conversion has made of it.
-func (p parts) with(converted parts, apiVersion string) ([]byte, error) {
+func (p parts) with(converted parts, apiVersion string, keys []string) ([]byte, error) {
 	for _, key := range metadataKeys {
 		replace(p.metadata, converted.metadata, key)
 	}
-	for _, key := range specKeys {
+	for _, key := range keys {
 		replace(p.spec, converted.spec, key)
 	}
 	return p.in(apiVersion)

@@ -32,9 +32,9 @@ type keptField struct {
 type fields struct {
 	labels      *map[string]string
 	annotations *map[string]string
-	// strategies are spec.scaleStrategy and spec.updateStrategy, by their names in JSON.
+	// strategies are fields of spec, by their names in JSON: most kinds have the two strategies.
 	strategies map[string]any
-	// when is what decides how an updateStrategy is understood.
+	// when is what decides how an updateStrategy is understood, and the namespaces of a SidecarSet.
 	when []string
 	// ownLabels and ownAnnotations are those that conversion of the kind writes.
 	ownLabels, ownAnnotations []string
@@ -108,7 +108,11 @@ func (f fields) set(tree map[string]any) error {
 	*f.labels, *f.annotations = noneIfEmpty(parts.Metadata.Labels), noneIfEmpty(parts.Metadata.Annotations)
 	for name, target := range f.strategies {
 		reflect.ValueOf(target).Elem().SetZero()
-		if err := utiljson.Unmarshal(parts.Spec[name], target); err != nil {
+		raw, there := parts.Spec[name]
+		if !there { // as a note had it
+			continue
+		}
+		if err := utiljson.Unmarshal(raw, target); err != nil {
 			return err
 		}
 	}
@@ -145,8 +149,8 @@ func (n note) restore(f fields) error {
 	sameStrategy := slices.Equal(n.When, f.when)
 	changed := false
 	for _, field := range n.Fields {
-		underUpdate := len(field.Path) > 1 && field.Path[0] == specKey && field.Path[1] == updateKey
-		if (sameStrategy || !underUpdate) && f.owns(field) && field.restore(tree) {
+		depends := len(field.Path) > 1 && field.Path[0] == specKey && slices.Contains([]string{updateKey, namespaceKey, namespaceSelectorKey}, field.Path[1])
+		if (sameStrategy || !depends) && f.owns(field) && field.restore(tree) {
 			changed = true
 		}
 	}
@@ -169,7 +173,8 @@ func (f fields) owns(k keptField) bool {
 		return false
 	}
 	if k.Path[0] == specKey {
-		return k.Path[1] == scaleKey || k.Path[1] == updateKey
+		_, known := f.strategies[k.Path[1]]
+		return known
 	}
 	if k.Path[0] != metadataKey || len(k.Path) != 3 {
 		return false
