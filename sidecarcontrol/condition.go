@@ -17,7 +17,7 @@ const (
 )
 
 // Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. It is empty where the
-// Pod says so already, and where it says nothing and they can be: a Pod without the condition has nothing to tell.
+// Pod says so already, and where it says nothing of this set and they can be: that is nothing to tell.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}
@@ -29,7 +29,7 @@ func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 		said = map[string]bool{}
 	}
 	was, told := said[set.spec.Name]
-	if told && was == upgradable || !told && upgradable && condition == nil {
+	if told && was == upgradable || !told && upgradable {
 		return podpatch.Change{}
 	}
 	said[set.spec.Name] = upgradable

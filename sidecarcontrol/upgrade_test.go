@@ -338,6 +338,7 @@ func TestTell(t *testing.T) {
 		{"SU-17 told already", newSet(t, blocked), condition("False", "UpdateImmutableField", `{"one":false}`), nil},
 		{"SU-17 upgradable again", upgradable, condition("False", "UpdateImmutableField", `{"one":false}`), condition("True", "AllSidecarsetUpgradable", `{"one":true}`)},
 		{"SU-17 beside another", upgradable, condition("False", "UpdateImmutableField", `{"one":false,"two":false}`), condition("False", "UpdateImmutableField", `{"one":true,"two":false}`)},
+		{"SU-17 nothing to tell beside another", upgradable, condition("True", "AllSidecarsetUpgradable", `{"two":true}`), nil},
 		{"SU-17 no JSON", newSet(t, blocked), condition("True", "x", `{`), condition("False", "UpdateImmutableField", `{"one":false}`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -18,13 +20,14 @@ import (
 )
 
 // Restore creates the objects of a file in a namespace: owners first, with their new UIDs in what they own, and each with the status it
-// had.
+// had. Objects that select the namespace by its name select the new one.
 func Restore(t testing.TB, c client.Client, namespace, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw = regexp.MustCompile(corev1.LabelMetadataName+`: \S+`).ReplaceAll(raw, []byte(corev1.LabelMetadataName+": "+namespace))
 	uids := map[types.UID]types.UID{}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	for {
@@ -46,7 +49,11 @@ func restoreObject(t testing.TB, c client.Client, namespace string, u *unstructu
 	old := u.GetUID()
 	u.SetUID("")
 	u.SetResourceVersion("")
-	u.SetNamespace(namespace)
+	if namespaced, err := c.IsObjectNamespaced(u); err != nil {
+		t.Fatal(err)
+	} else if namespaced {
+		u.SetNamespace(namespace)
+	}
 	refs := u.GetOwnerReferences()
 	for i := range refs {
 		refs[i].UID = uids[refs[i].UID]

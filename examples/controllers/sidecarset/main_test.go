@@ -42,23 +42,35 @@ type cluster struct {
 	control   *sidecarcontrol.Control
 }
 
-// start runs the controller for one test.
+// start is idle with the controller running.
 func start(t testing.TB) *cluster {
+	t.Helper()
+	c := idle(t)
+	c.run()
+	return c
+}
+
+// idle returns a namespace of its own on the control plane.
+func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
 	control, err := sidecarset.NewControl(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t), control: control}
+	return &cluster{WithWatch: controllertest.Client(t, cp), t: t, cp: cp, namespace: env.Namespace(t), control: control}
+}
+
+// run runs the controller in the test's namespace.
+func (c *cluster) run() {
+	c.t.Helper()
 	workers := 3
-	controllertest.Manager(t, cp, manager.Options{Namespace: c.namespace, Kinds: []kinds.Kind{{
+	controllertest.Manager(c.t, c.cp, manager.Options{Namespace: c.namespace, Kinds: []kinds.Kind{{
 		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", AddToScheme: v1beta1.AddToScheme, Controller: sidecarset.ControllerName, Workers: &workers,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error {
 			return sidecarset.Setup(ctx, mgr, c, options)
 		},
-	}}})
-	return c
+	}}, Loops: []kinds.Loop{}})
 }
 
 // set returns a SidecarSet for the test's Pods with sidecars called by their names.

@@ -16,4 +16,6 @@ const (
 type One = one
 
 // StuckContainer returns one that never succeeds.
-func StuckContainer(name, reason string) One { return one{name: name, exit: -1, waiting: reason, starts: 2} }
+func StuckContainer(name, reason string) One {
+	return one{name: name, exit: -1, waiting: reason, starts: 2}
+}
