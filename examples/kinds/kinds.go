@@ -76,7 +76,7 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet(), statefulSet(), daemonSet(), containerRecreateRequest()}
+	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest()}
 }
 
 // Measured returns the rows of [All] that have a Sample.

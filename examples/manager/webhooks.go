@@ -91,7 +91,7 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 		return nil, nil, err
 	}
 	served := admission.Options{
-		Gates: options.Gates, Reader: c, Client: c, Log: log,
+		Gates: options.Gates, Reader: c, Client: c, Namespace: w.Namespace, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}
 	endpoints := kinds.Endpoints(options.Kinds, served)

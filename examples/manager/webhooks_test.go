@@ -168,6 +168,7 @@ func TestWebhooks(t *testing.T) {
 		{"configurations that come later are served", laterConfigurations},
 		{"E-6 the announced manifest in the old version", announcedManifest},
 		{"the announced manifests of StatefulSets", announcedStatefulSets},
+		{"the announced manifests of sidecars", announcedSidecars},
 		{"what was reset is put right", putRight},
 		{"the owner of a configuration drops a webhook by server-side apply", dropWebhook},
 		{"a spoiled Secret is put right", spoiledSecret},
