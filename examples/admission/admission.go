@@ -57,9 +57,12 @@ const (
 type Options struct {
 	// Gates are the feature gates that differ from their defaults.
 	Gates map[apps.Gate]bool
-	// Reader finds the Pods that requests name. Nil leaves out checks that need it. A cache that lags behind refuses
+	// Reader finds the Pods that requests name, and what SidecarSets have to agree with. Nil leaves out checks that need it. A cache that lags behind refuses
 	// Pods it has not seen yet; with a client that reads from the API server each such name costs a request.
 	Reader client.Reader
+	// Namespace is the manager's: Reader finds ConfigMap kruise-configuration and the ControllerRevisions of SidecarSets there. Empty leaves
+	// out checks that need them.
+	Namespace string
 	// Client has the API server judge Pod templates that change, by creations of PodTemplates that are dry runs. Nil leaves that
 	// out, and templates pass.
 	Client client.Writer

@@ -20,13 +20,20 @@ import (
 	"github.com/workloadkit/workloadkit/testing/install"
 )
 
-// startDaemonSets installs the CRD of DaemonSet, which no manager does yet, with webhooks that this test serves.
+// startDaemonSets serves DaemonSets alone.
 func startDaemonSets(t *testing.T) *cluster {
 	t.Helper()
 	c := bare(t)
-	mux := http.NewServeMux()
 	options := admission.Options{Client: c}
-	for path, handler := range admission.Handlers(options, admission.DaemonSet(options)) {
+	c.serveAlone(t, "daemonset", options, admission.DaemonSet(options))
+	return c
+}
+
+// serveAlone installs the CRD of one kind, whose name is in lower case, with webhooks that this test serves.
+func (c *cluster) serveAlone(t *testing.T, name string, options admission.Options, kind admission.Endpoint) {
+	t.Helper()
+	mux := http.NewServeMux()
+	for path, handler := range admission.Handlers(options, kind) {
 		mux.Handle(path, handler)
 	}
 	tls := httptest.NewTLSServer(mux)
@@ -34,7 +41,7 @@ func startDaemonSets(t *testing.T) *cluster {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}))
 	at := func(path string) tree { return tree{"url": tls.URL + path, "caBundle": ca} }
 
-	raw, err := os.ReadFile("../config/crd/apps.kruise.io_daemonsets.yaml")
+	raw, err := os.ReadFile("../config/crd/apps.kruise.io_" + name + "s.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +56,11 @@ func startDaemonSets(t *testing.T) *cluster {
 	objects := []client.Object{&unstructured.Unstructured{Object: crd}}
 	for verb, kind := range map[string]string{"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"} {
 		webhook := &unstructured.Unstructured{Object: tree{
-			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": tree{"name": "daemonsets"},
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": tree{"name": name + "s"},
 			"webhooks": []any{tree{
-				"name": verb + "daemonset.kb.io", "clientConfig": at("/" + verb + "-apps-kruise-io-daemonset"), "admissionReviewVersions": []any{"v1"},
+				"name": verb + name + ".kb.io", "clientConfig": at("/" + verb + "-apps-kruise-io-" + name), "admissionReviewVersions": []any{"v1"},
 				"sideEffects": "None", "rules": []any{tree{
-					"apiGroups": []any{apps.Group}, "apiVersions": []any{"v1alpha1", "v1beta1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{"daemonsets"},
+					"apiGroups": []any{apps.Group}, "apiVersions": []any{"v1alpha1", "v1beta1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{name + "s"},
 				}},
 			}},
 		}}
@@ -70,7 +77,6 @@ func startDaemonSets(t *testing.T) *cluster {
 		}
 	})
 	c.namespace = env.Namespace(t)
-	return c
 }
 
 func (c *cluster) daemonSet(t *testing.T, version, name string) *unstructured.Unstructured {

@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -17,7 +18,8 @@ const (
 	// maxDepth bounds how deep an object is nested. The API server reads 10,000 levels, and adds some of its own when it asks for a
 	// conversion.
 	maxDepth = 100
-	// maxElements bounds the elements of all lists in a Pod template and the claim templates together. What the API server needs for a
+	// maxElements bounds the elements of all lists in a Pod template and the claim templates together, and in the containers and volumes of
+	// a SidecarSet. What the API server needs for a
 	// template with as many problems grows with the square of their number, and it is not to be stopped.
 	maxElements = 2000
 	// maxTermElements is the same for the update strategy and the selector, whose terms are counted more precisely once they are decoded.
@@ -44,11 +46,12 @@ func (k *Kind[Hub, Old]) tooMuch(raw, stored []byte, name string) error {
 		keys []string // the first one is named
 	}{
 		{maxElements, []string{"template", "volumeClaimTemplates"}},
+		{maxElements, []string{"containers", "initContainers", "volumes"}},
 		{maxTermElements, []string{"updateStrategy", "selector"}},
 	} {
 		if n := elementsOf(next, part.keys); n > part.most && n > elementsOf(before, part.keys) {
 			problem := field.Invalid(field.NewPath("spec", part.keys[0]), field.OmitValueType{}, fmt.Sprintf(
-				"has %d elements in its lists, together with %s, at most %d are taken", n, part.keys[1], part.most))
+				"has %d elements in its lists, together with %s, at most %d are taken", n, strings.Join(part.keys[1:], " and "), part.most))
 			return apierrors.NewInvalid(k.GroupKind, name, field.ErrorList{problem})
 		}
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ type templateJudge struct {
 	client    client.Writer
 	unchecked func(error)
 	log       logr.Logger
+	what      string // was not checked, for the warning; empty for a template
 }
 
 // check returns what is wrong with a template and was not wrong with the one before, which has a nil PodTemplateSpec on creation.
@@ -82,7 +84,7 @@ func (j *templateJudge) check(ctx context.Context, namespace string, next, store
 			j.unchecked(err)
 		}
 		j.log.V(1).Info("A template was not checked by the API server", "namespace", namespace, "error", err.Error())
-		return nil, "spec.template was not checked by the API server, which may refuse its Pods; kruise-manager logs why (--v=1)"
+		return nil, cmp.Or(j.what, "spec.template was") + " not checked by the API server, which may refuse its Pods; kruise-manager logs why (--v=1)"
 	}
 	return problems, ""
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	strictjson "sigs.k8s.io/json"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
 
 // maxUnknown is how many unknown fields a warning names.
@@ -21,7 +23,13 @@ func unknownFields(next, stored []byte) string {
 	for _, part := range []struct {
 		key  string
 		into any
-	}{{"template", &corev1.PodTemplateSpec{}}, {"volumeClaimTemplates", &[]corev1.PersistentVolumeClaim{}}} {
+	}{
+		{"template", &corev1.PodTemplateSpec{}},
+		{"volumeClaimTemplates", &[]corev1.PersistentVolumeClaim{}},
+		{"containers", &[]pub.SidecarContainer{}},
+		{"initContainers", &[]pub.SidecarContainer{}},
+		{"volumes", &[]corev1.Volume{}},
+	} {
 		fields = append(fields, unknownIn(news[part.key], before[part.key], "spec."+part.key, part.into)...)
 	}
 	if len(fields) == 0 {
