@@ -23,10 +23,11 @@ import (
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
-		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}))
+		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}))
 	want := []string{
-		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-statefulset",
-		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-statefulset",
+		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
+		"/mutate-apps-kruise-io-statefulset",
+		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
@@ -72,7 +73,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" { // which no label protects
+			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" && resources[w.Name] != "sidecarsets" { // which no label protects
 				operations = append(operations, "DELETE")
 			}
 			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{

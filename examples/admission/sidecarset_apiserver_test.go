@@ -56,7 +56,7 @@ func (c *cluster) createSidecarSet(t *testing.T, name string, object tree) error
 }
 
 func causes(err error) (out []string) {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // as the client returns it
+	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil {
 		return nil
 	}

@@ -106,12 +106,14 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
-	m, err := kruise.NewMetrics(o.Registry, k.Name())
-	if err != nil {
+	out := o.shared(*k.Workers, serverVersion)
+	if !k.IsMeasured() {
+		return out, nil // it has no Pods of its own to count
+	}
+	var err error
+	if out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name()); err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
-	out := o.shared(*k.Workers, serverVersion)
-	out.Metrics = m
 	return out, nil
 }
 

@@ -66,41 +66,59 @@ func TestOf(t *testing.T) {
 		want    map[string]string
 	}{
 		{
-			"RP-11 sum", sizing.Policy{Limits: half, Requests: half},
-			[]corev1.ResourceRequirements{a, b}, map[string]string{"limits.cpu": "300m", "requests.cpu": "75m"},
+			"RP-11 sum",
+			sizing.Policy{Limits: half, Requests: half},
+			[]corev1.ResourceRequirements{a, b},
+			map[string]string{"limits.cpu": "300m", "requests.cpu": "75m"},
 		},
 		{
-			"RP-11 max", sizing.Policy{Mode: sizing.Max, Limits: half, Requests: half},
-			[]corev1.ResourceRequirements{b, a}, map[string]string{"limits.cpu": "200m", "requests.cpu": "50m"},
+			"RP-11 max",
+			sizing.Policy{Mode: sizing.Max, Limits: half, Requests: half},
+			[]corev1.ResourceRequirements{b, a},
+			map[string]string{"limits.cpu": "200m", "requests.cpu": "50m"},
 		},
 		{
-			"RP-11 one without a limit", sizing.Policy{Limits: half, Requests: half},
-			[]corev1.ResourceRequirements{a, {Requests: list("100m", "")}}, map[string]string{"requests.cpu": "75m"},
+			"RP-11 one without a limit",
+			sizing.Policy{Limits: half, Requests: half},
+			[]corev1.ResourceRequirements{a, {Requests: list("100m", "")}},
+			map[string]string{"requests.cpu": "75m"},
 		},
 		{
-			"RP-5 one without a limit, the largest of all", sizing.Policy{Mode: sizing.Max, Limits: half, Requests: half},
-			[]corev1.ResourceRequirements{a, {}}, map[string]string{"requests.cpu": "50m"},
+			"RP-5 one without a limit, the largest of all",
+			sizing.Policy{Mode: sizing.Max, Limits: half, Requests: half},
+			[]corev1.ResourceRequirements{a, {}},
+			map[string]string{"requests.cpu": "50m"},
 		},
 		{
-			"RP-5 one without a request", sizing.Policy{Requests: half},
-			[]corev1.ResourceRequirements{{}, {Requests: list("300m", "")}}, map[string]string{"requests.cpu": "150m"},
+			"RP-5 one without a request",
+			sizing.Policy{Requests: half},
+			[]corev1.ResourceRequirements{{}, {Requests: list("300m", "")}},
+			map[string]string{"requests.cpu": "150m"},
 		},
 		{
-			"RP-4 limits of limits and requests of requests", sizing.Policy{Limits: sizing.Expressions{Memory: "memory"}, Requests: sizing.Expressions{Memory: "memory"}},
-			[]corev1.ResourceRequirements{{Limits: list("", "2Gi"), Requests: list("", "1Gi")}}, map[string]string{"limits.memory": "2Gi", "requests.memory": "1Gi"},
+			"RP-4 limits of limits and requests of requests",
+			sizing.Policy{Limits: sizing.Expressions{Memory: "memory"}, Requests: sizing.Expressions{Memory: "memory"}},
+			[]corev1.ResourceRequirements{{Limits: list("", "2Gi"), Requests: list("", "1Gi")}},
+			map[string]string{"limits.memory": "2Gi", "requests.memory": "1Gi"},
 		},
 		{
-			"RP-6 a constant without a bound", sizing.Policy{Limits: sizing.Expressions{CPU: "200m", Memory: "200Mi"}},
-			[]corev1.ResourceRequirements{limits("1", "")}, map[string]string{"limits.cpu": "200m"},
+			"RP-6 a constant without a bound",
+			sizing.Policy{Limits: sizing.Expressions{CPU: "200m", Memory: "200Mi"}},
+			[]corev1.ResourceRequirements{limits("1", "")},
+			map[string]string{"limits.cpu": "200m"},
 		},
 		{"RP-6 no expression", sizing.Policy{}, []corev1.ResourceRequirements{a}, map[string]string{}},
 		{
-			"RP-7 of nothing", sizing.Policy{Requests: sizing.Expressions{CPU: "cpu*50%", Memory: "memory+1Mi"}},
-			[]corev1.ResourceRequirements{{}}, map[string]string{"requests.cpu": "0", "requests.memory": "1Mi"},
+			"RP-7 of nothing",
+			sizing.Policy{Requests: sizing.Expressions{CPU: "cpu*50%", Memory: "memory+1Mi"}},
+			[]corev1.ResourceRequirements{{}},
+			map[string]string{"requests.cpu": "0", "requests.memory": "1Mi"},
 		},
 		{
-			"RP-11 of two native sidecars' share", sizing.Policy{Limits: sizing.Expressions{CPU: "cpu*30%", Memory: "memory*15%"}},
-			[]corev1.ResourceRequirements{limits("400m", "400Mi"), limits("600m", "600Mi")}, map[string]string{"limits.cpu": "300m", "limits.memory": "150Mi"},
+			"RP-11 of two native sidecars' share",
+			sizing.Policy{Limits: sizing.Expressions{CPU: "cpu*30%", Memory: "memory*15%"}},
+			[]corev1.ResourceRequirements{limits("400m", "400Mi"), limits("600m", "600Mi")},
+			map[string]string{"limits.cpu": "300m", "limits.memory": "150Mi"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -285,21 +303,27 @@ func TestOfRefuses(t *testing.T) {
 			Detail: "matches none of the Pod's containers", Remedy: "add a container that it matches, or change the expression",
 		}}},
 		{
-			"RP-9 negative, each is named", sizing.Policy{Limits: sizing.Expressions{CPU: "cpu-2", Memory: "memory"}, Requests: sizing.Expressions{Memory: "memory-1"}},
-			[]corev1.ResourceRequirements{limits("1500m", "1Mi")}, reason.List{
+			"RP-9 negative, each is named",
+			sizing.Policy{Limits: sizing.Expressions{CPU: "cpu-2", Memory: "memory"}, Requests: sizing.Expressions{Memory: "memory-1"}},
+			[]corev1.ResourceRequirements{limits("1500m", "1Mi")},
+			reason.List{
 				{Code: sizing.InvalidExpression, Path: "resourcesExpr.limits.cpu", New: "cpu-2", Detail: "the result -0.500 is negative, with 1.500 as cpu"},
 				{Code: sizing.InvalidExpression, Path: "resourcesExpr.requests.memory", New: "memory-1", Detail: "the result -1 is negative, with 0 as memory"},
 			},
 		},
 		{
-			"too large", sizing.Policy{Limits: sizing.Expressions{Memory: "memory*3"}}, []corev1.ResourceRequirements{limits("", "4Ei")},
+			"too large",
+			sizing.Policy{Limits: sizing.Expressions{Memory: "memory*3"}},
+			[]corev1.ResourceRequirements{limits("", "4Ei")},
 			reason.List{{
 				Code: sizing.InvalidExpression, Path: "resourcesExpr.limits.memory", New: "memory*3",
 				Detail: "the result 13835058055282163712 is larger than any quantity, with 4611686018427387904 as memory",
 			}},
 		},
 		{
-			"a sum that is too large", sizing.Policy{Limits: sizing.Expressions{Memory: "memory"}}, []corev1.ResourceRequirements{limits("", "4Ei"), limits("", "4Ei")},
+			"a sum that is too large",
+			sizing.Policy{Limits: sizing.Expressions{Memory: "memory"}},
+			[]corev1.ResourceRequirements{limits("", "4Ei"), limits("", "4Ei")},
 			reason.List{{
 				Code: sizing.InvalidExpression, Path: "resourcesExpr.limits.memory", New: "memory",
 				Detail: "the result 9223372036854775808 is larger than any quantity, with 9223372036854775808 as memory",

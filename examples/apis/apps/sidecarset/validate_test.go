@@ -505,6 +505,10 @@ func TestOverlap(t *testing.T) {
 		{"SC-64 a value and in", labels("a", "b"), expr("a", "In", "b", "c"), true},
 		{"SC-64 in and in", expr("a", "In", "b", "c"), expr("a", "In", "c", "d"), true},
 		{"SC-64 in and other in", expr("a", "In", "b"), expr("a", "In", "c"), false},
+		{"SC-64 a value and notin", labels("a", "b"), expr("a", "NotIn", "b"), false},
+		{"one that selects nothing, and an expression", &metav1.LabelSelector{
+			MatchLabels: map[string]string{"a": "b"}, MatchExpressions: expr("a", "In", "c").MatchExpressions,
+		}, expr("d", "Exists"), false},
 		{"SC-64 notin and notin", expr("a", "NotIn", "b"), expr("a", "NotIn", "c"), true},
 		{"SC-64 notin and absent", expr("a", "NotIn", "b"), expr("a", "DoesNotExist"), true},
 		{"SC-64 exists and absent", expr("a", "Exists"), expr("a", "DoesNotExist"), false},
