@@ -16,6 +16,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
+	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
@@ -52,7 +54,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resources, wanted := map[string]string{}, []string(nil) // by name of the webhook
+	resources, wanted := map[string]string{}, []string{"mpod.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
@@ -76,9 +78,11 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" && resources[w.Name] != "sidecarsets" { // which no label protects
 				operations = append(operations, "DELETE")
 			}
-			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]},
-			}}}
+			rule := admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
+			if w.Name == "mpod.kb.io" {
+				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
+			}
+			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}}
 			if diff := cmp.Diff(rules, w.Rules); diff != "" {
 				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
 			}
@@ -91,7 +95,8 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	for _, list := range [][]string{paths, names, wanted} {
 		slices.Sort(list)
 	}
-	served := slices.Sorted(slices.Values(admission.Paths(kinds.Endpoints(kinds.All(), admission.Options{})...)))
+	pods := admission.Pods(func() webhookadmission.Handler { return nil })
+	served := slices.Sorted(slices.Values(admission.Paths(append(kinds.Endpoints(kinds.All(), admission.Options{}), pods)...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
