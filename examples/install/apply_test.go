@@ -198,7 +198,8 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					if granted != slices.Contains(want, verb) {
+					// A SidecarSet reaches into all namespaces, and no role for one lets anybody write it.
+					if granted != (slices.Contains(want, verb) && (verb == "get" || k.Resource != "sidecarsets")) {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
 					}
 				}

@@ -82,9 +82,13 @@ func unused() map[string]string {
 		"get apps.kruise.io/statefulsets":              unanswered,
 		"get apps.kruise.io/daemonsets":                unanswered,
 		"get apps.kruise.io/containerrecreaterequests": unanswered,
-		"get persistentvolumeclaims":                   unanswered,
-		"get apps/controllerrevisions":                 unanswered + ", or when the name of a new one is taken",
-		"list nodes":                                   "an API server that cannot send the list with the watch is asked for it first",
+		"get apps.kruise.io/sidecarsets":               unanswered,
+		"list namespaces":                              "an API server that cannot send the list with the watch is asked for it first",
+		"get apiextensions.k8s.io/customresourcedefinitions sidecarsets.apps.kruise.io": overtaken,
+		"update apps.kruise.io/sidecarsets/finalizers":                                  neverSent,
+		"get persistentvolumeclaims":                                                    unanswered,
+		"get apps/controllerrevisions":                                                  unanswered + ", or when the name of a new one is taken",
+		"list nodes":                                                                    "an API server that cannot send the list with the watch is asked for it first",
 		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
 		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
@@ -115,6 +119,7 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c.live(ns)
 	c.liveSidecars(ns, own)
 	c.liveLoops(ns, since)
+	c.liveSidecarSets(ns)
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.

@@ -43,7 +43,6 @@ func otherKinds() []kindOf {
 		{"podprobemarkers", apps, "PodProbeMarker", false},
 		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
 		{"resourcedistributions", apps, "ResourceDistribution", true},
-		{"sidecarsets", apps, "SidecarSet", true},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}

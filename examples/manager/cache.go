@@ -20,15 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // cached says what of each kind of object is kept in memory: whoever may create objects decides how large they are.
-func cached() (map[client.Object]cache.ByObject, error) {
-	keep, err := strangersToKeep()
+func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) {
+	keep, err := strangersToKeep(gates)
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +38,12 @@ func cached() (map[client.Object]cache.ByObject, error) {
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
-		&v1beta1.SidecarSet{}:        {Transform: cache.TransformStripManagedFields(), Field: fields.Everything()},
 	}, nil
 }
 
 // strangersToKeep are the reasons for which a Pod that is not controlled from here is kept whole. Most Pods meet none, or soon do no more:
 // a Pod whose work is done is stripped with its next event.
-func strangersToKeep() ([]func(*corev1.Pod) bool, error) {
+func strangersToKeep(gates map[apps.Gate]bool) ([]func(*corev1.Pod) bool, error) {
 	order, err := kruise.LaunchOrder()
 	if err != nil {
 		return nil, err
@@ -56,6 +55,9 @@ func strangersToKeep() ([]func(*corev1.Pod) bool, error) {
 		},
 		func(pod *corev1.Pod) bool { // it has sidecars, which may be upgraded
 			return pod.Annotations[apps.AnnotationSidecarSetInjected] != ""
+		},
+		func(pod *corev1.Pod) bool { // its sidecars end with it
+			return gates[apps.GateSidecarTerminator] && sidecarterminator.Concerns(pod)
 		},
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
@@ -48,7 +49,7 @@ func ServeReviews(ctx context.Context, host string, port int, configure func(*tl
 const MaxConnections = 300
 
 // Cached says what the manager's caches keep.
-func Cached() (map[client.Object]cache.ByObject, error) { return cached() }
+func Cached() (map[client.Object]cache.ByObject, error) { return cached(apps.DefaultGates()) }
 
 // RegisterMetrics registers what the manager counts itself, with webhooks and the controllers of all kinds.
 func RegisterMetrics(registry prometheus.Registerer) error {
@@ -56,7 +57,7 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	_, reviews := newReviewMetrics(registry)
 	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
-		if k.Setup == nil {
+		if k.Setup == nil || !k.IsMeasured() {
 			continue
 		}
 		_, err := kruise.NewMetrics(registry, k.Name())

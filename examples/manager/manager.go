@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
@@ -68,7 +70,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := prepare(ctx, direct, options); err != nil {
 		return err
 	}
-	ctrlOptions, err := managerOptions(ctx, config, options)
+	ctrlOptions, err := managerOptions(ctx, config, options, direct.RESTMapper())
 	if err != nil {
 		return err
 	}
@@ -133,7 +135,7 @@ func prepare(ctx context.Context, c client.Client, options Options) error {
 }
 
 // managerOptions are those of the controller-runtime manager.
-func managerOptions(ctx context.Context, config *rest.Config, options Options) (ctrl.Options, error) {
+func managerOptions(ctx context.Context, config *rest.Config, options Options, mapper meta.RESTMapper) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering API types: %w", err)
@@ -142,7 +144,7 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if err != nil {
 		return ctrl.Options{}, err
 	}
-	byObject, err := cached()
+	byObject, err := cached(options.Gates)
 	if err != nil {
 		return ctrl.Options{}, err
 	}
@@ -170,6 +172,14 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options) (
 	if options.Namespace != "" {
 		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
+		// Their objects are in no namespace. A cache cannot be told about a kind that is not installed.
+		installed, err := isInstalled(mapper, v1beta1.GroupVersion.WithKind("SidecarSet"))
+		if err != nil {
+			return out, err
+		}
+		if installed {
+			byObject[&v1beta1.SidecarSet{}] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
+		}
 	}
 	if e := options.LeaderElection; e != nil {
 		lock, err := newLock(config, e)
