@@ -50,7 +50,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 		if s.isAway() {
 			away++
 		}
-		if !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels))) {
+		if r.wants(s) {
 			waiting = append(waiting, s.Pod)
 		}
 	}
@@ -77,6 +77,11 @@ func Choose(pods []Standing, r Rollout) Choice {
 		choice.Upgrade = append(choice.Upgrade, s)
 	}
 	return choice
+}
+
+// wants reports whether a Pod is to be upgraded sooner or later.
+func (r *Rollout) wants(s *Standing) bool {
+	return !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)))
 }
 
 // isAway reports whether the Pod is out of service, or may be, because of an upgrade.

@@ -27,16 +27,24 @@ func TestPlaces(t *testing.T) {
 		{name: "SC-21 before and after", own: []string{"app"}, want: []string{"b", "app", "a"}, sets: []sidecarcontrol.Spec{
 			{Name: "one", Containers: []sidecarcontrol.Sidecar{side("a", after), side("b")}},
 		}},
-		{name: "SC-23 sets by their names, sidecars as the set has them", own: []string{"app"}, want: []string{"z", "y", "a", "app"},
-			sets: []sidecarcontrol.Spec{spec("two", "a"), spec("one", "z", "y")}},
-		{name: "SC-20 a container of the name is replaced where it is", own: []string{"log", "app"}, want: []string{"b", "log", "app"},
-			sets: []sidecarcontrol.Spec{spec("one", "log", "b")}},
-		{name: "SC-22 init containers by name, behind the Pod's own", own: []string{"app"}, ownInit: []string{"setup"}, want: []string{"app"},
+		{
+			name: "SC-23 sets by their names, sidecars as the set has them", own: []string{"app"}, want: []string{"z", "y", "a", "app"},
+			sets: []sidecarcontrol.Spec{spec("two", "a"), spec("one", "z", "y")},
+		},
+		{
+			name: "SC-20 a container of the name is replaced where it is", own: []string{"log", "app"}, want: []string{"b", "log", "app"},
+			sets: []sidecarcontrol.Spec{spec("one", "log", "b")},
+		},
+		{
+			name: "SC-22 init containers by name, behind the Pod's own", own: []string{"app"}, ownInit: []string{"setup"}, want: []string{"app"},
 			wantOfInit: []string{"setup", "a", "b"}, sets: []sidecarcontrol.Spec{
 				{Name: "one", InitContainers: []sidecarcontrol.Sidecar{side("b", after)}}, {Name: "two", InitContainers: []sidecarcontrol.Sidecar{side("a", after)}},
-			}},
-		{name: "SC-22 before the Pod's own", own: []string{"app"}, ownInit: []string{"setup"}, want: []string{"app"},
-			wantOfInit: []string{"b", "setup"}, sets: []sidecarcontrol.Spec{{Name: "one", InitContainers: []sidecarcontrol.Sidecar{side("b")}}}},
+			},
+		},
+		{
+			name: "SC-22 before the Pod's own", own: []string{"app"}, ownInit: []string{"setup"}, want: []string{"app"},
+			wantOfInit: []string{"b", "setup"}, sets: []sidecarcontrol.Spec{{Name: "one", InitContainers: []sidecarcontrol.Sidecar{side("b")}}},
+		},
 		{name: "HU-1 a hot one twice", own: []string{"app"}, want: []string{"mesh-1", "mesh-2", "app"}, sets: []sidecarcontrol.Spec{
 			{Name: "one", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}},
 		}},
@@ -109,31 +117,43 @@ func TestContainer(t *testing.T) {
 		pod  func(*corev1.Pod)
 		want corev1.Container
 	}{
-		{name: "SC-17 the mark, behind its own env", side: func(s *sidecarcontrol.Sidecar) { s.Env = env("A", "1") },
-			want: corev1.Container{Env: env("A", "1", "IS_INJECTED", "true")}},
-		{name: "SC-18 the first of a name stays", side: func(s *sidecarcontrol.Sidecar) {
-			s.Env = env("A", "1", "A", "2")
-			transfer(sidecarcontrol.TransferEnv{Container: "app"}, "A", "B")(s)
-		}, pod: func(pod *corev1.Pod) { pod.Spec.Containers[0].Env = env("A", "3", "B", "4") },
-			want: corev1.Container{Env: env("A", "1", "IS_INJECTED", "true", "B", "4")}},
-		{name: "SC-28 by label, sorted, missing ones left out", side: transfer(sidecarcontrol.TransferEnv{Container: "none", ContainerFrom: "metadata.labels['biz']"}, "B", "A", "C", "A"),
+		{
+			name: "SC-17 the mark, behind its own env", side: func(s *sidecarcontrol.Sidecar) { s.Env = env("A", "1") },
+			want: corev1.Container{Env: env("A", "1", "IS_INJECTED", "true")},
+		},
+		{
+			name: "SC-18 the first of a name stays", side: func(s *sidecarcontrol.Sidecar) {
+				s.Env = env("A", "1", "A", "2")
+				transfer(sidecarcontrol.TransferEnv{Container: "app"}, "A", "B")(s)
+			}, pod: func(pod *corev1.Pod) { pod.Spec.Containers[0].Env = env("A", "3", "B", "4") },
+			want: corev1.Container{Env: env("A", "1", "IS_INJECTED", "true", "B", "4")},
+		},
+		{
+			name: "SC-28 by label, sorted, missing ones left out", side: transfer(sidecarcontrol.TransferEnv{Container: "none", ContainerFrom: "metadata.labels['biz']"}, "B", "A", "C", "A"),
 			pod: func(pod *corev1.Pod) {
 				pod.Labels["biz"] = "app"
 				pod.Spec.Containers[0].Env = env("B", "2", "A", "1")
-			}, want: corev1.Container{Env: env("IS_INJECTED", "true", "A", "1", "B", "2")}},
-		{name: "SC-28 by annotation", side: transfer(sidecarcontrol.TransferEnv{ContainerFrom: "metadata.annotations['biz']"}, "A"),
+			}, want: corev1.Container{Env: env("IS_INJECTED", "true", "A", "1", "B", "2")},
+		},
+		{
+			name: "SC-28 by annotation", side: transfer(sidecarcontrol.TransferEnv{ContainerFrom: "metadata.annotations['biz']"}, "A"),
 			pod: func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{"biz": "app"}
 				pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
 			}, want: corev1.Container{Env: append(env("IS_INJECTED", "true"),
-				corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})}},
-		{name: "SC-28 from a container that is not there", side: transfer(sidecarcontrol.TransferEnv{Container: "none"}, "A"),
-			want: corev1.Container{Env: env("IS_INJECTED", "true")}},
-		{name: "SC-28 not from init containers", side: transfer(sidecarcontrol.TransferEnv{Container: "init"}, "A"),
+				corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})},
+		},
+		{
+			name: "SC-28 from a container that is not there", side: transfer(sidecarcontrol.TransferEnv{Container: "none"}, "A"),
+			want: corev1.Container{Env: env("IS_INJECTED", "true")},
+		},
+		{
+			name: "SC-28 not from init containers", side: transfer(sidecarcontrol.TransferEnv{Container: "init"}, "A"),
 			pod: func(pod *corev1.Pod) {
 				pod.Spec.InitContainers = []corev1.Container{{Name: "init", Env: env("A", "1")}}
 			},
-			want: corev1.Container{Env: env("IS_INJECTED", "true")}},
+			want: corev1.Container{Env: env("IS_INJECTED", "true")},
+		},
 		{name: "SC-19 shared mounts and devices, but for paths that are taken", side: func(s *sidecarcontrol.Sidecar) {
 			share(s)
 			s.VolumeMounts, s.VolumeDevices = []corev1.VolumeMount{mount("own", "/a")}, []corev1.VolumeDevice{device("own", "/dev/a")}
@@ -307,16 +327,26 @@ func TestRefused(t *testing.T) {
 		sets []sidecarcontrol.Spec
 		want string
 	}{
-		{name: "two sets with a container of one name", sets: []sidecarcontrol.Spec{spec("one", "a"), spec("two", "a")},
-			want: "SetsConflict spec.containers[a]"},
-		{name: "two sets with different volumes of one name", sets: []sidecarcontrol.Spec{volumes("one", "/a"), volumes("two", "/b")},
-			want: "SetsConflict spec.volumes[v]"},
-		{name: "a hot sidecar beside one of its name", sets: []sidecarcontrol.Spec{spec("one", "mesh-1"), {Name: "two", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}},
-			want: "SetsConflict spec.containers[mesh-1]"},
-		{name: "an init container of the name", pod: func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "a"}} },
-			sets: []sidecarcontrol.Spec{spec("one", "a")}, want: "NameTaken spec.containers[a]"},
-		{name: "SC-16 a record that is no JSON", pod: func(pod *corev1.Pod) { pod.Annotations = map[string]string{hashKey: "{"} },
-			sets: []sidecarcontrol.Spec{spec("one", "a")}, want: "UnreadableRecord metadata.annotations[" + hashKey + "]"},
+		{
+			name: "two sets with a container of one name", sets: []sidecarcontrol.Spec{spec("one", "a"), spec("two", "a")},
+			want: "SetsConflict spec.containers[a]",
+		},
+		{
+			name: "two sets with different volumes of one name", sets: []sidecarcontrol.Spec{volumes("one", "/a"), volumes("two", "/b")},
+			want: "SetsConflict spec.volumes[v]",
+		},
+		{
+			name: "a hot sidecar beside one of its name", sets: []sidecarcontrol.Spec{spec("one", "mesh-1"), {Name: "two", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}},
+			want: "SetsConflict spec.containers[mesh-1]",
+		},
+		{
+			name: "an init container of the name", pod: func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "a"}} },
+			sets: []sidecarcontrol.Spec{spec("one", "a")}, want: "NameTaken spec.containers[a]",
+		},
+		{
+			name: "SC-16 a record that is no JSON", pod: func(pod *corev1.Pod) { pod.Annotations = map[string]string{hashKey: "{"} },
+			sets: []sidecarcontrol.Spec{spec("one", "a")}, want: "UnreadableRecord metadata.annotations[" + hashKey + "]",
+		},
 		{name: "SR-8 a pinned version that is gone", sets: []sidecarcontrol.Spec{{Name: "one", Pin: &sidecarcontrol.Pin{Share: 1}}}, want: "PinnedSetMissing "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

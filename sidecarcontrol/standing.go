@@ -2,6 +2,7 @@ package sidecarcontrol
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +108,9 @@ func (c *Control) isFailing(pod *corev1.Pod) bool {
 			(c.keys.Hot.VersionPrefix == "" || pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] != idleVersion)
 	}
 	return slices.ContainsFunc(pod.Spec.Containers, failing) ||
-		slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool { return podstate.IsNativeSidecar(&container) && failing(container) })
+		slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool {
+			return podstate.IsNativeSidecar(&container) && failing(container)
+		})
 }
 
 // compare compares what the Pod was given with the set.
@@ -168,9 +171,7 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 		return podpatch.Change{}
 	}
 	all := records{}
-	for name, other := range states {
-		all[name] = other
-	}
+	maps.Copy(all, states)
 	all[set.spec.Name] = json.RawMessage(*state)
 	text, err := all.String()
 	if err != nil {

@@ -67,8 +67,11 @@ func TestPatch(t *testing.T) {
 		{"a label and a first annotation", func(pod *corev1.Pod) {
 			pod.Labels["c~d"], pod.Annotations = "2", map[string]string{"e": "3"}
 		}, []string{"add /metadata/labels/c~0d", "add /metadata/annotations"}, `"c~d":"2"`},
-		{"a label goes", func(pod *corev1.Pod) { delete(pod.Labels, "a/b"); pod.Labels["x"] = "y" },
-			[]string{"remove /metadata/labels/a~1b", "add /metadata/labels/x"}, `"futureMeta":1`},
+		{
+			"a label goes", func(pod *corev1.Pod) { delete(pod.Labels, "a/b"); pod.Labels["x"] = "y" },
+			[]string{"remove /metadata/labels/a~1b", "add /metadata/labels/x"},
+			`"futureMeta":1`,
+		},
 		{"containers around", func(pod *corev1.Pod) {
 			pod.Spec.Containers = []corev1.Container{{Name: "before"}, pod.Spec.Containers[0], {Name: "after"}}
 		}, []string{"add /spec/containers/0", "add /spec/containers/-"}, `"futureField":{"x":[1]}`},
@@ -77,14 +80,20 @@ func TestPatch(t *testing.T) {
 			app.Env = append([]corev1.EnvVar{}, app.Env[0], corev1.EnvVar{Name: "B"})
 			pod.Spec.Containers = append([]corev1.Container{{Name: "before"}}, *app)
 		}, []string{"add /spec/containers/0", "add /spec/containers/1/env/-"}, `"futureEnv":true`},
-		{"another env variable", func(pod *corev1.Pod) { pod.Spec.Containers[0].Env[0].Value = "2" },
-			[]string{"add /spec/containers/0/env/0/value"}, `"futureEnv":true`},
+		{
+			"another env variable", func(pod *corev1.Pod) { pod.Spec.Containers[0].Env[0].Value = "2" },
+			[]string{"add /spec/containers/0/env/0/value"},
+			`"futureEnv":true`,
+		},
 		{"a mount of the same volume", func(pod *corev1.Pod) {
 			app := &pod.Spec.Containers[0]
 			app.VolumeMounts = append(app.VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/c"})
 		}, []string{"add /spec/containers/0/volumeMounts/-"}, `"mountPath":"/c"`},
-		{"a container goes", func(pod *corev1.Pod) { pod.Spec.Containers = []corev1.Container{{Name: "other"}} },
-			[]string{"add /spec/containers"}, `"futureSpec":2`},
+		{
+			"a container goes", func(pod *corev1.Pod) { pod.Spec.Containers = []corev1.Container{{Name: "other"}} },
+			[]string{"add /spec/containers"},
+			`"futureSpec":2`,
+		},
 		{"a field is removed, one changed, one added", func(pod *corev1.Pod) {
 			pod.Spec.NodeSelector, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.Affinity = nil, new(int64(5)), &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
 		}, []string{"add /spec/terminationGracePeriodSeconds", "remove /spec/nodeSelector", "add /spec/affinity"}, `"terminationGracePeriodSeconds":5`},
