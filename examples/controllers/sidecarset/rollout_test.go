@@ -2,6 +2,7 @@ package sidecarset_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,15 +26,15 @@ func TestColdUpgrade(t *testing.T) {
 	}))
 	names := c.pods(4, set)
 	c.counts(set, 4, 4, 4, 4)
-	most := 0
+	var most atomic.Int64 // the watch goes on meanwhile
 	controllertest.Watch(t, c, c.namespace, func(pods map[types.UID]*corev1.Pod) {
-		unready := 0
+		unready := int64(0)
 		for _, pod := range pods {
 			if !podstate.IsReady(pod) {
 				unready++
 			}
 		}
-		most = max(most, unready)
+		most.Store(max(most.Load(), unready))
 	})
 	begin := controllertest.End(t, c.cp.AuditLog())
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v2" })
@@ -43,8 +44,8 @@ func TestColdUpgrade(t *testing.T) {
 			t.Errorf("SU-14 SU-15 restarts of %s (-want +got):\n%s", name, diff)
 		}
 	}
-	if most > 1 {
-		t.Errorf("SU-12 %d Pods were out of service at a time", most)
+	if most.Load() > 1 {
+		t.Errorf("SU-12 %d Pods were out of service at a time", most.Load())
 	}
 	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), begin, "kruise-manager")
 	if diff := cmp.Diff(map[string]int{"patch pods": 4, "create controllerrevisions": 1}, controllertest.Tally(requests, c.namespace)); diff != "" {
