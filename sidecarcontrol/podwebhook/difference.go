@@ -43,12 +43,12 @@ func (s shapes) add(t reflect.Type) {
 	}
 	var members []member
 	for f := range t.Fields() {
-		name, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || f.Tag.Get("json") == "" {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "" && !f.Anonymous {
 			return
 		}
 		if name != "-" {
-			members = append(members, member{f.Index[0], name, name == "" && (f.Anonymous || tagged && strings.Contains(options, "inline"))})
+			members = append(members, member{f.Index[0], name, name == ""}) // what is embedded without a name is inline
 		}
 	}
 	s[t] = members

@@ -45,6 +45,9 @@ func New(steps ...Step) (*Handler, error) {
 	}
 	h := &Handler{steps: steps, shapes: shapes{}}
 	h.shapes.add(reflect.TypeFor[corev1.Pod]())
+	if len(h.shapes[reflect.TypeFor[corev1.Pod]()]) == 0 {
+		return nil, errors.New("podwebhook: the type of Pods cannot be read") // no change of a Pod would be seen
+	}
 	return h, nil
 }
 
