@@ -177,7 +177,7 @@ const marked = "true"
 
 // add adds one set to the draft.
 func (d *draft) add(set *Set) {
-	d.patchAnnotations(set)
+	d.problems = append(d.problems, set.patch(d.annotations, reason.ObjectOf("Pod", d.pod))...)
 	for i := range set.init {
 		d.place(&d.init, d.containers.of, set, &set.init[i])
 	}

@@ -170,19 +170,23 @@ func (d *draft) addProblems(path string, err error) {
 	}
 }
 
-// patchAnnotations adds a set's annotations.
-func (d *draft) patchAnnotations(set *Set) {
-	for i := range set.spec.Annotations {
-		patch := &set.spec.Annotations[i]
+// patch adds the set's annotations to those of a Pod, and returns why some could not be added.
+func (s *Set) patch(annotations map[string]string, pod reason.Object) (problems reason.List) {
+	for i := range s.spec.Annotations {
+		patch := &s.spec.Annotations[i]
 		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
-			value, err := patch.Policy.apply(d.annotations, key, patch.Annotations[key])
+			value, err := patch.Policy.apply(annotations, key, patch.Annotations[key])
 			if err != nil {
-				d.refuse(InvalidPatch, "metadata.annotations["+key+"]", fmt.Sprintf("the set %s cannot merge its value: %v", set.spec.Name, err))
+				problems = append(problems, reason.Reason{
+					Code: InvalidPatch, Object: pod, Path: "metadata.annotations[" + key + "]",
+					Detail: fmt.Sprintf("the set %s cannot merge its value: %v", s.spec.Name, err),
+				})
 				continue
 			}
-			d.annotations[key] = value
+			annotations[key] = value
 		}
 	}
+	return problems
 }
 
 // apply returns the value that an annotation has after a patch.

@@ -194,14 +194,9 @@ func (s *Set) Name() string { return s.spec.Name }
 // Hash returns the hash of what the set injects.
 func (s *Set) Hash() string { return s.spec.Hash }
 
-// SelectsNamespace reports whether the set is for a namespace with these labels.
-func (s *Set) SelectsNamespace(namespace map[string]string) bool {
-	return s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace))
-}
-
 // Matches reports whether the set is for Pods with these labels, in a namespace with those.
 func (s *Set) Matches(pod, namespace map[string]string) bool {
-	return s.selector.Matches(labels.Set(pod)) && s.SelectsNamespace(namespace)
+	return s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
 }
 
 // hash computes the hashes that were not given.

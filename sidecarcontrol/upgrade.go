@@ -2,7 +2,6 @@ package sidecarcontrol
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,17 +46,8 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 			return podpatch.Change{}, err
 		}
 	}
-	for i := range set.spec.Annotations {
-		patch := &set.spec.Annotations[i]
-		for _, key := range slices.Sorted(maps.Keys(patch.Annotations)) {
-			value, err := patch.Policy.apply(e.annotations, key, patch.Annotations[key])
-			if err != nil {
-				return podpatch.Change{}, reason.Reason{
-					Code: InvalidPatch, Object: reason.ObjectOf("Pod", s.Pod), Path: "metadata.annotations[" + key + "]", Detail: err.Error(),
-				}
-			}
-			e.annotations[key] = value
-		}
+	if problems := set.patch(e.annotations, reason.ObjectOf("Pod", s.Pod)); len(problems) > 0 {
+		return podpatch.Change{}, problems
 	}
 	if err := c.keys.recordIn(e.annotations, []*Set{set}, now); err != nil {
 		return podpatch.Change{}, err
