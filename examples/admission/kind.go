@@ -62,6 +62,9 @@ type Kind[Hub, Old any] struct {
 	// ValidateOld returns what is wrong with an object of the older version and is lost when it is converted; stored is nil on
 	// creation. Optional.
 	ValidateOld func(obj, stored *Old) field.ErrorList
+	// Withdrawn are fields in the spec of the older version that nothing reads, and what users are told instead. Admission removes them: they
+	// are not stored, and would make each write of an unchanged object look like a change. Optional.
+	Withdrawn map[string]string
 	// OldField returns how the older version calls a field. Optional.
 	OldField func(hubField string) string
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +42,7 @@ func (k *Kind[Hub, Old]) Mutate(ctx context.Context, req admission.Request) admi
 	if err != nil {
 		return refuse(ctx, err)
 	}
-	return patched(ctx, req.Object.Raw, before, after)
+	return k.patched(ctx, req, before, after)
 }
 
 // defaulted returns the object as it was and with its defaults, both as they are written in the version it came in.
@@ -96,15 +98,23 @@ func (k *Kind[Hub, Old]) complete(ctx context.Context, req admission.Request, ob
 	return nil
 }
 
-// patched answers with what changed, laid on the object as it was sent.
-func patched(ctx context.Context, raw []byte, before, after map[string]any) admission.Response {
+// patched answers with what changed, laid on the object as it was sent, and removes what is withdrawn.
+func (k *Kind[Hub, Old]) patched(ctx context.Context, req admission.Request, before, after map[string]any) admission.Response {
 	var sent map[string]any
-	if err := utiljson.Unmarshal(raw, &sent); err != nil {
+	if err := utiljson.Unmarshal(req.Object.Raw, &sent); err != nil {
 		return refuse(ctx, fmt.Errorf("decoding: %w", err))
 	}
 	var operations patch
 	operations.object("", sent, before, after)
 	response := admission.Allowed("")
+	if spec, ok := sent["spec"].(map[string]any); ok && req.Kind.Version == k.OldVersion {
+		for _, name := range slices.Sorted(maps.Keys(k.Withdrawn)) {
+			if _, there := spec[name]; there {
+				operations = append(operations, operation{Op: "remove", Path: "/spec/" + escape(name)})
+				response.Warnings = append(response.Warnings, k.Withdrawn[name])
+			}
+		}
+	}
 	if len(operations) == 0 {
 		return response
 	}

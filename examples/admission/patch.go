@@ -20,7 +20,7 @@ type operation struct {
 // neither appears in the patch.
 type patch []operation
 
-// annotationsPath is the only place where something may be removed: conversion keeps notes there that get out of date.
+// annotationsPath is the only place where a comparison may remove something: conversion keeps notes there that get out of date.
 const annotationsPath = "/metadata/annotations"
 
 // object compares what is below path, where an object was sent.

@@ -58,6 +58,7 @@ func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] 
 			}
 			return problems, warning
 		},
+		Withdrawn: map[string]string{"strategy": "spec.strategy has no effect and is not stored: use spec.updateStrategy"},
 		OldField: func(hubField string) string {
 			if hubField == "spec.customVersion" {
 				return "metadata.labels[" + apps.LabelSidecarSetCustomVersion + "]"

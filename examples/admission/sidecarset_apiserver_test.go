@@ -185,24 +185,62 @@ spec:
 	}
 }
 
-// warnsOfOldStrategy: the API server prunes what is not in the schema before it asks webhooks, and tells the user itself.
+// warnsOfOldStrategy: a manifest of OpenKruise 0.1 is taken from strict clients too, and told what to write instead.
 func (c *cluster) warnsOfOldStrategy(t *testing.T) {
-	var heard warnings
-	config := restclient.CopyConfig(c.cp.Config())
-	config.WarningHandler = &heard
-	direct, err := client.New(config, client.Options{Scheme: c.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := &unstructured.Unstructured{Object: manifest(t, smallSidecarSet("v1alpha1", "  strategy: {rollingUpdate: {partition: 1}}"))}
-	object.SetName("ancient")
-	if err := client.WithFieldValidation(direct, "Warn").Create(t.Context(), object, client.DryRunAll); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{`unknown field "spec.strategy"`}, heard.text); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
-	if _, kept := object.Object["spec"].(tree)["strategy"]; kept {
-		t.Error("spec.strategy is stored")
+	const want = "spec.strategy has no effect and is not stored: use spec.updateStrategy"
+	for name, tc := range map[string]struct {
+		version, strategy string
+		warnings          []string
+		refused           bool
+	}{
+		"an object":  {"v1alpha1", "{rollingUpdate: {maxUnavailable: 2}}", []string{want}, false},
+		"a number":   {"v1alpha1", "5", []string{want}, false},
+		"nothing":    {"v1alpha1", "null", []string{want}, false},
+		"in v1beta1": {"v1beta1", "{rollingUpdate: {maxUnavailable: 2}}", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var heard warnings
+			config := restclient.CopyConfig(c.cp.Config())
+			config.WarningHandler = &heard
+			direct, err := client.New(config, client.Options{Scheme: c.Scheme()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := &unstructured.Unstructured{Object: manifest(t, smallSidecarSet(tc.version, "  strategy: "+tc.strategy))}
+			sent.SetName("ancient")
+			sent.SetAPIVersion("apps.kruise.io/" + tc.version)
+			strict := client.WithFieldValidation(direct, "Strict")
+			apply := func() (*unstructured.Unstructured, error) {
+				object := sent.DeepCopy()
+				return object, strict.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("ancient"))
+			}
+			stored, err := apply()
+			if tc.refused {
+				if err == nil {
+					t.Error("spec.strategy was taken")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := c.Delete(context.WithoutCancel(t.Context()), stored); err != nil {
+					t.Error(err)
+				}
+			})
+			if diff := cmp.Diff(tc.warnings, heard.text); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			for _, version := range []string{"v1alpha1", "v1beta1"} {
+				if _, kept := c.sidecarSet(t, version, "ancient").Object["spec"].(tree)["strategy"]; kept {
+					t.Errorf("%s has spec.strategy", version)
+				}
+			}
+			again, err := apply()
+			if err != nil || again.GetResourceVersion() != stored.GetResourceVersion() {
+				t.Errorf("applied again: %v, resourceVersion %s, want %s", err, again.GetResourceVersion(), stored.GetResourceVersion())
+			}
+		})
 	}
 }

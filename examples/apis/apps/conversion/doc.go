@@ -55,6 +55,7 @@
 //
 // spec.namespace of v1alpha1 is a namespaceSelector in v1beta1, where it takes the place of another one. A note keeps both, and "when" is the
 // selector that v1beta1 shows: an edit of it wins. spec.customVersion of v1beta1 is a label in v1alpha1; what no label may hold is in a note.
+// spec.strategy of v1alpha1, which OpenKruise 0.1 had, is dropped: nothing reads it.
 //
 // # Schemaless fields
 //

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -88,6 +89,8 @@ func (f *filler) value(v reflect.Value) {
 		return
 	case *corev1.Volume:
 		field.Name = f.word()
+		return
+	case **runtime.RawExtension: // what conversion drops
 		return
 	case *[]decode.Problem:
 		return

@@ -18,18 +18,19 @@ const (
 	namespaceKey         = "namespace"
 	namespaceSelectorKey = "namespaceSelector"
 	customVersionKey     = "customVersion"
+	oldStrategyKey       = "strategy"
 )
 
 // sidecarSetKeys are what conversion reads of a SidecarSet's spec.
 func sidecarSetKeys() []string {
-	return []string{namespaceKey, namespaceSelectorKey, customVersionKey}
+	return []string{namespaceKey, namespaceSelectorKey, customVersionKey, oldStrategyKey}
 }
 
 // SidecarSetToV1beta1 converts and restores what [SidecarSetToV1alpha1] kept. The result shares no memory with src. An error means that src
 // holds values JSON cannot express.
 //
 // spec.namespace becomes a namespaceSelector, and goes before the one that is there. The label [apps.LabelSidecarSetCustomVersion] becomes
-// spec.customVersion.
+// spec.customVersion. spec.strategy is dropped.
 func SidecarSetToV1beta1(src *v1alpha1.SidecarSet) (*v1beta1.SidecarSet, error) {
 	src = src.DeepCopy()
 	note := takeNote(src, apps.AnnotationV1beta1Only)

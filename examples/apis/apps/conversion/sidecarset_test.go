@@ -318,15 +318,19 @@ func compact(t *testing.T, object []byte) string {
 
 func TestSidecarSetJSON(t *testing.T) {
 	const object = `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"SidecarSet","metadata":{"future":1,"labels":{"apps.kruise.io/sidecarset-custom-version":"v1"}},` +
-		`"spec":{"containers":[{"name":"a","future":{"b":1.0}}],"namespaceSelector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{}}},"status":{"future":2}}`
+		`"spec":{"containers":[{"name":"a","future":{"b":1.0}}],"namespaceSelector":{"matchLabels":{"a":"b"}}},"status":{"future":2}}`
 	const want = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet","metadata":{"future":1},` +
-		`"spec":{"containers":[{"name":"a","future":{"b":1.0}}],"customVersion":"v1","namespaceSelector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{}}},"status":{"future":2}}`
+		`"spec":{"containers":[{"name":"a","future":{"b":1.0}}],"customVersion":"v1","namespaceSelector":{"matchLabels":{"a":"b"}}},"status":{"future":2}}`
 	beta := converted(t, []byte(object), "v1beta1")
 	if diff := cmp.Diff(want, string(beta)); diff != "" {
 		t.Errorf("SC-5 as v1beta1 (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(object, string(converted(t, beta, "v1alpha1"))); diff != "" {
 		t.Errorf("SC-6 and back (-want +got):\n%s", diff)
+	}
+	old := strings.Replace(object, `"spec":{`, `"spec":{"strategy":{"rollingUpdate":{}},`, 1)
+	if diff := cmp.Diff(want, string(converted(t, []byte(old), "v1beta1"))); diff != "" {
+		t.Errorf("C-9 spec.strategy is dropped (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 )
@@ -79,6 +80,12 @@ type SidecarSetSpec struct {
 	// PatchPodMetadata adds annotations to Pods.
 	// +optional
 	PatchPodMetadata []pub.SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
+	// Strategy is where OpenKruise 0.1 had the updateStrategy. It has no effect and is not stored: admission warns of it, where the API server
+	// would refuse it from clients that ask for strict validation and could not say what to write instead.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Strategy *runtime.RawExtension `json:"strategy,omitempty"`
 }
 
 // SidecarSetStatus is what the controller observed.
