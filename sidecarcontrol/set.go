@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -193,6 +194,19 @@ func (s *Set) Name() string { return s.spec.Name }
 
 // Hash returns the hash of what the set injects.
 func (s *Set) Hash() string { return s.spec.Hash }
+
+// Equal reports whether Pods that run stand alike with both sets. Version, Revision and Pin, which are for new Pods, are not compared.
+func (s *Set) Equal(other *Set) bool {
+	if s == other {
+		return true
+	}
+	plain := func(s *Set) Spec {
+		spec := s.spec
+		spec.Version, spec.Revision, spec.Pin = "", "", nil
+		return spec
+	}
+	return other != nil && apiequality.Semantic.DeepEqual(plain(s), plain(other))
+}
 
 // Matches reports whether the set is for Pods with these labels, in a namespace with those.
 func (s *Set) Matches(pod, namespace map[string]string) bool {

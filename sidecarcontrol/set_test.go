@@ -125,3 +125,38 @@ func TestSetIsNotShared(t *testing.T) {
 		t.Errorf("what was written to one Pod changed the other: %+v", one.Spec.Containers[0])
 	}
 }
+
+// TestEqual: what Read and Upgrade look at counts, and what is for new Pods alone does not.
+func TestEqual(t *testing.T) {
+	base := spec("mesh", "proxy")
+	base.InitContainers = []sidecarcontrol.Sidecar{native("dns")}
+	for _, tc := range []struct {
+		name   string
+		change func(*sidecarcontrol.Spec)
+		want   bool
+	}{
+		{"nothing", func(*sidecarcontrol.Spec) {}, true},
+		{"Version", func(s *sidecarcontrol.Spec) { s.Version = "101" }, true},
+		{"Revision", func(s *sidecarcontrol.Spec) { s.Revision = "mesh-2" }, true},
+		{"Pin", func(s *sidecarcontrol.Spec) { s.Pin = &sidecarcontrol.Pin{Share: 1} }, true},
+		{"Name", func(s *sidecarcontrol.Spec) { s.Name = "other" }, false},
+		{"Hash", func(s *sidecarcontrol.Spec) { s.Hash = "h" }, false},
+		{"an image", func(s *sidecarcontrol.Spec) { s.Containers = []sidecarcontrol.Sidecar{side("proxy", func(s *sidecarcontrol.Sidecar) { s.Image = "v2" })} }, false},
+		{"a native sidecar", func(s *sidecarcontrol.Spec) { s.InitContainers = nil }, false},
+		{"Annotations", func(s *sidecarcontrol.Spec) {
+			s.Annotations = []sidecarcontrol.AnnotationPatch{{Annotations: map[string]string{"a": "b"}}}
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			other := base
+			tc.change(&other)
+			a, b := newSet(t, base), newSet(t, other)
+			if got := [2]bool{a.Equal(b), b.Equal(a)}; got != [2]bool{tc.want, tc.want} {
+				t.Errorf("got %v, want %v both ways", got, tc.want)
+			}
+		})
+	}
+	if newSet(t, base).Equal(nil) {
+		t.Error("equals none")
+	}
+}

@@ -39,6 +39,8 @@ type Standing struct {
 	Flip bool
 	// Busy says that another set upgrades the Pod at the moment.
 	Busy bool
+	// Shared says that the Pod has sidecars of other sets, too.
+	Shared bool
 	// RequeueAfter, when positive, is when to look again: no event will wake the caller.
 	RequeueAfter time.Duration
 	// Note is something to write down about an upgrade that goes on, often nothing.
@@ -52,12 +54,19 @@ type Standing struct {
 // Serves reports whether the Pod is in service with the sidecars that it has been given.
 func (s *Standing) Serves() bool { return s.Ready && len(s.Waiting) == 0 }
 
+// Settled reports whether the Pod stands like this at any later time, too, as long as neither it nor the set changes: nothing goes on in it.
+func (s *Standing) Settled() bool {
+	return len(s.Waiting) == 0 && s.RequeueAfter <= 0 && s.Note.IsEmpty() && !s.Busy && !s.Flip
+}
+
 // Read says how a Pod stands with a set. The Pod is not modified. What the Pod says about its sidecars and makes no sense is in Blocked.
 func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s := Standing{Pod: pod}
-	if !slices.Contains(c.Injected(pod), set.spec.Name) || !set.isIn(pod) {
+	injected := c.Injected(pod)
+	if !slices.Contains(injected, set.spec.Name) || !set.isIn(pod) {
 		return s
 	}
+	s.Shared = len(injected) > 1
 	states, err := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
 	s.Waiting.Add(UnreadableRecord, err)

@@ -134,12 +134,15 @@ func TestUpgrade(t *testing.T) {
 	if c.RevisionOf(pod, "one") != "one-2" || pod.Annotations["new"] != "x" {
 		t.Errorf("SC-55 annotations %v", pod.Annotations)
 	}
-	if standing = c.Read(pod, set, now); !standing.Updated || len(standing.Waiting) == 0 || standing.Serves() {
+	if standing = c.Read(pod, set, now); !standing.Updated || len(standing.Waiting) == 0 || standing.Serves() || standing.Settled() {
 		t.Errorf("SU-6 the node has not restarted anything, and the Pod stands: %+v", standing)
 	}
 	node(pod)
-	if standing = c.Read(pod, set, now); !standing.Updated || !standing.Serves() {
+	if standing = c.Read(pod, set, now); !standing.Updated || !standing.Serves() || !standing.Settled() {
 		t.Errorf("after: %+v", standing)
+	}
+	if later := c.Read(pod, set, now.Add(24*time.Hour)); !later.Updated || !later.Serves() || !later.Settled() {
+		t.Errorf("it was settled, and a day later stands: %+v", later)
 	}
 	if again, err := c.Upgrade(&standing, set, now); err != nil || len(again.Images) > 0 || len(again.Annotations) > 0 {
 		t.Errorf("an upgrade of an upgraded Pod writes %+v (%v)", again, err)
@@ -161,7 +164,7 @@ func TestTwoSets(t *testing.T) {
 		t.Fatalf("precondition %q (%v), want 7", change.ResourceVersion, err)
 	}
 	pod = send(t, pod, change)
-	if s := c.Read(pod, one, now); !s.Updated || len(s.Waiting) > 0 || !s.Busy {
+	if s := c.Read(pod, one, now); !s.Updated || len(s.Waiting) > 0 || !s.Busy || s.Settled() {
 		t.Errorf("the other set stands %+v", s)
 	}
 	node(pod)

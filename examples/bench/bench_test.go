@@ -84,6 +84,17 @@ func TestBench(t *testing.T) {
 			},
 		},
 		{
+			name: "sidecarset", manager: "../cmd/kruise-manager",
+			args: []string{"--workload=sidecarset", "--passes=5", "--no-change=1s", "--max-unavailable=50%", "--objects=2"},
+			want: map[string]counts{
+				"scale-up":   {Created: pods},
+				"in-place":   {Writes: 1, Kept: pods},
+				"no-change":  {Kept: pods},
+				"passes":     {Kept: pods},
+				"scale-down": {Deleted: pods},
+			},
+		},
+		{
 			name: "embed", manager: "../embed",
 			args: []string{"--workload=embed", "--phases=in-place"},
 			want: map[string]counts{"scale-up": {Writes: 2, Created: pods}, "in-place": {Writes: 3, Kept: pods}},
@@ -103,7 +114,7 @@ func TestBench(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkRun(t, filepath.Join(dir, "figures.json"), tt.want)
-			if !strings.Contains(out.String(), "patch pods/status") {
+			if !strings.Contains(out.String(), "patch pods") {
 				t.Errorf("no requests are printed:\n%s", out.String())
 			}
 			page, err := os.ReadFile(filepath.Join(dir, "timeline.html"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/config"
@@ -22,17 +23,22 @@ type measured struct {
 func all() []measured {
 	var out []measured
 	for _, k := range kinds.Measured() {
-		out = append(out, measured{about: k.Kind.Kind + " of " + k.Kind.Group, Workload: bench.Workload{
+		w := bench.Workload{
 			Name: k.Name(), PerNode: k.Sample.PerNode, AddToScheme: k.AddToScheme, Install: config.InstallCRDs, List: k.Sample.List, Settled: k.Sample.Settled,
-			Object: func(s bench.Shape) client.Object {
-				return k.Sample.Object(kinds.Shape{
-					Namespace: bench.Namespace, Name: s.Name, Replicas: int32(s.Pods), Selector: s.Selector(), Template: s.Template,
-					MaxUnavailable: s.MaxUnavailable,
-				})
-			},
-		}})
+			Object: func(s bench.Shape) client.Object { return k.Sample.Object(shapeOf(s)) },
+		}
+		if k.Sample.Pod != nil {
+			w.Pod = func(s bench.Shape) (*corev1.Pod, error) { return k.Sample.Pod(shapeOf(s)) }
+		}
+		out = append(out, measured{about: k.Kind.Kind + " of " + k.Kind.Group, Workload: w})
 	}
 	return append(out, fleets())
+}
+
+func shapeOf(s bench.Shape) kinds.Shape {
+	return kinds.Shape{
+		Namespace: bench.Namespace, Name: s.Name, Replicas: int32(s.Pods), Selector: s.Selector(), Template: s.Template, MaxUnavailable: s.MaxUnavailable,
+	}
 }
 
 func kindChoices() (out []bench.Choice) {

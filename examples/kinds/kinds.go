@@ -42,7 +42,7 @@ type Kind struct {
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
 	// Admission makes what defaults and validates the kind.
 	Admission func(admission.Options) admission.Endpoint
-	// Sample says how to measure it. The zero value is for kinds without Pods of their own, which are not measured.
+	// Sample says how to measure it. The zero value is for kinds that are not measured.
 	Sample Sample
 }
 
@@ -61,6 +61,8 @@ type Sample struct {
 	PerNode bool
 	List    func() client.ObjectList
 	Object  func(Shape) client.Object
+	// Pod returns a Pod as it is injected for the object of a shape. Nil for a kind that keeps Pods itself.
+	Pod func(Shape) (*corev1.Pod, error)
 	// Settled reports whether all Pods run at the wanted revision, by the object's status.
 	Settled func(object client.Object, pods int) bool
 }

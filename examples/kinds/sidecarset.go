@@ -3,16 +3,20 @@ package kinds
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// sidecarSet has no sample: its Pods are those of others.
 func sidecarSet() Kind {
 	workers := 3
 	return Kind{
@@ -23,5 +27,51 @@ func sidecarSet() Kind {
 			return sidecarset.Setup(ctx, mgr, c, shared)
 		},
 		Admission: func(options admission.Options) admission.Endpoint { return admission.SidecarSet(options) },
+		Sample: Sample{
+			List:   func() client.ObjectList { return &v1beta1.SidecarSetList{} },
+			Object: func(s Shape) client.Object { return sampleSidecarSet(s) },
+			Pod:    injectedSample,
+			Settled: func(object client.Object, pods int) bool {
+				set, ok := object.(*v1beta1.SidecarSet)
+				want, s := int32(pods), &set.Status
+				return ok && s.ObservedGeneration >= set.Generation && s.MatchedPods == want && s.UpdatedPods == want && s.UpdatedReadyPods == want
+			},
+		},
 	}
+}
+
+// sampleSidecarSet has the containers of the template as its sidecars, and is as admission makes it.
+func sampleSidecarSet(s Shape) *v1beta1.SidecarSet {
+	set := &v1beta1.SidecarSet{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
+		Spec: v1beta1.SidecarSetSpec{
+			Selector:          s.Selector,
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.Namespace}},
+			UpdateStrategy:    pub.SidecarSetUpdateStrategy{MaxUnavailable: &s.MaxUnavailable},
+		},
+	}
+	for i := range s.Template.Spec.Containers {
+		set.Spec.Containers = append(set.Spec.Containers, pub.SidecarContainer{Container: s.Template.Spec.Containers[i]})
+	}
+	if err := api.Default(set); err != nil {
+		panic(err) // of containers that cannot be written as JSON
+	}
+	return set
+}
+
+// injectedSample has one container of its own.
+func injectedSample(s Shape) (*corev1.Pod, error) {
+	control, err := sidecarset.NewControl(nil)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := sidecarset.Compile(sampleSidecarSet(s), "")
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
+	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/main:v1"}}
+	_, err = control.Inject(pod, []*sidecarcontrol.Set{compiled}, sidecarcontrol.Facts{})
+	return pod, err
 }

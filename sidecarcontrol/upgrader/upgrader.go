@@ -77,6 +77,14 @@ type Upgrader[O client.Object] struct {
 	// claims are the Pods that are about to be upgraded, with the set. A claim ends when its set's next pass begins, because the cache shows
 	// what was written then, or with its pass if nothing was.
 	claims map[types.UID]string
+	// known is how Pods stood in the last pass of an owner, by its UID: of thousands of Pods, most have not changed since.
+	known map[types.UID]known
+}
+
+// known is how Pods stand with a set for as long as neither changes. The objects are the cache's, which replaces them when they change.
+type known struct {
+	set  *sidecarcontrol.Set
+	pods map[*corev1.Pod]sidecarcontrol.Standing
 }
 
 // New returns an Upgrader for the kind of owner. Call it before the manager starts. The error says what of the config is missing, or is
@@ -90,12 +98,13 @@ func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, 
 	if err != nil {
 		return nil, err
 	}
-	u := &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}}
+	u := &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}, known: map[types.UID]known{}}
 	cache.OnGone(func(uid types.UID) {
 		u.Fanout.Backoff.Forget(uid)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		delete(u.claims, uid)
+		delete(u.known, uid)
 	})
 	return u, nil
 }
@@ -214,20 +223,46 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
-// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
-func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, wait time.Duration) {
-	var shared []int // with other sets
+// read says how the Pods stand that the set is about.
+func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) []sidecarcontrol.Standing {
+	uid := v.Owner.GetUID()
+	u.mu.Lock()
+	last := u.known[uid]
+	u.mu.Unlock()
+	if !set.Equal(last.set) {
+		last.pods = nil
+	}
+	next := known{set, make(map[*corev1.Pod]sidecarcontrol.Standing, len(v.Pods))}
+	out := make([]sidecarcontrol.Standing, 0, len(v.Pods))
 	for _, pod := range v.Pods {
 		if plan.Selects != nil && !plan.Selects(pod) {
 			continue
 		}
-		s := u.config.Control.Read(pod, set, v.Now)
-		if !s.Injected || !podstate.IsActive(pod) {
-			continue
+		s, ok := last.pods[pod]
+		if !ok {
+			s = u.config.Control.Read(pod, set, v.Now)
 		}
-		if work.Pods = append(work.Pods, s); len(u.config.Control.Injected(pod)) > 1 {
-			shared = append(shared, len(work.Pods)-1)
+		if s.Settled() {
+			next.pods[pod] = s
+		}
+		if s.Injected && podstate.IsActive(pod) {
+			out = append(out, s)
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known[uid] = next
+	return out
+}
+
+// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
+// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
+func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, wait time.Duration) {
+	work.Pods = u.read(v, set, plan)
+	var shared []int // with other sets
+	for i := range work.Pods {
+		if work.Pods[i].Shared {
+			shared = append(shared, i)
 		}
 	}
 	var rollout sidecarcontrol.Rollout

@@ -43,6 +43,7 @@ type bench struct {
 	user     string
 
 	shape   Shape
+	foreign map[string]int  // Pods that the bench keeps, by object
 	objects []client.Object // as sent last
 	changed int
 	idleCPU float64 // seconds of CPU in a second without work
@@ -155,11 +156,17 @@ func (b *bench) warmUp(ctx context.Context) error {
 	if err := b.client.Create(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 		return fmt.Errorf("creating %s: %w", object.GetName(), err)
 	}
+	if err := b.keep(ctx, one.of(0, 1)); err != nil {
+		return err
+	}
 	if err := b.settle(ctx, "warm-up", []client.Object{object}, 1); err != nil {
 		return err
 	}
 	if err := b.client.Patch(ctx, empty.DeepCopyObject().(client.Object), client.MergeFrom(object)); err != nil {
 		return fmt.Errorf("scaling %s to none: %w", object.GetName(), err)
+	}
+	if err := b.keep(ctx, none.of(0, 1)); err != nil {
+		return err
 	}
 	if err := b.settle(ctx, "warm-up", []client.Object{empty}, 0); err != nil {
 		return err
@@ -186,8 +193,35 @@ func (b *bench) roll(ctx context.Context, title string, next Shape) error {
 	if err != nil {
 		return fmt.Errorf("changing the workload: %w", err)
 	}
+	for i := range objects {
+		if err := b.keep(ctx, next.of(i, len(objects))); err != nil {
+			return err
+		}
+	}
 	b.shape, b.objects = next, objects
 	return b.settle(ctx, title, objects, next.Pods)
+}
+
+// keep creates or deletes Pods until an object of a kind that does not keep them itself has those of its shape.
+func (b *bench) keep(ctx context.Context, s Shape) error {
+	if b.o.Workload.Pod == nil || b.foreign[s.Name] == s.Pods {
+		return nil
+	}
+	template, err := b.o.Workload.Pod(s)
+	if err != nil {
+		return fmt.Errorf("a Pod for %s: %w", s.Name, err)
+	}
+	have := b.foreign[s.Name]
+	first, end := min(have, s.Pods), max(have, s.Pods)
+	b.foreign[s.Name] = s.Pods
+	return b.forEach(ctx, end-first, func(ctx context.Context, i int) error {
+		pod := template.DeepCopy()
+		pod.Namespace, pod.Name = Namespace, fmt.Sprintf("%s-%d", s.Name, first+i)
+		if s.Pods > have {
+			return b.client.Create(ctx, pod)
+		}
+		return b.client.Delete(ctx, pod)
+	})
 }
 
 // settle waits until all Pods are there, run the template and are ready, no other is left, and the objects' status says so.

@@ -50,8 +50,8 @@ func setEnv(t *corev1.PodTemplateSpec, n int) {
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CHANGE", Value: strconv.Itoa(n)}}
 }
 
-// carries reports whether a Pod is as the template says, in whatever a change can change. Labels and hashes of revisions are the
-// implementation's own and are not looked at.
+// carries reports whether a Pod is as the template says, in whatever a change can change. Labels, hashes of revisions and further environment
+// variables are the implementation's own and are not looked at.
 func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
 	for key, value := range template.Annotations {
 		if pod.Annotations[key] != value {
@@ -61,12 +61,18 @@ func carries(pod *corev1.Pod, template *corev1.PodTemplateSpec) bool {
 	for i := range template.Spec.Containers {
 		want := &template.Spec.Containers[i]
 		have := podstate.Container(pod, want.Name)
-		if have == nil || have.Image != want.Image || !equality.Semantic.DeepEqual(have.Env, want.Env) ||
+		if have == nil || have.Image != want.Image || !hasAll(have.Env, want.Env) ||
 			!equality.Semantic.DeepEqual(have.Resources.Requests, want.Resources.Requests) {
 			return false
 		}
 	}
 	return true
+}
+
+func hasAll(have, want []corev1.EnvVar) bool {
+	return !slices.ContainsFunc(want, func(w corev1.EnvVar) bool {
+		return !slices.ContainsFunc(have, func(h corev1.EnvVar) bool { return equality.Semantic.DeepEqual(h, w) })
+	})
 }
 
 // runs reports whether the Pod's containers run the images of its spec.

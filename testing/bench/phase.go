@@ -37,6 +37,7 @@ func phases() []phase {
 		},
 		{
 			name: "recreate", about: "a rollout of " + recreating().about, picture: "Change of " + recreating().name,
+			skip: func(o Options) bool { return o.Workload.Pod != nil },
 			next: func(s Shape, _ Options, n int) Shape { return s.with(recreating(), n) },
 		},
 		{

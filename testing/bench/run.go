@@ -65,7 +65,7 @@ func newClient(config *rest.Config, w Workload) (client.Client, error) {
 func measureOn(ctx context.Context, cp *controlplane.ControlPlane, dir string, o Options) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	b := &bench{o: o, progress: newProgress(o.Progress), user: user(), log: auditLog{path: cp.AuditLog()}}
+	b := &bench{o: o, progress: newProgress(o.Progress), user: user(), log: auditLog{path: cp.AuditLog()}, foreign: map[string]int{}}
 	c, err := newClient(cp.Config(), o.Workload)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 )
 
-// Workload is a kind of object that keeps Pods. The rest of this package knows Pods alone.
+// Workload is a kind of object that keeps Pods, or changes those of others. The rest of this package knows Pods alone.
 type Workload struct {
 	// Name is shown in figures. It is required, as are Object and List.
 	Name string
@@ -27,6 +27,10 @@ type Workload struct {
 	// PerNode says that an object has a Pod on every Node that its template fits. There are as many Nodes as Pods of an object then; where fewer
 	// Pods are wanted, the shape's template has a nodeSelector.
 	PerNode bool
+	// Pod returns a Pod as admission makes it for an object of the shape, whose labels it needs. It is for a kind that changes the Pods of others: the
+	// bench names, creates and deletes them itself, and leaves out rollouts for which Pods would have to be recreated. Nil is for a kind that keeps
+	// Pods.
+	Pod func(Shape) (*corev1.Pod, error)
 	// Object returns the whole object for a shape, in [Namespace]. Phases send the difference between two of them.
 	Object func(Shape) client.Object
 	// List returns an empty list of the kind.

@@ -163,6 +163,10 @@ func (r *Reconciler) labelVersion(ctx context.Context, v *view, rev *appsv1.Cont
 
 // truncate deletes revisions that nobody needs.
 func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h *revision.History) error {
+	limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1 // beside today's
+	if len(h.Revisions) <= limit+1 {
+		return nil // without a look at thousands of Pods
+	}
 	return pass.Once(ctx, fanout.Task{Name: "truncate the history"}, func() (bool, error) {
 		used := map[string]bool{}
 		for _, pod := range v.Pods {
@@ -173,7 +177,6 @@ func (r *Reconciler) truncate(ctx context.Context, v *view, pass *fanout.Pass, h
 				used[rev.Name] = true
 			}
 		}
-		limit := max(int(*cmp.Or(v.Owner.Spec.RevisionHistoryLimit, new(defaultHistory))), 1) - 1 // beside today's
 		return history.Truncate(ctx, v.Client, h, limit, revision.CountAllOld, func(rev *appsv1.ControllerRevision) bool { return used[rev.Name] })
 	})
 }
