@@ -100,6 +100,7 @@ func layers() []layer {
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},
+		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // what hostile and bench begin with
 		{"examples/internal/...", free, ""},
 		{"examples/...", free, "KIT examples/... testing/..."},
 	}

@@ -80,6 +80,7 @@ type Cache[O client.Object] struct {
 	apiReader client.Reader
 	options   Options
 	queue     atomic.Pointer[queue] // of the owners' controller
+	paces     paces
 
 	mu       sync.RWMutex
 	gone     []func(types.UID)
@@ -103,7 +104,7 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	c := &Cache[O]{kind: kind, apiReader: mgr.GetAPIReader(), options: options}
+	c := &Cache[O]{kind: kind, apiReader: mgr.GetAPIReader(), options: options, paces: paces{clock: options.Clock, at: map[types.UID]pace{}}}
 	sources, err := c.index(ctx, mgr.GetCache(), owner)
 	if err != nil {
 		return nil, err
@@ -274,6 +275,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	if c.Claims != nil {
 		v.Claims = c.Claims.Of(namespace, uid)
 	}
+	c.paces.begin(uid, len(v.Pods), v.Now)
 	return v, ctrl.Result{}, nil
 }
 

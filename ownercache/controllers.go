@@ -55,7 +55,8 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 }
 
 // AddController adds the loop of the owners to the manager. An owner is woken by changes of its spec, labels and annotations, not
-// of its status; by its Pods and claims; and by Wake.
+// of its status; by its Pods and claims; and by Wake. Of an owner with 250 Pods and more, passes begin at least 50 us for each Pod apart, 0.5 s
+// for 10,000: events that come meanwhile are gathered.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -82,7 +83,7 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 }
 
 func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
-	return &forgetful[O]{cache: c, inner: r, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
+	return &forgetful[O]{cache: c, inner: &paced[O]{c, r}, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
 // AddPodController adds a second loop, of the single Pods of these owners. A Pod is woken by its own events and, where after

@@ -64,6 +64,7 @@ func (c *Cache[O]) drop(obj any) {
 		return
 	}
 	c.clients.Forget(object)
+	c.paces.forget(object.GetUID())
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for _, f := range c.gone {

@@ -4,6 +4,7 @@
 //
 //	bench --manager bin/kruise-manager --workload cloneset --pods 1000 --change image --max-unavailable 20%
 //
+// "bench admission" creates Pods at a rate and many at once, while thousands of SidecarSets are asked which of them shall be injected.
 // "bench results" makes all runs that RESULTS.md shows, and writes it.
 package main
 
@@ -40,6 +41,9 @@ func main() {
 func command(ctx context.Context, args []string, out io.Writer, log *os.File) error {
 	if len(args) > 0 && args[0] == "results" {
 		return results(ctx, args[1:], log)
+	}
+	if len(args) > 0 && args[0] == "admission" {
+		return admissionCommand(ctx, args[1:], out, log)
 	}
 	return runOnce(ctx, args, out, log)
 }

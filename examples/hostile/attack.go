@@ -183,7 +183,7 @@ func (zero) Read(p []byte) (int, error) {
 
 // post sends a body to the webhooks' port, as anybody may who reaches it.
 func (c *cluster) post(ctx context.Context, path string, body func() io.Reader) string {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.port, path), body())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://localhost:%d%s", c.Port, path), body())
 	if err != nil {
 		return err.Error()
 	}

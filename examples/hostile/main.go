@@ -79,7 +79,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer c.stop(context.WithoutCancel(ctx))
+	defer func() {
+		if err := c.Stop(context.WithoutCancel(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, "hostile:", err)
+		}
+	}()
 	n, err := c.newNeighbour(ctx, o.pods)
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	f.attacks = attack()
 	f.events, f.failed, f.lags = n.watched()
-	if f.memory, err = c.memory(); err != nil {
+	if f.memory, err = c.Memory(); err != nil {
 		return err
 	}
 	f.print(out)

@@ -66,7 +66,7 @@ func (c *cluster) hold(ctx context.Context) string {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(c.port)))
+			conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(c.Port)))
 			if err != nil {
 				return
 			}

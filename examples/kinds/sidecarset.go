@@ -14,7 +14,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
-	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
 func sidecarSet() Kind {
@@ -61,17 +60,8 @@ func sampleSidecarSet(s Shape) *v1beta1.SidecarSet {
 
 // injectedSample has one container of its own.
 func injectedSample(s Shape) (*corev1.Pod, error) {
-	control, err := sidecarset.NewControl(nil)
-	if err != nil {
-		return nil, err
-	}
-	compiled, err := sidecarset.Compile(sampleSidecarSet(s), "")
-	if err != nil {
-		return nil, err
-	}
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/main:v1"}}
-	_, err = control.Inject(pod, []*sidecarcontrol.Set{compiled}, sidecarcontrol.Facts{})
-	return pod, err
+	return pod, sidecarset.Inject(pod, sampleSidecarSet(s))
 }

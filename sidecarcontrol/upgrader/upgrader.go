@@ -78,13 +78,14 @@ type Upgrader[O client.Object] struct {
 	// what was written then, or with its pass if nothing was.
 	claims map[types.UID]string
 	// known is how Pods stood in the last pass of an owner, by its UID: of thousands of Pods, most have not changed since.
-	known map[types.UID]known
+	known map[types.UID]*known
 }
 
-// known is how Pods stand with a set for as long as neither changes. The objects are the cache's, which replaces them when they change.
+// known is how Pods stand with a set for as long as neither changes, by their UIDs. The objects are the cache's, which replaces them when
+// they change. One pass at a time uses it.
 type known struct {
 	set  *sidecarcontrol.Set
-	pods map[*corev1.Pod]sidecarcontrol.Standing
+	pods map[types.UID]*sidecarcontrol.Standing
 }
 
 // New returns an Upgrader for the kind of owner. Call it before the manager starts. The error says what of the config is missing, or is
@@ -98,7 +99,7 @@ func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, 
 	if err != nil {
 		return nil, err
 	}
-	u := &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}, known: map[types.UID]known{}}
+	u := &Upgrader[O]{Cache: cache, Fanout: fanout.New(config.Calls), config: config, claims: map[types.UID]string{}, known: map[types.UID]*known{}}
 	cache.OnGone(func(uid types.UID) {
 		u.Fanout.Backoff.Forget(uid)
 		u.mu.Lock()
@@ -225,34 +226,43 @@ func (u *Upgrader[O]) send(
 
 // read says how the Pods stand that the set is about.
 func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) []sidecarcontrol.Standing {
-	uid := v.Owner.GetUID()
-	u.mu.Lock()
-	last := u.known[uid]
-	u.mu.Unlock()
-	if !set.Equal(last.set) {
-		last.pods = nil
-	}
-	next := known{set, make(map[*corev1.Pod]sidecarcontrol.Standing, len(v.Pods))}
+	known := u.knownOf(v.Owner.GetUID(), set)
 	out := make([]sidecarcontrol.Standing, 0, len(v.Pods))
 	for _, pod := range v.Pods {
 		if plan.Selects != nil && !plan.Selects(pod) {
 			continue
 		}
-		s, ok := last.pods[pod]
-		if !ok {
-			s = u.config.Control.Read(pod, set, v.Now)
-		}
-		if s.Settled() {
-			next.pods[pod] = s
+		s := known.pods[pod.UID]
+		if s == nil || s.Pod != pod || !s.Settled() {
+			read := u.config.Control.Read(pod, set, v.Now)
+			s = &read
+			known.pods[pod.UID] = s
 		}
 		if s.Injected && podstate.IsActive(pod) {
-			out = append(out, s)
+			out = append(out, *s)
 		}
 	}
+	if len(known.pods) > len(v.Pods) {
+		there := make(map[types.UID]bool, len(v.Pods))
+		for _, pod := range v.Pods {
+			there[pod.UID] = true
+		}
+		maps.DeleteFunc(known.pods, func(uid types.UID, _ *sidecarcontrol.Standing) bool { return !there[uid] })
+	}
+	return out
+}
+
+// knownOf returns what is known of an owner's Pods and still holds for the set.
+func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.known[uid] = next
-	return out
+	last := u.known[owner]
+	if last == nil || !set.Equal(last.set) {
+		last = &known{pods: map[types.UID]*sidecarcontrol.Standing{}}
+		u.known[owner] = last
+	}
+	last.set = set
+	return last
 }
 
 // decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is

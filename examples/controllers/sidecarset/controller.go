@@ -129,8 +129,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return r.refuse(ctx, v, pass, err)
 	}
+	var namespace *corev1.Namespace // of the last Pod: most are those of few namespaces
 	work, err := r.Work(ctx, v, pass, set, upgrader.Plan{Rollout: s.rollout, Selects: func(pod *corev1.Pod) bool {
-		namespace, _ := r.namespaces.Get("", pod.Namespace)
+		if namespace == nil || namespace.Name != pod.Namespace {
+			namespace, _ = r.namespaces.Get("", pod.Namespace)
+		}
 		return namespace != nil && set.Matches(pod.Labels, namespace.Labels)
 	}})
 	return r.report(ctx, v, pass, h, work, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -15,6 +16,20 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
+
+// Inject gives a Pod the newest sidecars of a SidecarSet, for measurements that do without the webhook.
+func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet) error {
+	control, err := NewControl(nil)
+	if err != nil {
+		return err
+	}
+	compiled, err := compile(set, set.Status.LatestRevision, nil)
+	if err != nil {
+		return err
+	}
+	_, err = control.Inject(pod, []*sidecarcontrol.Set{compiled}, sidecarcontrol.Facts{})
+	return err
+}
 
 // NewInjection returns the step of the Pod webhook that injects sidecars. It serves on every replica, from the manager's cache. Call it
 // before the manager starts, and only where the CRD of SidecarSets is installed.

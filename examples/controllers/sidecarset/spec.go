@@ -32,12 +32,6 @@ func NewControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	})
 }
 
-// Compile returns what a SidecarSet injects, for those that inject without the webhook: measurements and tests. revision is the name that Pods
-// record. spec.injectionStrategy.revision is not followed: revisions are the webhook's to find.
-func Compile(set *v1beta1.SidecarSet, revision string) (*sidecarcontrol.Set, error) {
-	return compile(set, revision, nil)
-}
-
 // compile returns what a SidecarSet injects, or why it makes no sense. revision is the name that Pods record, and pinned finds the revision
 // that new Pods are to get; nil leaves that out, for those that run.
 func compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/workloadkit/workloadkit/examples/internal/served"
+)
+
+// histogram is what a program says of how long calls took.
+type histogram struct {
+	count, seconds float64
+	buckets        []bucket // by bound
+}
+
+// bucket counts calls that took a time or less.
+type bucket struct{ bound, count float64 }
+
+// calls reads how long calls of the Pod webhook took, by the API server and by the manager.
+func (g *generator) calls(ctx context.Context) (byServer, byManager histogram, err error) {
+	raw, err := g.clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return byServer, byManager, fmt.Errorf("metrics of the API server: %w", err)
+	}
+	if byServer, err = readHistogram(raw, "apiserver_admission_webhook_admission_duration_seconds", `name="mpod.kb.io"`, `rejected="false"`); err != nil {
+		return byServer, byManager, fmt.Errorf("metrics of the API server: %w", err)
+	}
+	if raw, err = metricsOf(ctx, g.cluster); err == nil {
+		byManager, err = readHistogram(raw, "controller_runtime_webhook_latency_seconds", `webhook="/mutate-pod"`)
+	}
+	if err != nil {
+		err = fmt.Errorf("metrics of the manager: %w", err)
+	}
+	return byServer, byManager, err
+}
+
+func metricsOf(ctx context.Context, c *served.Cluster) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Metrics, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var body bytes.Buffer
+	_, err = body.ReadFrom(answer.Body)
+	return body.Bytes(), err
+}
+
+// readHistogram adds up the histograms of that name that have the labels.
+func readHistogram(metrics []byte, name string, labels ...string) (out histogram, err error) {
+	at := map[float64]int{}
+	lines := bufio.NewScanner(bytes.NewReader(metrics))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		rest, found := strings.CutPrefix(lines.Text(), name+"_")
+		for _, label := range labels {
+			found = found && strings.Contains(rest, label)
+		}
+		if !found {
+			continue
+		}
+		part, _, _ := strings.Cut(rest, "{")
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return out, fmt.Errorf("line %q: %w", lines.Text(), err)
+		}
+		switch part {
+		case "count":
+			out.count += value
+		case "sum":
+			out.seconds += value
+		case "bucket":
+			_, after, _ := strings.Cut(rest, `le="`)
+			text, _, _ := strings.Cut(after, `"`)
+			bound, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return out, fmt.Errorf("line %q: %w", lines.Text(), err)
+			}
+			if _, known := at[bound]; !known {
+				at[bound] = len(out.buckets)
+				out.buckets = append(out.buckets, bucket{bound: bound})
+			}
+			out.buckets[at[bound]].count += value
+		}
+	}
+	return out, lines.Err()
+}
+
+// since returns the calls after an earlier reading.
+func (h histogram) since(before histogram) histogram {
+	out := histogram{count: h.count - before.count, seconds: h.seconds - before.seconds}
+	for i, b := range h.buckets {
+		if i < len(before.buckets) {
+			b.count -= before.buckets[i].count
+		}
+		out.buckets = append(out.buckets, b)
+	}
+	return out
+}
+
+// String is the mean, and the bound below which half of the calls stayed, in milliseconds.
+func (h histogram) String() string {
+	if h.count == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%.1f", h.seconds/h.count*1000)
+	for _, b := range h.buckets {
+		if b.count >= h.count/2 && !math.IsInf(b.bound, 1) {
+			return text + fmt.Sprintf(" (<= %g)", b.bound*1000)
+		}
+	}
+	return text
+}
