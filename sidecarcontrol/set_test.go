@@ -141,7 +141,7 @@ func TestEqual(t *testing.T) {
 		{"Pin", func(s *sidecarcontrol.Spec) { s.Pin = &sidecarcontrol.Pin{Share: 1} }, true},
 		{"Name", func(s *sidecarcontrol.Spec) { s.Name = "other" }, false},
 		{"Hash", func(s *sidecarcontrol.Spec) { s.Hash = "h" }, false},
-		{"an image", func(s *sidecarcontrol.Spec) { s.Containers = []sidecarcontrol.Sidecar{side("proxy", func(s *sidecarcontrol.Sidecar) { s.Image = "v2" })} }, false},
+		{"how it is upgraded", func(s *sidecarcontrol.Spec) { s.Containers = []sidecarcontrol.Sidecar{side("proxy", hot)} }, false},
 		{"a native sidecar", func(s *sidecarcontrol.Spec) { s.InitContainers = nil }, false},
 		{"Annotations", func(s *sidecarcontrol.Spec) {
 			s.Annotations = []sidecarcontrol.AnnotationPatch{{Annotations: map[string]string{"a": "b"}}}
