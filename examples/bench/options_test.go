@@ -66,7 +66,7 @@ func TestParseCompletes(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	tests := []struct{ arg, want string }{
 		{"--change=colour", `Change "colour": want one of image, images, annotation, resources, env`},
-		{"--workload=set", `--workload "set": want one of cloneset, statefulset, daemonset, embed`},
+		{"--workload=set", `--workload "set": want one of cloneset, statefulset, daemonset, sidecarset, embed`},
 		{"--phases=scale-up,nap", `Phases "nap": want one of scale-up, in-place, recreate, slow-start, no-change, passes, scale-down`},
 		{"--phases=slow-start", "want SlowStart too"},
 		{"--pods=0", "Pods 0: want 1 at least"},

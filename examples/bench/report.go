@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +19,10 @@ func writeReport(p place) error {
 	if err != nil {
 		return err
 	}
+	admitted, err := os.ReadFile(p.figures(admissionRun))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("figures of run %s: %w", admissionRun, err)
+	}
 	var svg bytes.Buffer
 	growing := growingRuns(runs)
 	if len(growing) > 0 {
@@ -29,14 +35,14 @@ func writeReport(p place) error {
 			return fmt.Errorf("writing the picture of growth: %w", err)
 		}
 	}
-	if err := os.WriteFile(p.out, []byte(report(runs)), 0o644); err != nil {
+	if err := os.WriteFile(p.out, []byte(report(runs, string(admitted))), 0o644); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
 }
 
 // report renders the figures as Markdown. Sections without a run are left out.
-func report(runs map[string]*bench.Result) string {
+func report(runs map[string]*bench.Result, admitted string) string {
 	p := &page{}
 	p.writef("# Whole rollouts, measured\n\nWritten by `make bench-rollouts`. A real etcd, kube-apiserver, scheduler and controller-manager, Nodes and kubelets " +
 		"simulated by kwok, the manager as a process of its own: all on one machine, so that the API server's work is part of every second.\n")
@@ -62,6 +68,8 @@ func report(runs map[string]*bench.Result) string {
 		{"100 Pods of one StatefulSet", numberedSmallRun},
 		{"500 Pods of one StatefulSet", numberedRun},
 		{"One DaemonSet on 1,000 Nodes, whose leases are renewed on the same cores", nodesRun},
+		{"The sidecars of 500 Pods, by one SidecarSet", sidecarsRun},
+		{"The sidecars of 500 Pods in waves: maxUnavailable 20%", sidecarWavesRun},
 		{"The operator of examples/embed, one Pod at a time, 100 Pods", embedRun},
 	} {
 		if r, ok := runs[section.run]; ok {
@@ -70,6 +78,11 @@ func report(runs map[string]*bench.Result) string {
 			p.writef("\n")
 			p.remarks(r)
 		}
+	}
+	if admitted != "" {
+		p.writef("\n## Pod admission\n\nPods are created, with one container each and for no Node, in a namespace that the webhook is asked about and in one that is spared. The "+
+			"latencies are the client's. What the webhook takes is the mean, and in brackets the bound of the histogram below which half of the calls stayed: for the API server, "+
+			"which needs the same cores meanwhile, and for the manager.\n\n```\n%s```\n", admitted)
 	}
 	reportGrowth(p, growingRuns(runs))
 	reportRepeats(p, runs)

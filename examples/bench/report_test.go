@@ -25,7 +25,7 @@ func someResult() *bench.Result {
 }
 
 func TestReportShowsWhatWasRun(t *testing.T) {
-	text := report(map[string]*bench.Result{sizeRun(1000): someResult(), repeatRun(1): someResult()})
+	text := report(map[string]*bench.Result{sizeRun(1000): someResult(), repeatRun(1): someResult()}, "40 ms\n")
 	for _, want := range []string{
 		"| 1,000 | in-place | 22.5 | 3.00 | 0 | 0 | 2.8 | 62 | 0.050 | 0.150 | 0.100 | 0.200 | 0.300 | 1000 | 0 | 0 |\n",
 		"Machine: 2 cores (a processor), 24 GiB, Linux, go1.26.\n",
@@ -35,6 +35,7 @@ func TestReportShowsWhatWasRun(t *testing.T) {
 		"| cloneset-1000 | 0.25 | 0.31 |\n",
 		"| cloneset-1000-again-2 | 22.5 | 2.8 | 62 | 0.050 | 0.150 |\n",
 		"The manager used 6% of the CPU time",
+		"```\n40 ms\n```\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("not in the report: %q\nin:\n%s", want, text)

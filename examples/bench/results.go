@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,8 @@ const (
 	embedRun                      = "embed-100"
 	numberedRun, numberedSmallRun = "statefulset-500", "statefulset-100"
 	nodesRun                      = "daemonset-1000"
+	sidecarsRun, sidecarWavesRun  = "sidecarset-500", "sidecarset-500-waves"
+	admissionRun                  = "admission"
 )
 
 // growthPhases are those that show how figures grow.
@@ -53,6 +56,9 @@ func experiments() []experiment {
 		{name: numberedSmallRun, args: []string{"--workload=statefulset", "--pods=100", "--phases=in-place,recreate"}},
 		{name: numberedRun, args: []string{"--workload=statefulset", "--pods=500", "--phases=in-place,recreate,no-change"}},
 		{name: nodesRun, args: []string{"--workload=daemonset", "--pods=1000", "--phases=in-place,recreate,no-change,passes"}},
+		{name: sidecarsRun, args: []string{"--workload=sidecarset", "--pods=500", "--phases=in-place,no-change,passes"}},
+		{name: sidecarWavesRun, args: []string{"--workload=sidecarset", "--pods=500", "--max-unavailable=20%", "--phases=in-place"}},
+		{name: admissionRun},
 		{name: embedRun, args: []string{"--pods=100", "--workload=embed"}, embed: true},
 	}
 	for _, pods := range sizes() {
@@ -85,6 +91,14 @@ type place struct{ runs, out string }
 
 func (p place) json(name string) string { return filepath.Join(p.runs, name+".json") }
 
+// figures is where a run leaves what it has measured.
+func (p place) figures(name string) string {
+	if name == admissionRun {
+		return filepath.Join(p.runs, name+".txt")
+	}
+	return p.json(name)
+}
+
 // results makes the runs that are missing and writes the report from all that are there.
 func results(ctx context.Context, args []string, log *os.File) error {
 	var p place
@@ -110,7 +124,7 @@ func results(ctx context.Context, args []string, log *os.File) error {
 		return fmt.Errorf("directory of the runs: %w", err)
 	}
 	for _, e := range experiments() {
-		_, err := os.Stat(p.json(e.name))
+		_, err := os.Stat(p.figures(e.name))
 		if !*again && err == nil || len(wanted) > 0 && !slices.Contains(wanted, e.name) {
 			continue
 		}
@@ -127,6 +141,13 @@ func results(ctx context.Context, args []string, log *os.File) error {
 
 // run makes one run and keeps its figures.
 func (e experiment) run(ctx context.Context, p place, manager string, log *os.File) error {
+	if e.name == admissionRun {
+		var out bytes.Buffer
+		if err := admissionCommand(ctx, []string{"--manager=" + manager}, &out, log); err != nil {
+			return err
+		}
+		return os.WriteFile(p.figures(e.name), out.Bytes(), 0o644)
+	}
 	args := append([]string{"--manager=" + manager, "--json=" + p.json(e.name)}, e.args...)
 	if e.name == wavesRun {
 		args = append(args, "--timeline="+p.picture("timeline.svg"))
@@ -149,6 +170,9 @@ func (p place) picture(name string) string { return filepath.Join(filepath.Dir(p
 func load(p place) (map[string]*bench.Result, error) {
 	runs := map[string]*bench.Result{}
 	for _, e := range experiments() {
+		if e.name == admissionRun {
+			continue // is text
+		}
 		raw, err := os.ReadFile(p.json(e.name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
