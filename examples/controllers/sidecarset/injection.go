@@ -3,6 +3,7 @@ package sidecarset
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 )
 
 // Inject gives a Pod the newest sidecars of a SidecarSet, for measurements that do without the webhook.
-func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet) error {
+func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	control, err := NewControl(nil)
 	if err != nil {
 		return err
@@ -27,7 +28,7 @@ func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet) error {
 	if err != nil {
 		return err
 	}
-	_, err = control.Inject(pod, []*sidecarcontrol.Set{compiled}, sidecarcontrol.Facts{})
+	_, err = control.Inject(pod, []*sidecarcontrol.Set{compiled}, sidecarcontrol.Facts{Now: now})
 	return err
 }
 
