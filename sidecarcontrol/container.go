@@ -75,11 +75,12 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	return env
 }
 
-// shareMounts adds the mounts of one of the Pod's own containers, but for paths that are taken, and the env variables that they expand.
+// shareMounts adds the mounts of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar maps as devices, and
+// the env variables that they expand.
 func shareMounts(c *corev1.Container, s *sidecar, own *corev1.Container) {
 	for i := range own.VolumeMounts {
 		mount := &own.VolumeMounts[i]
-		if mountsAt(c, mount.MountPath) || hasDeviceAt(s.VolumeDevices, mount.MountPath) {
+		if mountsAt(c, mount.MountPath) || hasDeviceAt(s.VolumeDevices, mount.MountPath) || hasDeviceOf(c, mount.Name) {
 			continue
 		}
 		c.VolumeMounts = append(c.VolumeMounts, *mount)
@@ -91,10 +92,10 @@ func shareMounts(c *corev1.Container, s *sidecar, own *corev1.Container) {
 	}
 }
 
-// shareDevices adds the devices of one of the Pod's own containers, but for paths that are taken.
+// shareDevices adds the devices of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar has already.
 func shareDevices(c *corev1.Container, own *corev1.Container) {
 	for _, device := range own.VolumeDevices {
-		if !mountsAt(c, device.DevicePath) && !hasDeviceAt(c.VolumeDevices, device.DevicePath) {
+		if !mountsAt(c, device.DevicePath) && !hasDeviceAt(c.VolumeDevices, device.DevicePath) && !mountsVolume(c, device.Name) && !hasDeviceOf(c, device.Name) {
 			c.VolumeDevices = append(c.VolumeDevices, device)
 		}
 	}
@@ -102,6 +103,14 @@ func shareDevices(c *corev1.Container, own *corev1.Container) {
 
 func mountsAt(c *corev1.Container, path string) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path })
+}
+
+func mountsVolume(c *corev1.Container, volume string) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
+}
+
+func hasDeviceOf(c *corev1.Container, volume string) bool {
+	return slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
 }
 
 func hasDeviceAt(devices []corev1.VolumeDevice, path string) bool {
@@ -140,8 +149,7 @@ func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
 // mounts reports whether one of the set's sidecars mounts the volume itself.
 func (s *Set) mounts(volume string) bool {
 	for side := range s.all() {
-		if slices.ContainsFunc(side.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) ||
-			slices.ContainsFunc(side.VolumeDevices, func(v corev1.VolumeDevice) bool { return v.Name == volume }) {
+		if mountsVolume(&side.Container, volume) || hasDeviceOf(&side.Container, volume) {
 			return true
 		}
 	}

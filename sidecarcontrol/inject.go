@@ -57,6 +57,7 @@ func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, err
 	for _, set := range chosen {
 		d.add(set)
 	}
+	d.fit()
 	d.record(facts.Now)
 	if len(d.problems) > 0 {
 		return nil, d.problems

@@ -154,17 +154,19 @@ func TestContainer(t *testing.T) {
 			},
 			want: corev1.Container{Env: env("IS_INJECTED", "true")},
 		},
-		{name: "SC-19 shared mounts and devices, but for paths that are taken", side: func(s *sidecarcontrol.Sidecar) {
+		{name: "SC-19 shared mounts and devices, but for paths and volumes that are taken", side: func(s *sidecarcontrol.Sidecar) {
 			share(s)
-			s.VolumeMounts, s.VolumeDevices = []corev1.VolumeMount{mount("own", "/a")}, []corev1.VolumeDevice{device("own", "/dev/a")}
+			s.VolumeMounts, s.VolumeDevices = []corev1.VolumeMount{mount("own", "/a")}, []corev1.VolumeDevice{device("disk", "/dev/a")}
 		}, pod: func(pod *corev1.Pod) {
 			app := &pod.Spec.Containers[0]
-			app.VolumeMounts = []corev1.VolumeMount{mount("x", "/a"), mount("x", "/dev/a"), mount("x", "/b")}
-			app.VolumeDevices = []corev1.VolumeDevice{device("x", "/dev/a"), device("x", "/b"), device("x", "/dev/c")}
+			app.VolumeMounts = []corev1.VolumeMount{mount("x", "/a"), mount("x", "/dev/a"), mount("x", "/b"), mount("disk", "/d")}
+			app.VolumeDevices = []corev1.VolumeDevice{
+				device("d", "/dev/a"), device("e", "/b"), device("f", "/dev/c"), device("f", "/dev/d"), device("x", "/dev/x"), device("disk", "/dev/e"),
+			}
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "two", VolumeMounts: []corev1.VolumeMount{mount("y", "/b"), mount("y", "/c")}})
 		}, want: corev1.Container{
 			Env: env("IS_INJECTED", "true"), VolumeMounts: []corev1.VolumeMount{mount("own", "/a"), mount("x", "/b"), mount("y", "/c")},
-			VolumeDevices: []corev1.VolumeDevice{device("own", "/dev/a"), device("x", "/dev/c")},
+			VolumeDevices: []corev1.VolumeDevice{device("disk", "/dev/a"), device("f", "/dev/c")},
 		}},
 		{name: "SC-26 not of init containers, not of injected ones", side: share, pod: func(pod *corev1.Pod) {
 			pod.Spec.InitContainers = []corev1.Container{{Name: "init", VolumeMounts: []corev1.VolumeMount{mount("x", "/a")}}}
@@ -314,6 +316,19 @@ func TestAnnotationPatches(t *testing.T) {
 
 // TestRefused: a Pod gets all sidecars or none.
 func TestRefused(t *testing.T) {
+	port := func(host, own int32) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: host, ContainerPort: own, Protocol: corev1.ProtocolTCP}}
+		}
+	}
+	onHost := func(edit func(*corev1.Pod)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { edit(pod); pod.Spec.HostNetwork = true }
+	}
+	ports := func(host, own int32, edits ...func(*sidecarcontrol.Sidecar)) sidecarcontrol.Sidecar {
+		return side("side", append(edits, func(s *sidecarcontrol.Sidecar) {
+			s.Ports = []corev1.ContainerPort{{HostPort: host, ContainerPort: own}}
+		})...)
+	}
 	volumes := func(name, path string) sidecarcontrol.Spec {
 		s := sidecarcontrol.Spec{Name: name, Containers: []sidecarcontrol.Sidecar{side(name, func(s *sidecarcontrol.Sidecar) {
 			s.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
@@ -346,6 +361,30 @@ func TestRefused(t *testing.T) {
 		{
 			name: "SC-16 a record that is no JSON", pod: func(pod *corev1.Pod) { pod.Annotations = map[string]string{hashKey: "{"} },
 			sets: []sidecarcontrol.Spec{spec("one", "a")}, want: "UnreadableRecord metadata.annotations[" + hashKey + "]",
+		},
+		{
+			name: "a host port of the Pod", pod: port(8080, 80), sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{ports(8080, 90)}}},
+			want: "HostPortTaken spec.containers[app].ports[0]",
+		},
+		{
+			name: "a port of a Pod in its Node's network", pod: onHost(port(0, 80)), sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{ports(0, 80)}}},
+			want: "HostPortTaken spec.containers[app].ports[0]",
+		},
+		{
+			name: "another host port there", pod: onHost(func(*corev1.Pod) {}), sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{ports(8080, 80)}}},
+			want: "HostPortTaken spec.containers[side].ports[0]",
+		},
+		{
+			name: "a host port of both of a hot sidecar", sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{ports(8080, 80, hot)}}},
+			want: "HostPortTaken spec.containers[side-2].ports[0]",
+		},
+		{
+			name: "a device of a volume that the Pod has as something else", pod: func(pod *corev1.Pod) { pod.Spec.Volumes = []corev1.Volume{{Name: "v"}} },
+			sets: []sidecarcontrol.Spec{{
+				Name: "one", Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}},
+				Containers: []sidecarcontrol.Sidecar{side("side", func(s *sidecarcontrol.Sidecar) { s.VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/a"}} })},
+			}},
+			want: "NoDevice spec.volumes[v]",
 		},
 		{name: "SR-8 a pinned version that is gone", sets: []sidecarcontrol.Spec{{Name: "one", Pin: &sidecarcontrol.Pin{Share: 1}}}, want: "PinnedSetMissing "},
 	} {

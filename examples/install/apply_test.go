@@ -337,7 +337,7 @@ func (c *cluster) checkLeftAlone(k kinds.Kind) {
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
 		},
 	}
-	if !k.IsMeasured() {
+	if !k.KeepsPods() {
 		spec = map[string]any{"podName": "left", "containers": []any{map[string]any{"name": "a"}}} // no kind has Pods of its own but those
 	}
 	left := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}

@@ -55,6 +55,9 @@ func (k Kind) WorkersFlag() string { return k.Name() + "-workers" }
 // IsMeasured reports whether there is a Sample.
 func (k Kind) IsMeasured() bool { return k.Sample.Object != nil }
 
+// KeepsPods reports whether objects of the kind keep Pods of their own. Others change those of somebody else, or have none to do with.
+func (k Kind) KeepsPods() bool { return k.IsMeasured() && k.Sample.Pod == nil }
+
 // Sample is how a measurement makes objects of a kind and sees that they are settled.
 type Sample struct {
 	// PerNode says that an object has a Pod on every Node, whatever Shape.Replicas says.

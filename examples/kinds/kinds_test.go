@@ -62,6 +62,11 @@ func TestMeasured(t *testing.T) {
 	if diff := cmp.Diff([]string{"cloneset", "statefulset", "daemonset", "sidecarset"}, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	for _, k := range kinds.All() {
+		if want := k.Sample.Object != nil && k.Kind.Kind != "SidecarSet"; k.KeepsPods() != want {
+			t.Errorf("%s keeps Pods: %v, want %v", k.Kind.Kind, k.KeepsPods(), want)
+		}
+	}
 }
 
 // checkSample looks at what is measured of a row.

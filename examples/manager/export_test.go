@@ -57,7 +57,7 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	_, reviews := newReviewMetrics(registry)
 	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
-		if k.Setup == nil || !k.IsMeasured() {
+		if k.Setup == nil || !k.KeepsPods() {
 			continue
 		}
 		_, err := kruise.NewMetrics(registry, k.Name())

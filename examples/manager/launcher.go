@@ -107,7 +107,7 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
-	if !k.IsMeasured() {
+	if !k.KeepsPods() {
 		return out, nil // it has no Pods of its own to count
 	}
 	var err error

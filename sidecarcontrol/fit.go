@@ -1,0 +1,90 @@
+package sidecarcontrol
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why a sidecar does not fit into a Pod. The API server refuses such a Pod, and does not say that a sidecar is the cause.
+const (
+	// HostPortTaken means that two containers of the Pod want the same port of the Node, or that one of a Pod in the Node's network wants
+	// another than its own.
+	HostPortTaken reason.Code = "HostPortTaken"
+	// NoDevice means that a sidecar maps a volume as a device that the Pod has under that name already, and that is no claim.
+	NoDevice reason.Code = "NoDevice"
+)
+
+// fit finds what the API server refuses though both the Pod and the sidecars are right (ValidatePodSpec in
+// pkg/apis/core/validation/validation.go).
+func (d *draft) fit() {
+	d.fitPorts()
+	for _, list := range [][]corev1.Container{d.init.placed(), d.containers.placed()} {
+		for i := range list {
+			if set := d.injected[list[i].Name]; set != nil {
+				d.fitDevices(set, &list[i])
+			}
+		}
+	}
+}
+
+// hostPort is a port of the Node.
+type hostPort struct {
+	protocol corev1.Protocol
+	address  string
+	number   int32
+}
+
+// fitPorts compares the containers that run side by side, native sidecars aside, as the API server does.
+func (d *draft) fitPorts() {
+	taken := map[hostPort]string{}
+	list := d.containers.placed()
+	for i := range list {
+		c := &list[i]
+		for j := range c.Ports {
+			p := &c.Ports[j]
+			port := hostPort{p.Protocol, p.HostIP, p.HostPort}
+			if port.protocol == "" {
+				port.protocol = corev1.ProtocolTCP
+			}
+			path := fmt.Sprintf("spec.containers[%s].ports[%d]", c.Name, j)
+			if d.pod.Spec.HostNetwork {
+				if set := d.injected[c.Name]; set != nil && p.HostPort != 0 && p.HostPort != p.ContainerPort {
+					d.refuse(HostPortTaken, path, fmt.Sprintf("the set %s wants host port %d for port %d, and the Pod is in the network of its Node, where both must be the same",
+						set.spec.Name, p.HostPort, p.ContainerPort))
+				}
+				port.number = p.ContainerPort
+			}
+			if port.number == 0 {
+				continue
+			}
+			other, is := taken[port]
+			taken[port] = c.Name
+			if is && (d.injected[c.Name] != nil || d.injected[other] != nil) {
+				d.refuse(HostPortTaken, path, fmt.Sprintf("host port %d (%s) is wanted by %s and by %s",
+					port.number, port.protocol, d.whose(other), d.whose(c.Name)))
+			}
+		}
+	}
+}
+
+// whose names a container, and the set that it is of.
+func (d *draft) whose(container string) string {
+	if set := d.injected[container]; set != nil {
+		return "container " + container + " of the set " + set.spec.Name
+	}
+	return "container " + container
+}
+
+// fitDevices looks at the volumes that the Pod had before.
+func (d *draft) fitDevices(set *Set, c *corev1.Container) {
+	for _, device := range c.VolumeDevices {
+		for i := range d.pod.Spec.Volumes {
+			if v := &d.pod.Spec.Volumes[i]; v.Name == device.Name && v.PersistentVolumeClaim == nil && v.Ephemeral == nil {
+				d.refuse(NoDevice, "spec.volumes["+v.Name+"]", "is no claim, and container "+c.Name+" of the set "+set.spec.Name+" maps it as a device")
+			}
+		}
+	}
+}
