@@ -88,6 +88,11 @@ func validateUpgrade(c *pub.SidecarContainer, init bool, path *field.Path) field
 	case c.Image:
 		errs = append(errs, field.Invalid(image, c.Image, "must not be the image of the container"))
 	}
+	for i, port := range c.Ports {
+		if port.HostPort != 0 {
+			errs = append(errs, field.Invalid(path.Child("ports").Index(i).Child("hostPort"), port.HostPort, "HotUpgrade runs two of the container, and only one of them could have it"))
+		}
+	}
 	if longest := utilvalidation.DNS1123LabelMaxLength - len("-1"); len(c.Name) > longest {
 		errs = append(errs, field.TooLong(path.Child("name"), c.Name, longest))
 	}

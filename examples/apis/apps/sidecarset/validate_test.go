@@ -156,6 +156,10 @@ func TestValidateCreate(t *testing.T) {
 			hot(c)
 			c.Image = "empty:v1"
 		}), []string{c0 + `upgradeStrategy.hotUpgradeEmptyImage: Invalid value: "empty:v1": must not be the image of the container`}},
+		{"a host port twice", first(func(c *pub.SidecarContainer) {
+			hot(c)
+			c.Ports = []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8080}}
+		}), []string{c0 + `ports[1].hostPort: Invalid value: 8080`}},
 		{"no room for -1", first(func(c *pub.SidecarContainer) {
 			hot(c)
 			c.Name = strings.Repeat("a", 62)
