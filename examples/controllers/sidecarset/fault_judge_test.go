@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,8 +84,10 @@ func (w *story) judge(x *chaos.Write) {
 		}
 	}
 	w.judgeTwins(after)
-	hash := hashIn(w.control, after, v.compiled)
-	upgrades := hash && !hashIn(w.control, before, v.compiled)
+	if !w.isUpgrade(v, before, after) {
+		w.judgeFlip(v, before, after)
+	}
+	upgrades := w.isUpgrade(v, before, after)
 	if upgrades {
 		w.judgeUpgrade(v, before, after)
 	}
@@ -104,6 +107,29 @@ func (w *story) judge(x *chaos.Write) {
 func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontrol.Set) bool {
 	s := control.Read(pod, set, time.Now())
 	return s.Injected && s.Updated
+}
+
+// isUpgrade reports whether a write makes a Pod say that it has the newest sidecars.
+func (w *story) isUpgrade(v *sight, before, after *corev1.Pod) bool {
+	return hashIn(w.control, after, v.compiled) && !hashIn(w.control, before, v.compiled)
+}
+
+// judgeFlip: a container of a hot upgrade becomes idle when the other one works, as far as the pass could see.
+func (w *story) judgeFlip(v *sight, before, after *corev1.Pod) {
+	for name, other := range map[string]string{"hot-1": "hot-2", "hot-2": "hot-1"} {
+		was, is := podstate.Container(before, name), podstate.Container(after, name)
+		if is == nil || was.Image == is.Image || is.Image != "empty:v1" {
+			continue
+		}
+		seen := v.pods[before.UID]
+		if seen == nil {
+			w.Failf("flip", "container %s of Pod %s becomes idle, which the pass has not seen", name, after.Name)
+		}
+		works, status := podstate.Container(seen, other), podstate.ContainerStatus(seen, other)
+		if status == nil || !status.Ready || !strings.HasSuffix(status.Image, "/"+works.Image) || works.Image == "empty:v1" {
+			w.Failf("flip", "container %s of Pod %s becomes idle, and %s is as good as gone: %+v", name, after.Name, other, status)
+		}
+	}
 }
 
 // judgeTwins: the two containers of a hot upgrade never have the same image.
@@ -137,6 +163,15 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	if u.Selector != nil && seen.Labels["wave"] != "a" {
 		w.Failf("selector", "Pod %s is upgraded, which %v excludes", before.Name, u.Selector)
 	}
+	if seen.Labels["app"] != "web" {
+		w.Failf("stranger", "Pod %s is upgraded, which is %s", before.Name, seen.Labels["app"])
+	}
+	for i := range v.set.Spec.Containers {
+		c := &v.set.Spec.Containers[i]
+		if has := podstate.Container(seen, c.Name); has != nil && envA(has.Env) != envA(c.Env) {
+			w.Failf("blocked", "Pod %s is upgraded, whose container %s has A=%s and not %s", before.Name, c.Name, envA(has.Env), envA(c.Env))
+		}
+	}
 	v.upgraded[before.UID] = true
 	waiting := 0
 	var all []sidecarcontrol.Standing
@@ -157,6 +192,16 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	if kept := s.of(all).Partition; len(v.upgraded) > waiting-kept {
 		w.Failf("partition", "Pod %s is the %d. that is upgraded, of %d that wait with a partition of %d", before.Name, len(v.upgraded), waiting, kept)
 	}
+}
+
+// envA is what users change that no upgrade can bring.
+func envA(env []corev1.EnvVar) string {
+	for _, e := range env {
+		if e.Name == "A" {
+			return e.Value
+		}
+	}
+	return ""
 }
 
 // standing is how a Pod stood with the set that the pass saw.
@@ -232,7 +277,7 @@ func (w *story) converged() {
 		w.must(err)
 		v := &sight{set: set, compiled: compiled}
 		var all []sidecarcontrol.Standing
-		updated, waiting, away := 0, 0, 0
+		updated, waiting, away, serving, updatedServing := 0, 0, 0, 0, 0
 		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
 			s := w.standing(v, pod)
 			if !s.Injected || set.Spec.NamespaceSelector != nil && team != "a" {
@@ -241,6 +286,12 @@ func (w *story) converged() {
 			all = append(all, s)
 			if s.Busy || len(s.Waiting) > 0 || !s.Ready {
 				away++ // for good: a sidecar that cannot be upgraded has a bad image
+			}
+			if s.Serves() {
+				serving++
+			}
+			if s.Updated && s.Serves() {
+				updatedServing++
 			}
 			if s.Updated {
 				updated++
@@ -257,8 +308,10 @@ func (w *story) converged() {
 		if !u.Paused && u.Type != pub.SidecarSetNotUpdate && waiting > settings.of(all).Partition && away < settings.of(all).MaxUnavailable {
 			w.Failf("stuck", "%d Pods wait for set %s, with a partition of %d", waiting, name, settings.of(all).Partition)
 		}
-		if s := &set.Status; s.ObservedGeneration != set.Generation || int(s.MatchedPods) != len(all) || int(s.UpdatedPods) != updated {
-			w.Failf("status", "set %s of generation %d has the status %+v, and %d Pods, %d updated", name, set.Generation, *s, len(all), updated)
+		if s := &set.Status; s.ObservedGeneration != set.Generation || int(s.MatchedPods) != len(all) || int(s.UpdatedPods) != updated ||
+			int(s.ReadyPods) != serving || int(s.UpdatedReadyPods) != updatedServing {
+			w.Failf("status", "set %s of generation %d has the status %+v, and %d Pods, %d updated, %d serving, %d both",
+				name, set.Generation, *s, len(all), updated, serving, updatedServing)
 		}
 	}
 }
