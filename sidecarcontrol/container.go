@@ -1,8 +1,8 @@
 package sidecarcontrol
 
 import (
-	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,15 +23,8 @@ func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Contai
 		c.Env = appendEnv(c.Env, d.transferred(t))
 	}
 	c.VolumeMounts, c.VolumeDevices = slices.Clip(c.VolumeMounts), slices.Clip(c.VolumeDevices)
-	if s.ShareMounts {
-		for _, own := range d.own {
-			shareMounts(&c, s, own)
-		}
-	}
-	if s.ShareDevices {
-		for _, own := range d.own {
-			shareDevices(&c, own)
-		}
+	if s.ShareMounts || s.ShareDevices {
+		d.share(s, &c)
 	}
 	if s.resources != nil {
 		d.computeResources(s, &c)
@@ -39,14 +32,45 @@ func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Contai
 	return c
 }
 
+// share adds what the Pod's own containers mount, and then what they map.
+func (d *draft) share(s *sidecar, c *corev1.Container) {
+	taken := placesOf(c)
+	for _, own := range d.own {
+		if s.ShareMounts {
+			shareMounts(c, taken, own)
+		}
+	}
+	for _, own := range d.own {
+		if s.ShareDevices {
+			shareDevices(c, taken, own)
+		}
+	}
+}
+
 // firstOfEach drops env variables whose name was there before. Kubernetes would take the last one.
 func firstOfEach(env []corev1.EnvVar) []corev1.EnvVar {
 	return appendEnv(make([]corev1.EnvVar, 0, len(env)), env)
 }
 
+// few is for how many elements a map is not worth its memory.
+const few = 20
+
 func appendEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
+	if len(env)+len(more) <= few {
+		for i := range more {
+			if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == more[i].Name }) {
+				env = append(env, more[i])
+			}
+		}
+		return env
+	}
+	there := make(map[string]bool, len(env)+len(more))
+	for i := range env {
+		there[env[i].Name] = true
+	}
 	for i := range more {
-		if !slices.ContainsFunc(env, func(e corev1.EnvVar) bool { return e.Name == more[i].Name }) {
+		if name := more[i].Name; !there[name] {
+			there[name] = true
 			env = append(env, more[i])
 		}
 	}
@@ -75,57 +99,62 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	return env
 }
 
+// places are the paths and volumes that a container has already. A Pod may have thousands of mounts.
+type places struct{ paths, mounted, mapped map[string]bool }
+
+func placesOf(c *corev1.Container) places {
+	p := places{paths: map[string]bool{}, mounted: map[string]bool{}, mapped: map[string]bool{}}
+	for i := range c.VolumeMounts {
+		p.mount(&c.VolumeMounts[i])
+	}
+	for i := range c.VolumeDevices {
+		p.device(&c.VolumeDevices[i])
+	}
+	return p
+}
+
+func (p places) mount(m *corev1.VolumeMount)   { p.paths[m.MountPath], p.mounted[m.Name] = true, true }
+func (p places) device(d *corev1.VolumeDevice) { p.paths[d.DevicePath], p.mapped[d.Name] = true, true }
+
 // shareMounts adds the mounts of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar maps as devices, and
 // the env variables that they expand.
-func shareMounts(c *corev1.Container, s *sidecar, own *corev1.Container) {
+func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
+	wanted := map[string]bool{}
 	for i := range own.VolumeMounts {
 		mount := &own.VolumeMounts[i]
-		if mountsAt(c, mount.MountPath) || hasDeviceAt(s.VolumeDevices, mount.MountPath) || hasDeviceOf(c, mount.Name) {
+		if taken.paths[mount.MountPath] || taken.mapped[mount.Name] {
 			continue
 		}
+		taken.mount(mount)
 		c.VolumeMounts = append(c.VolumeMounts, *mount)
 		for _, name := range expanded(mount.SubPathExpr) {
-			if at := slices.IndexFunc(own.Env, func(e corev1.EnvVar) bool { return e.Name == name }); at >= 0 {
-				c.Env = appendEnv(c.Env, own.Env[at:at+1])
-			}
+			wanted[name] = true
 		}
 	}
+	c.Env = appendEnv(c.Env, slices.DeleteFunc(slices.Clone(own.Env), func(e corev1.EnvVar) bool { return !wanted[e.Name] }))
 }
 
 // shareDevices adds the devices of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar has already.
-func shareDevices(c *corev1.Container, own *corev1.Container) {
-	for _, device := range own.VolumeDevices {
-		if !mountsAt(c, device.DevicePath) && !hasDeviceAt(c.VolumeDevices, device.DevicePath) && !mountsVolume(c, device.Name) && !hasDeviceOf(c, device.Name) {
-			c.VolumeDevices = append(c.VolumeDevices, device)
+func shareDevices(c *corev1.Container, taken places, own *corev1.Container) {
+	for i := range own.VolumeDevices {
+		device := &own.VolumeDevices[i]
+		if !taken.paths[device.DevicePath] && !taken.mounted[device.Name] && !taken.mapped[device.Name] {
+			taken.device(device)
+			c.VolumeDevices = append(c.VolumeDevices, *device)
 		}
 	}
 }
 
-func mountsAt(c *corev1.Container, path string) bool {
-	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path })
-}
-
-func mountsVolume(c *corev1.Container, volume string) bool {
-	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
-}
-
-func hasDeviceOf(c *corev1.Container, volume string) bool {
-	return slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
-}
-
-func hasDeviceAt(devices []corev1.VolumeDevice, path string) bool {
-	return slices.ContainsFunc(devices, func(d corev1.VolumeDevice) bool { return d.DevicePath == path })
-}
-
-// expanded returns the names of the env variables that an expression expands.
+// expanded returns the names of the env variables that an expression such as "a/$(NAME)" expands.
 func expanded(expression string) (names []string) {
-	if expression == "" {
-		return nil
+	for {
+		_, rest, found := strings.Cut(expression, "$(")
+		name, rest, closed := strings.Cut(rest, ")")
+		if !found || !closed {
+			return names
+		}
+		names, expression = append(names, name), rest
 	}
-	for _, found := range regexp.MustCompile(`\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)`).FindAllStringSubmatch(expression, -1) {
-		names = append(names, found[1])
-	}
-	return names
 }
 
 // computeResources sets what a policy says.
@@ -149,7 +178,8 @@ func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
 // mounts reports whether one of the set's sidecars mounts the volume itself.
 func (s *Set) mounts(volume string) bool {
 	for side := range s.all() {
-		if mountsVolume(&side.Container, volume) || hasDeviceOf(&side.Container, volume) {
+		if slices.ContainsFunc(side.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) ||
+			slices.ContainsFunc(side.VolumeDevices, func(v corev1.VolumeDevice) bool { return v.Name == volume }) {
 			return true
 		}
 	}

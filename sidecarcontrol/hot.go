@@ -178,7 +178,11 @@ func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 		if slices.ContainsFunc(set.containers, isOwn) {
 			continue
 		}
-		for _, twin := range twinsOf(name) {
+		twins := twinsOf(name)
+		if podstate.Container(pod, twins[0]) == nil || podstate.Container(pod, twins[1]) == nil {
+			continue // nothing to upgrade
+		}
+		for _, twin := range twins {
 			if version := pod.Annotations[c.keys.Hot.VersionPrefix+twin]; twin != works && version != "" && version != idleVersion {
 				return true
 			}

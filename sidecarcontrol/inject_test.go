@@ -3,6 +3,8 @@ package sidecarcontrol_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
@@ -199,6 +202,28 @@ func TestContainer(t *testing.T) {
 }
 
 // TestVolumesAndSecrets: what sidecars need beside their containers.
+// TestManyMounts: a Pod may have thousands of mounts, each with an env variable in its path, and all of them are shared.
+func TestManyMounts(t *testing.T) {
+	const n = 20_000
+	pod := newPod("app")
+	app := &pod.Spec.Containers[0]
+	for i := range n {
+		name := fmt.Sprintf("N%d", i)
+		app.Env = append(app.Env, corev1.EnvVar{Name: name, Value: "x"})
+		app.VolumeMounts = append(app.VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/" + name, SubPathExpr: "a/$(" + name + ")"})
+		app.VolumeDevices = append(app.VolumeDevices, corev1.VolumeDevice{Name: name, DevicePath: "/dev/" + name})
+	}
+	s := spec("one", "side")
+	s.Containers[0].ShareMounts, s.Containers[0].ShareDevices = true, true
+	if _, err := newControl(t).Inject(pod, []*sidecarcontrol.Set{newSet(t, s)}, sidecarcontrol.Facts{Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	side := podstate.Container(pod, "side")
+	if got := []int{len(side.VolumeMounts), len(side.VolumeDevices), len(side.Env)}; !slices.Equal(got, []int{n, n, n + 1}) {
+		t.Errorf("mounts, devices and env: %v", got)
+	}
+}
+
 func TestVolumesAndSecrets(t *testing.T) {
 	volume := func(name, path string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
@@ -382,7 +407,9 @@ func TestRefused(t *testing.T) {
 			name: "a device of a volume that the Pod has as something else", pod: func(pod *corev1.Pod) { pod.Spec.Volumes = []corev1.Volume{{Name: "v"}} },
 			sets: []sidecarcontrol.Spec{{
 				Name: "one", Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}},
-				Containers: []sidecarcontrol.Sidecar{side("side", func(s *sidecarcontrol.Sidecar) { s.VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/a"}} })},
+				Containers: []sidecarcontrol.Sidecar{side("side", func(s *sidecarcontrol.Sidecar) {
+					s.VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/dev/a"}}
+				})},
 			}},
 			want: "NoDevice spec.volumes[v]",
 		},

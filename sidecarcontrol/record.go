@@ -112,9 +112,16 @@ func (k *Keys) recordIn(annotations map[string]string, sets []*Set, now time.Tim
 	return err
 }
 
-// Injected returns the names of the sets that a Pod says were injected into it, sorted.
+// maxSets is how many sets a Pod may say it has. Anybody who may write to a Pod may write that, and each name costs whoever watches Pods.
+const maxSets = 100
+
+// Injected returns the names of the sets that a Pod says were injected into it, sorted. A Pod that names more than 100 belongs to none.
 func (c *Control) Injected(pod *corev1.Pod) []string {
-	return namesIn(pod.Annotations[c.keys.InjectedAnnotation])
+	list := pod.Annotations[c.keys.InjectedAnnotation]
+	if strings.Count(list, ",") >= maxSets {
+		return nil
+	}
+	return namesIn(list)
 }
 
 func namesIn(list string) []string {

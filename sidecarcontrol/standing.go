@@ -69,7 +69,6 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s.Shared = len(injected) > 1
 	states, err := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
-	s.Waiting.Add(UnreadableRecord, err)
 	waits := c.wait(&s, set, states, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
@@ -147,7 +146,6 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	step, err := c.updater.Next(view, now)
 	if err != nil {
 		s.Blocked.Add(UnreadableRecord, err)
-		s.Waiting.Add(UnreadableRecord, err) // nobody knows what runs
 		return waits
 	}
 	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
@@ -160,10 +158,27 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	return waits
 }
 
+// isForSidecars reports whether a field of the saved state of an update is one that upgrades of sidecars have. They change images, in one go:
+// whoever writes of batches, resources or env asks for changes that no set wants, and of other containers.
+func isForSidecars(field string) bool {
+	switch field {
+	case "revision", "updateTimestamp", "lastContainerStatuses", "updateImages", "containerBatchesRecord", "supersededImages", "seen", "knownImages":
+		return true
+	}
+	return false
+}
+
 // viewOf returns the Pod with the state of one set alone, as package inplaceupdate reads it; nil if there is none.
 func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	if len(state) == 0 {
 		return nil
+	}
+	if fields := (records{}); json.Unmarshal(state, &fields) == nil {
+		had := len(fields)
+		maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !isForSidecars(name) })
+		if text, err := fields.String(); err == nil && len(fields) < had {
+			state = json.RawMessage(text)
+		}
 	}
 	view := *pod
 	view.Annotations = map[string]string{c.keys.StateAnnotation: string(state)}
@@ -192,8 +207,8 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 
 // isBusy reports whether another set's upgrade of the Pod goes on.
 func (c *Control) isBusy(pod *corev1.Pod, set *Set, states records, now time.Time) bool {
-	for name, state := range states {
-		if view := c.viewOf(pod, state); name != set.spec.Name && view != nil {
+	for _, name := range c.Injected(pod) {
+		if view := c.viewOf(pod, states[name]); name != set.spec.Name && view != nil {
 			if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
 				return true
 			}

@@ -208,6 +208,53 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestForgedRecords: what anybody may write to a Pod changes no container that is not the set's, and keeps no budget from others.
+func TestForgedRecords(t *testing.T) {
+	c := newControl(t)
+	s := spec("one", "a")
+	s.Containers = append(s.Containers, side("mesh", hot))
+	set := newSet(t, s)
+	const forged = `"revision":"x","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{"app":{"imageID":"x"}}`
+	for _, tc := range []struct{ name, key, value string }{
+		{"another image of the application", stateKey, `{"one":{"revision":"x","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{},"nextContainerImages":{"app":"evil:v9"}}}`},
+		{"other resources", stateKey, `{"one":{"revision":"x","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{},"nextContainerResources":{"app":{"limits":{"cpu":"3"}}}}}`},
+		{"resources that were never sent", stateKey, `{"one":{"revision":"x","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{},"updateResources":true,"batchResources":{"app":{"limits":{"cpu":"3"}}}}}`},
+		{"an upgrade of a set that the Pod does not have", stateKey, `{"other":{` + forged + `,"updateImages":true}}`},
+		{"no JSON", stateKey, "junk"},
+		{"a state that is no object", stateKey, `{"one":3}`},
+		{"a hot upgrade of containers that the Pod does not have", workingKey, `{"mesh":"mesh-1","zzz":"a"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pod := injected(t, set)
+			pod.Annotations[tc.key], pod.Annotations[versionKey+"zzz-1"] = tc.value, "7"
+			got := c.Read(pod, set, now)
+			if !got.Note.IsEmpty() || got.Busy || len(got.Waiting) > 0 || !got.Serves() {
+				t.Errorf("note %+v, busy %v, waiting %v, serves %v", got.Note, got.Busy, got.Waiting, got.Serves())
+			}
+			choice := sidecarcontrol.Choose([]sidecarcontrol.Standing{got, outdated(c.Read(injected(t, set), set, now))}, sidecarcontrol.Rollout{MaxUnavailable: 1})
+			if len(choice.Upgrade) != 1 {
+				t.Errorf("another Pod waits: %v", choice.Limits)
+			}
+		})
+	}
+	t.Run("more sets than a Pod can have", func(t *testing.T) {
+		pod := injected(t, set)
+		pod.Annotations[injectedKey] += strings.Repeat(",x", 99)
+		if names := c.Injected(pod); len(names) != 2 {
+			t.Errorf("of 100 names, %d are read", len(names))
+		}
+		pod.Annotations[injectedKey] += ",x"
+		if names := c.Injected(pod); names != nil || c.Read(pod, set, now).Injected {
+			t.Errorf("of 101 names, %d are read", len(names))
+		}
+	})
+}
+
+func outdated(s sidecarcontrol.Standing) sidecarcontrol.Standing {
+	s.Updated = false
+	return s
+}
+
 // hotState is one row of the cycle: image and versions of the two, and which of them works.
 func hotState(pod *corev1.Pod) string {
 	var parts []string

@@ -6,7 +6,8 @@ func sidecarSetMutants() []mutant {
 	found := schedules{tests: "./controllers/sidecarset"}
 	by := func(test string) schedules { return schedules{tests: "./controllers/sidecarset", only: test} }
 	return []mutant{
-		{"a Pod is said to be upgraded whose containers have only some of the new images", kit + "upgrade.go", "if side.upgraded && side.Hot == nil {", "if side.upgraded && side.Hot == nil && len(e.images) == 0 {", found},
+		{"a Pod is said to be upgraded whose containers have only some of the new images", kit + "upgrade.go", "for i := range s.pairs {\n\t\tif err := e.move(", "for i := range s.pairs {\n\t\tif len(e.images) > 0 {\n\t\t\tcontinue\n\t\t}\n\t\tif err := e.move(", found},
+		{"whoever writes to a Pod says what its containers run next", kit + "standing.go", "!isForSidecars(name) })", "!isForSidecars(name) && len(name) > 100 })", found},
 		{"images are written without the word that the Pod has them", kit + "upgrade.go", "if err := c.keys.recordIn(e.annotations, []*Set{set}, now); err != nil {", "if err := error(nil); err != nil {", found},
 		{"the container that works is emptied before the other one is ready", kit + "standing.go", "s.Flip = !waits.Has(\"\") &&", "s.Flip = true || !waits.Has(\"\") &&", found},
 		{"a hot upgrade never ends", kit + "standing.go", "if len(s.Blocked) == 0 {\n\t\ts.flip(waits)", "if len(s.Blocked) == 0 && s.Ready {\n\t\ts.flip(waits)", found},
@@ -28,6 +29,7 @@ func sidecarSetMutants() []mutant {
 		{"Pods that have been refused are tried in each pass", upgrader, "rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))", "rest := u.Fanout.Backoff.Rest(\"\", v.Now, task(upgradePods))", found},
 		{"a refused Pod is never tried again", upgrader, "wait = sooner(wait, rest)\n", "", found},
 		{"nobody looks again at a Pod that another set has let go of", upgrader, "wait = sooner(wait, time.Second)\n", "", found},
+		{"a state that nobody can read counts as an upgrade that goes on", kit + "standing.go", "\ts.Blocked.Add(UnreadableRecord, err)\n\twaits :=", "\ts.Blocked.Add(UnreadableRecord, err)\n\ts.Waiting.Add(UnreadableRecord, err)\n\twaits :=", schedules{tests: "../sidecarcontrol", only: "TestForgedRecords"}},
 		{"what another set has written is overwritten", kit + "upgrade.go", "change.ResourceVersion = e.pod.ResourceVersion // other", "change.ResourceVersion = \"\" // other", found},
 		{"namespaces that change wake nobody", controller + "controller.go", "if set.Spec.NamespaceSelector != nil {", "if set.Spec.NamespaceSelector == nil {", found},
 		{"Pods are counted that do not have the newest sidecars", controller + "controller.go", "if s.Updated && s.Serves() {", "if s.Serves() {", found},

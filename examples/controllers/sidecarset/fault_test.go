@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
@@ -197,6 +198,8 @@ func (w *story) users() {
 		}
 		w.Logf("user: the namespace is of team %s", namespaced.Labels["team"])
 		w.must(w.User.Update(context.Background(), namespaced))
+	case n < 7 && pod != nil:
+		w.forge(pod)
 	case n < 8:
 		if w.denied = ""; pod != nil && w.Chance(60) {
 			w.denied = pod.Name
@@ -205,6 +208,25 @@ func (w *story) users() {
 	default:
 		w.edit([]string{mesh, logs}[w.Rand().IntN(2)])
 	}
+}
+
+// forge writes what anybody may who may write to a Pod: records of upgrades that were not.
+func (w *story) forge(pod *corev1.Pod) {
+	forged := pod.DeepCopy()
+	texts := []string{
+		`{"mesh":{"revision":"x","updateTimestamp":"2000-01-01T00:00:00Z","lastContainerStatuses":{},"nextContainerImages":{"app":"app:evil"}}}`,
+		`{"logs":{"revision":"x","updateTimestamp":"2000-01-01T00:00:00Z","lastContainerStatuses":{},"nextContainerResources":{"app":{"limits":{"cpu":"3"}}}}}`,
+		`{"nobody":{"revision":"x","updateTimestamp":"2000-01-01T00:00:00Z","lastContainerStatuses":{"app":{"imageID":"x"}},"updateImages":true}}`,
+	}
+	if forged.Annotations == nil {
+		forged.Annotations = map[string]string{}
+	}
+	if forged.Annotations[apps.AnnotationSidecarSetInPlaceState] != "" {
+		return // it would be another story to lose what an upgrade has written down
+	}
+	forged.Annotations[apps.AnnotationSidecarSetInPlaceState] = texts[w.Rand().IntN(len(texts))]
+	w.Logf("user: Pod %s says %s", pod.Name, forged.Annotations[apps.AnnotationSidecarSetInPlaceState])
+	w.must(w.User.Update(context.Background(), forged))
 }
 
 // edit changes a set.
