@@ -113,7 +113,8 @@ func placesOf(c *corev1.Container) places {
 	return p
 }
 
-func (p places) mount(m *corev1.VolumeMount)   { p.paths[m.MountPath], p.mounted[m.Name] = true, true }
+func (p places) mount(m *corev1.VolumeMount) { p.paths[m.MountPath], p.mounted[m.Name] = true, true }
+
 func (p places) device(d *corev1.VolumeDevice) { p.paths[d.DevicePath], p.mapped[d.Name] = true, true }
 
 // shareMounts adds the mounts of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar maps as devices, and

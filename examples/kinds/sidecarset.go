@@ -2,10 +2,10 @@ package kinds
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,5 +64,5 @@ func injectedSample(s Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/main:v1"}}
-	return pod, sidecarset.Inject(pod, sampleSidecarSet(s), time.Now())
+	return pod, sidecarset.Inject(pod, sampleSidecarSet(s), clock.RealClock{}.Now())
 }
