@@ -38,6 +38,9 @@
 // upgrade to a bad image stays in its second row: the old container works on. A better image goes to the failing container; the image
 // that still works ends the upgrade.
 //
+// In an upgrade one of the two is ready at any time. The Pod is not: a Pod's condition Ready is of all containers, so that one with a
+// readiness probe takes the Pod out of Services twice in each upgrade, while the new container starts and while the empty one does.
+//
 // # Wire format
 //
 // What is kept on Pods is JSON in annotations whose names come from [Keys]. It is OpenKruise's, so each takes over what the other began.

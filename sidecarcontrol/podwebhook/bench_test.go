@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +17,15 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// BenchmarkHandle answers a request about a Pod of a Deployment, with 3 of 1,000 sets: from the bytes of the Pod to those of the patch.
+// BenchmarkHandle answers requests with 3 of 1,000 sets, from the bytes of the Pod to those of the patch: about a Pod of a Deployment, and about
+// the largest that there is, with 200 containers and 1 MiB.
 func BenchmarkHandle(b *testing.B) {
+	for name, pod := range map[string][]byte{"usual": deploymentPod(b, 2, 1), "largest": deploymentPod(b, 200, 55)} {
+		b.Run(name, func(b *testing.B) { benchmarkHandle(b, pod) })
+	}
+}
+
+func benchmarkHandle(b *testing.B, pod []byte) {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: sidecarcontrol.Keys{
 		HashAnnotation: "x/hash", HashWithoutImagesAnnotation: "x/plain", InjectedAnnotation: "x/injected", StateAnnotation: "x/state", InjectedEnv: "IS_INJECTED",
 	}})
@@ -48,8 +56,9 @@ func BenchmarkHandle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	h, r := handler(b, sidecars), request(b, string(deploymentPod(b)))
+	h, r := handler(b, sidecars), request(b, string(pod))
 	b.ReportAllocs()
+	b.SetBytes(int64(len(pod)))
 	for b.Loop() {
 		if response := h.Handle(b.Context(), r); len(response.Patch) == 0 {
 			b.Fatal(response.Result)
@@ -58,14 +67,18 @@ func BenchmarkHandle(b *testing.B) {
 }
 
 // deploymentPod is a Pod as the API server sends it, after its own defaults and the admission of service accounts.
-func deploymentPod(b *testing.B) []byte {
+func deploymentPod(b *testing.B, containers, variables int) []byte {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "web-6574dd96cd-", Labels: map[string]string{"app": "web", "pod-template-hash": "6574dd96cd"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-6574dd96cd", UID: "7890b9d3-a98f-4cf9-8538-99cfd743239b", Controller: ptr.To(true)}},
 	}}
-	for i := range 2 {
+	var env []corev1.EnvVar
+	for i := range variables {
+		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("REGION_%d", i), Value: strings.Repeat("eu", variables/2)})
+	}
+	for i := range containers {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: fmt.Sprintf("app-%d", i), Image: "example.test/app:v1", Env: []corev1.EnvVar{{Name: "REGION", Value: "eu"}},
+			Name: fmt.Sprintf("app-%d", i), Image: "example.test/app:v1", Env: env,
 			Ports:                  []corev1.ContainerPort{{ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 			VolumeMounts:           []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access-d46vg", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}},
 			TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullIfNotPresent,
