@@ -3,12 +3,14 @@ package sidecarset
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -173,12 +175,43 @@ func (s *settings) maxUnavailable() *intstr.IntOrString {
 // of says how many of these Pods are upgraded at a time.
 func (s *settings) of(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout {
 	read := &kruise.Reading{} // what could not be read was found by resolve
+	order := s.order
+	if terms, found := anyValue(s.update.ScatterStrategy, pods); found {
+		_, order.Scatter = read.Order(strategyPath, nil, terms)
+	}
 	return sidecarcontrol.Rollout{
-		Selector: s.selector, Order: s.order,
+		Selector: s.selector, Order: order,
 		Partition:     read.Kept(strategyPath+".partition", s.update.Partition, len(pods)),
 		PartitionPath: strategyPath + ".partition", MaxUnavailablePath: strategyPath + ".maxUnavailable",
 		MaxUnavailable: read.Count(strategyPath+".maxUnavailable", s.maxUnavailable(), len(pods), partition.Up),
 	}
+}
+
+// anyValue replaces each term whose value is * by one for each value that the label has among the Pods, and reports whether there is such a
+// term.
+func anyValue(terms []pub.ScatterTerm, pods []sidecarcontrol.Standing) (out []pub.ScatterTerm, found bool) {
+	add := func(term pub.ScatterTerm) {
+		if !slices.Contains(out, term) {
+			out = append(out, term)
+		}
+	}
+	for _, term := range terms {
+		if term.Value != "*" { // which no label can have
+			add(term)
+			continue
+		}
+		found = true
+		values := sets.Set[string]{}
+		for i := range pods {
+			if value, ok := pods[i].Pod.Labels[term.Key]; ok {
+				values.Insert(value)
+			}
+		}
+		for _, value := range sets.List(values) {
+			add(pub.ScatterTerm{Key: term.Key, Value: value})
+		}
+	}
+	return out, found
 }
 
 // report writes the status where it differs, and says when to look again.
