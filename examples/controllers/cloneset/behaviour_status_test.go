@@ -117,8 +117,8 @@ func progressing(c *cluster) {
 
 // progressResets: three Pods one after the other take longer than the deadline, each for itself does not.
 func progressResets(c *cluster) {
-	seconds := int32(4)
-	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "2s"), func(cs *v1beta1.CloneSet) {
+	seconds := int32(10) // a busy machine has some left for each Pod
+	c.create(c.cloneSet("resets", 3, templateAnnotation(controlplane.StartDelay, "4s"), func(cs *v1beta1.CloneSet) {
 		cs.Spec.ProgressDeadlineSeconds = &seconds
 	}))
 	c.change("resets", setImage(0, "example.test/app:v2"))
