@@ -63,9 +63,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 	for i, pod := range waiting {
 		s := byPod[pod]
 		switch {
-		case s.Ready && len(s.Waiting) > 0 && !s.isAway():
-			continue // an earlier upgrade is not done; the next pass has it
-		case s.isAway():
+		case s.isAway(): // it counts already; what an earlier upgrade waits for may never come
 		case !s.Ready:
 			away++ // it costs nothing, and counts from now on
 		case away >= r.MaxUnavailable:

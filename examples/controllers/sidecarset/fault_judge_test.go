@@ -30,8 +30,8 @@ type sight struct {
 	pods     map[types.UID]*corev1.Pod
 	team     string // of the namespace
 	upgraded map[types.UID]bool
-	// looked says that it could see something, and wrote that it has decided.
-	looked, wrote bool
+	// looked says that it could see something, wrote that it has taken its view of the Pods, and touched that it has decided.
+	looked, wrote, touched bool
 	// after is the last write to a Pod before it decided.
 	after int
 }
@@ -42,7 +42,16 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		v = &sight{upgraded: map[types.UID]bool{}}
 		t.View = v
 	}
-	if v.wrote || t.Controller != "sidecarset" {
+	if t.Controller != "sidecarset" {
+		return
+	}
+	// The namespace is looked at when it is decided what is written to Pods: that may be after a revision was written.
+	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods"; !v.touched {
+		seen := &corev1.Namespace{}
+		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // one that it has not seen matches nothing
+		v.team = seen.Labels["team"]
+	}
+	if v.wrote {
 		return
 	}
 	if v.wrote = call != nil && !call.IsRead(); v.wrote && v.looked {
@@ -61,9 +70,6 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	for i := range pods.Items {
 		v.pods[pods.Items[i].UID] = &pods.Items[i]
 	}
-	seen := &corev1.Namespace{}
-	_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // one that it has not seen matches nothing
-	v.team = seen.Labels["team"]
 }
 
 // matches reports whether a Pod is one of the set's.
