@@ -82,8 +82,8 @@ func layers() []layer {
 
 		{"testing/child", free, ""},
 		{"testing/install", free, ""},
-		{"testing/faultapi", free, "nodefit"},
-		{"testing/chaos", free, "testing/faultapi"},
+		{"testing/faultapi", free, "nodefit podstate"},
+		{"testing/chaos", free, "podstate testing/faultapi"},
 		{"testing/bench/picture", free, ""},
 		{"testing/bench", free, "testing/... fanout partition podstate"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},

@@ -292,13 +292,13 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 	}
 	for _, i := range shared {
 		s := &work.Pods[i]
-		// What this set has seen of the Pod may be from before another's write.
+		// What this set has seen of the Pod may be from before another's write. The pointer says nothing: a new list brings others.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {
 			wait = sooner(wait, time.Second)
 		}
-		s.Busy = s.Busy || claimed || newest != s.Pod
+		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
 	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.

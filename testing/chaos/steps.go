@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -307,7 +308,8 @@ func (w *World) nodeStep() {
 		w.Logf("node: schedule %s", pod.Name)
 		return
 	}
-	name := pod.Spec.Containers[w.rng.IntN(len(pod.Spec.Containers))].Name
+	running := runningContainers(pod)
+	name := running[w.rng.IntN(len(running))]
 	n := w.rng.IntN(100)
 	if w.calm && n >= 90 && n < 96 {
 		n = 0 // crashes and the like are faults
@@ -339,12 +341,25 @@ func (w *World) syncPod(pod *corev1.Pod) {
 	w.Nodes.Observe(client.ObjectKeyFromObject(pod), pod.UID)
 	w.Nodes.Run(pod.UID)
 	if w.Chance(70) {
-		for i := range pod.Spec.Containers {
-			w.Nodes.SetReady(pod.UID, pod.Spec.Containers[i].Name, true)
+		for _, name := range runningContainers(pod) {
+			w.Nodes.SetReady(pod.UID, name, true)
 		}
 	}
 	w.Logf("node: sync %s, changed %v", pod.Name, w.Nodes.Report(pod.UID))
 	w.Nodes.Terminate(pod.UID)
+}
+
+// runningContainers returns the names of the containers that run as long as their Pod.
+func runningContainers(pod *corev1.Pod) (names []string) {
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; podstate.IsNativeSidecar(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func (w *World) users() {

@@ -3,6 +3,7 @@ package faultapi
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -14,14 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // Nodes is the scheduler and the kubelets of a Server. A kubelet knows a Pod as it was when it last looked (Observe), runs
 // what it knows (Run), and reports what it runs (Report); each is a step of its own, so that everything else can come in
 // between. It is not safe for concurrent use. Get it from Server.Nodes.
 //
-// It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers, native
-// sidecars among them, are never started nor reported, and a Pod that terminates does not change its phase.
+// It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers come before
+// them, one after the other: a plain one is done as soon as it was started, and is never started again; a native sidecar goes on
+// beside the others, and is restarted as they are. A Pod that terminates does not change its phase.
 //
 // A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
 // pulled ends the container that ran before and starts none.
@@ -48,7 +51,8 @@ type container struct {
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // otherwise its successor's image cannot be pulled
+	runs      bool // otherwise its successor's image cannot be pulled, or it is done
+	done      bool // a plain init container
 	ready     bool
 	started   metav1.Time
 	env       []corev1.EnvVar // read from labels and annotations
@@ -172,18 +176,63 @@ func (n *Nodes) Run(uid types.UID) bool {
 		return false
 	}
 	changed := false
-	for i := range p.view.Spec.Containers {
-		spec := &p.view.Spec.Containers[i]
+	for spec := range p.specs() {
 		c := p.containers[spec.Name]
 		if c == nil {
+			if !p.isNext(spec) {
+				continue
+			}
 			c = &container{}
 			p.containers[spec.Name] = c
 		}
-		changed = n.run(c, p.view, spec) || changed
+		if !c.done {
+			changed = n.run(c, p.view, spec) || changed
+		}
+		if c.runs && p.isInit(spec) && !podstate.IsNativeSidecar(spec) {
+			c.runs, c.done = false, true
+		}
 	}
 	p.unreported = p.unreported || changed
 	return changed
 }
+
+// specs iterates over the containers that the kubelet knows of, init containers first.
+func (p *node) specs() iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{p.view.Spec.InitContainers, p.view.Spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (p *node) isInit(spec *corev1.Container) bool {
+	return slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == spec.Name })
+}
+
+// isNext reports whether all init containers before this container have been started.
+func (p *node) isNext(spec *corev1.Container) bool {
+	for i := range p.view.Spec.InitContainers {
+		before := p.view.Spec.InitContainers[i].Name
+		if before == spec.Name {
+			return true
+		}
+		if !p.hasStarted(before) {
+			return false
+		}
+	}
+	return true
+}
+
+// isInitialized reports whether all init containers have been started.
+func (p *node) isInitialized() bool {
+	return !slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return !p.hasStarted(c.Name) })
+}
+
+func (p *node) hasStarted(name string) bool { return p.containers[name] != nil && p.containers[name].id != "" }
 
 // run brings one container to what its spec says.
 func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {
@@ -241,8 +290,11 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 		return false
 	}
 	p := n.pods[uid]
-	i := slices.IndexFunc(p.view.Spec.Containers, func(spec corev1.Container) bool { return spec.Name == name })
-	c.start(p.view, &p.view.Spec.Containers[i], n.server.time())
+	for spec := range p.specs() {
+		if spec.Name == name {
+			c.start(p.view, spec, n.server.time())
+		}
+	}
 	p.unreported = true
 	return true
 }
@@ -320,17 +372,23 @@ func (n *Nodes) Report(uid types.UID) bool {
 func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	s := &pod.Status
 	s.ObservedGeneration = p.view.Generation
-	s.ContainerStatuses = nil
+	s.ContainerStatuses, s.InitContainerStatuses = nil, nil
 	ready, begun := true, len(p.containers) > 0
-	for i := range p.view.Spec.Containers {
-		spec := &p.view.Spec.Containers[i]
-		c := p.containers[spec.Name]
-		status := c.status(spec, images, p.failed)
+	for spec := range p.specs() {
+		status := p.containers[spec.Name].status(spec, images, p.failed)
+		begun = begun && p.hasStarted(spec.Name)
 		ready = ready && status.Ready
-		begun = begun && c.id != ""
-		s.ContainerStatuses = append(s.ContainerStatuses, status)
+		if p.isInit(spec) { // these stay in the order in which they are started
+			s.InitContainerStatuses = append(s.InitContainerStatuses, status)
+		} else {
+			s.ContainerStatuses = append(s.ContainerStatuses, status)
+		}
 	}
 	slices.SortFunc(s.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
+	if !p.isInitialized() {
+		initialized.Status, initialized.Reason = corev1.ConditionFalse, "ContainersNotInitialized"
+	}
 	containersReady := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
 	if !ready {
 		containersReady.Status, containersReady.Reason = corev1.ConditionFalse, "ContainersNotReady"
@@ -345,7 +403,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 			s.StartTime = &now
 		}
 	}
-	setCondition(pod, corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, now)
+	setCondition(pod, initialized, now)
 	setCondition(pod, containersReady, now)
 	setCondition(pod, p.ready(containersReady), now)
 }
@@ -363,6 +421,9 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 		status.ContainerID, status.RestartCount, status.Resources = c.reportedID(), c.restarts, c.resources.DeepCopy()
 	}
 	switch ended := (&corev1.ContainerStateTerminated{ContainerID: status.ContainerID}); {
+	case c.done:
+		ended.Reason = "Completed"
+		status.State.Terminated, status.Ready = ended, true
 	case failed:
 		ended.ExitCode, ended.Reason = 137, "Error"
 		status.State.Terminated = ended
@@ -376,7 +437,7 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 			status.LastTerminationState.Terminated = ended
 		}
 	}
-	started := c.runs && !failed
+	started := c.runs && !failed // a plain init container that is done counts as not started
 	status.Started = &started
 	return status
 }

@@ -2,13 +2,19 @@ package sidecarset
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -22,9 +28,10 @@ type sight struct {
 	set      *v1beta1.SidecarSet
 	compiled *sidecarcontrol.Set
 	pods     map[types.UID]*corev1.Pod
+	team     string // of the namespace
 	upgraded map[types.UID]bool
-	// looked says that it could see something, and wrote that it has decided.
-	looked, wrote bool
+	// looked says that it could see something, wrote that it has taken its view of the Pods, and touched that it has decided.
+	looked, wrote, touched bool
 	// after is the last write to a Pod before it decided.
 	after int
 }
@@ -35,7 +42,16 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		v = &sight{upgraded: map[types.UID]bool{}}
 		t.View = v
 	}
-	if v.wrote || t.Controller != "sidecarset" {
+	if t.Controller != "sidecarset" {
+		return
+	}
+	// The namespace is looked at when it is decided what is written to Pods: that may be after a revision was written.
+	if v.touched = v.touched || call != nil && call.Resource.Resource == "pods"; !v.touched {
+		seen := &corev1.Namespace{}
+		_ = t.Process.Cache.Get(context.Background(), client.ObjectKey{Name: namespace}, seen) // one that it has not seen matches nothing
+		v.team = seen.Labels["team"]
+	}
+	if v.wrote {
 		return
 	}
 	if v.wrote = call != nil && !call.IsRead(); v.wrote && v.looked {
@@ -56,43 +72,41 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	}
 }
 
+// matches reports whether a Pod is one of the set's.
+func (v *sight) matches(pod *corev1.Pod) bool {
+	return pod != nil && pod.Labels["app"] == "web" && (v.set.Spec.NamespaceSelector == nil || v.team == "a") &&
+		slices.Contains(strings.Split(pod.Annotations[apps.AnnotationSidecarSetInjected], ","), v.set.Name)
+}
+
 // judge holds each write to a Pod against what the pass saw.
 func (w *story) judge(x *chaos.Write) {
-	before, _ := x.Before.(*corev1.Pod)
-	after, _ := x.After.(*corev1.Pod)
+	v, _ := x.Task.View.(*sight)
+	if rev, ok := x.Before.(*appsv1.ControllerRevision); ok && x.After == nil {
+		w.judgeTruncation(v, rev)
+	}
 	if x.Call.Resource.Resource != "pods" {
 		return
 	}
+	before, _ := x.Before.(*corev1.Pod)
+	after, _ := x.After.(*corev1.Pod)
 	if before == nil || after == nil {
 		w.Failf("stranger", "%s of Pod %s", x.Call.Verb, x.Call.Name)
 	}
-	v, _ := x.Task.View.(*sight)
 	if v == nil || v.set == nil || v.compiled == nil {
 		w.Failf("blind", "%s of Pod %s by a pass that has seen no set that makes sense", x.Call.Verb, before.Name)
 	}
-	own := map[string]bool{}
-	for i := range v.set.Spec.Containers {
-		c := &v.set.Spec.Containers[i]
-		own[c.Name], own[c.Name+"-1"], own[c.Name+"-2"] = true, true, true
+	if !v.matches(v.pods[before.UID]) {
+		w.Failf("stranger", "%s of Pod %s, which is none of set %s", x.Call.Verb, before.Name, v.set.Name)
 	}
-	changed := false
-	for i := range after.Spec.Containers {
-		if b, a := &before.Spec.Containers[i], &after.Spec.Containers[i]; b.Image != a.Image {
-			if changed = true; !own[a.Name] {
-				w.Failf("touched", "container %s of Pod %s, which is none of set %s", a.Name, after.Name, v.set.Name)
-			}
-		}
-	}
+	changed := w.judgeTouch(v, before, after)
+	w.judgeTold(v, before, after)
 	w.judgeTwins(after)
-	if !w.isUpgrade(v, before, after) {
-		w.judgeFlip(v, before, after)
-	}
-	upgrades := w.isUpgrade(v, before, after)
-	if upgrades {
+	upgrades := hashIn(w.control, after, v.compiled) && !hashIn(w.control, before, v.compiled)
+	switch {
+	case upgrades:
 		w.judgeUpgrade(v, before, after)
-	}
-	if changed && !upgrades && v.set.Name != mesh {
-		w.Failf("images", "images of Pod %s change without an upgrade", after.Name)
+	case changed:
+		w.judgeFlip(before, after)
 	}
 	w.writes++
 	if changed && w.serves(before) {
@@ -103,33 +117,91 @@ func (w *story) judge(x *chaos.Write) {
 	}
 }
 
+// judgeTouch: nothing of a Pod changes but the images of the set's sidecars and annotations. It reports whether an image did.
+func (w *story) judgeTouch(v *sight, before, after *corev1.Pod) (changed bool) {
+	own, rest := ownNames(v.set), after.Spec.DeepCopy()
+	for _, lists := range [][2][]corev1.Container{{before.Spec.InitContainers, rest.InitContainers}, {before.Spec.Containers, rest.Containers}} {
+		for i := range lists[1] {
+			if b, a := &lists[0][i], &lists[1][i]; b.Image != a.Image && slices.Contains(own, a.Name) {
+				a.Image, changed = b.Image, true
+			}
+		}
+	}
+	if !equality.Semantic.DeepEqual(&before.Spec, rest) || !equality.Semantic.DeepEqual(before.Labels, after.Labels) {
+		w.Failf("touched", "more of Pod %s changes than the sidecars of set %s", after.Name, v.set.Name)
+	}
+	for key := range before.Annotations {
+		if _, kept := after.Annotations[key]; !kept {
+			w.Failf("touched", "Pod %s loses its annotation %s", after.Name, key)
+		}
+	}
+	return changed
+}
+
+// judgeTold: the condition says of the set what is so.
+func (w *story) judgeTold(v *sight, before, after *corev1.Pod) {
+	was, is := saidOf(before, v.set.Name), saidOf(after, v.set.Name)
+	if upgradable, _ := hasEnv(after, v.set); is != was && is != fmt.Sprint(upgradable) {
+		w.Failf("told", "Pod %s says %s of set %s", after.Name, is, v.set.Name)
+	}
+	for _, other := range []string{mesh, logs} {
+		if other != v.set.Name && saidOf(before, other) != saidOf(after, other) {
+			w.Failf("told", "a pass of set %s changes what Pod %s says of %s", v.set.Name, after.Name, other)
+		}
+	}
+}
+
+// saidOf returns what the condition of a Pod says of a set, empty if nothing.
+func saidOf(pod *corev1.Pod, set string) string {
+	said := map[string]bool{}
+	if c := podstate.Condition(pod, apps.ConditionSidecarSetUpgradable); c != nil {
+		_ = json.Unmarshal([]byte(c.Message), &said)
+	}
+	if upgradable, told := said[set]; told {
+		return fmt.Sprint(upgradable)
+	}
+	return ""
+}
+
+// judgeTruncation: revisions stay that new Pods get, or that Pods have.
+func (w *story) judgeTruncation(v *sight, rev *appsv1.ControllerRevision) {
+	if v == nil || v.set == nil {
+		w.Failf("blind", "revision %s is deleted by a pass that has seen no set", rev.Name)
+	}
+	if pin := v.set.Spec.InjectionStrategy.Revision; pin != nil && *pin.RevisionName == rev.Name {
+		w.Failf("truncated", "revision %s is deleted, which new Pods are to get", rev.Name)
+	}
+	for _, pod := range v.pods {
+		if v.matches(pod) && w.control.RevisionOf(pod, v.set.Name) == rev.Name {
+			w.Failf("truncated", "revision %s is deleted, which Pod %s has", rev.Name, pod.Name)
+		}
+	}
+}
+
+// judgeFlip: without an upgrade, images change only where a hot upgrade ends: the container becomes idle that does not work, and the one
+// that works runs what its spec says.
+func (w *story) judgeFlip(before, after *corev1.Pod) {
+	works := worksIn(after, "hot")
+	for i := range after.Spec.Containers {
+		b, a := &before.Spec.Containers[i], &after.Spec.Containers[i]
+		if b.Image != a.Image && (a.Image != "empty:v1" || a.Name == works) {
+			w.Failf("images", "container %s of Pod %s gets %s without an upgrade", a.Name, after.Name, a.Image)
+		}
+	}
+	for i := range after.Spec.InitContainers {
+		if before.Spec.InitContainers[i].Image != after.Spec.InitContainers[i].Image {
+			w.Failf("images", "a native sidecar of Pod %s changes without an upgrade", after.Name)
+		}
+	}
+	if want, runs := container(after, works).Image, w.Nodes.Image(after.UID, works); runs != want {
+		w.Failf("gap", "a container of Pod %s becomes idle while %s runs %q, not %s", after.Name, works, runs, want)
+	}
+}
+
 // hashIn reports whether a Pod says that it has the newest sidecars.
 func hashIn(control *sidecarcontrol.Control, pod *corev1.Pod, set *sidecarcontrol.Set) bool {
 	s := control.Read(pod, set, time.Now())
 	return s.Injected && s.Updated
-}
-
-// isUpgrade reports whether a write makes a Pod say that it has the newest sidecars.
-func (w *story) isUpgrade(v *sight, before, after *corev1.Pod) bool {
-	return hashIn(w.control, after, v.compiled) && !hashIn(w.control, before, v.compiled)
-}
-
-// judgeFlip: a container of a hot upgrade becomes idle when the other one works, as far as the pass could see.
-func (w *story) judgeFlip(v *sight, before, after *corev1.Pod) {
-	for name, other := range map[string]string{"hot-1": "hot-2", "hot-2": "hot-1"} {
-		was, is := podstate.Container(before, name), podstate.Container(after, name)
-		if is == nil || was.Image == is.Image || is.Image != "empty:v1" {
-			continue
-		}
-		seen := v.pods[before.UID]
-		if seen == nil {
-			w.Failf("flip", "container %s of Pod %s becomes idle, which the pass has not seen", name, after.Name)
-		}
-		works, status := podstate.Container(seen, other), podstate.ContainerStatus(seen, other)
-		if status == nil || !status.Ready || !strings.HasSuffix(status.Image, "/"+works.Image) || works.Image == "empty:v1" {
-			w.Failf("flip", "container %s of Pod %s becomes idle, and %s is as good as gone: %+v", name, after.Name, other, status)
-		}
-	}
 }
 
 // judgeTwins: the two containers of a hot upgrade never have the same image.
@@ -142,19 +214,30 @@ func (w *story) judgeTwins(pod *corev1.Pod) {
 
 // judgeUpgrade: a Pod that is said to have the newest sidecars has all of their images, and was to be upgraded.
 func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
-	for i := range v.set.Spec.Containers {
-		c := &v.set.Spec.Containers[i]
-		if c.UpgradeStrategy.UpgradeType == pub.SidecarHotUpgrade {
-			one, two := podstate.Container(after, c.Name+"-1"), podstate.Container(after, c.Name+"-2")
-			if one.Image != c.Image && two.Image != c.Image {
-				w.Failf("half", "Pod %s runs %s and %s, not %s", after.Name, one.Image, two.Image, c.Image)
+	if has, why := hasVersion(after, v.set); !has {
+		w.Failf("half", "Pod %s is upgraded, and has not the version of set %s: %s", after.Name, v.set.Name, why)
+	}
+	w.judgePatches(v, before, after)
+	w.judgeWanted(v, before)
+}
+
+// judgePatches: an upgrade brings the set's annotations along.
+func (w *story) judgePatches(v *sight, before, after *corev1.Pod) {
+	for i := range v.set.Spec.PatchPodMetadata {
+		p := &v.set.Spec.PatchPodMetadata[i]
+		for key, value := range p.Annotations {
+			if was, there := before.Annotations[key]; there && p.PatchPolicy == pub.SidecarSetRetain {
+				value = was
 			}
-			continue
-		}
-		if got := podstate.Container(after, c.Name); got.Image != c.Image {
-			w.Failf("half", "container %s of Pod %s has %s, not %s", c.Name, after.Name, got.Image, c.Image)
+			if got := after.Annotations[key]; got != value {
+				w.Failf("annotations", "Pod %s is upgraded, and its annotation %s is %q, not %q", after.Name, key, got, value)
+			}
 		}
 	}
+}
+
+// judgeWanted: the strategy of the set lets the Pod be upgraded.
+func (w *story) judgeWanted(v *sight, before *corev1.Pod) {
 	u := &v.set.Spec.UpdateStrategy
 	seen := v.pods[before.UID]
 	if seen == nil || u.Paused || u.Type == pub.SidecarSetNotUpdate {
@@ -162,15 +245,6 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	}
 	if u.Selector != nil && seen.Labels["wave"] != "a" {
 		w.Failf("selector", "Pod %s is upgraded, which %v excludes", before.Name, u.Selector)
-	}
-	if seen.Labels["app"] != "web" {
-		w.Failf("stranger", "Pod %s is upgraded, which is %s", before.Name, seen.Labels["app"])
-	}
-	for i := range v.set.Spec.Containers {
-		c := &v.set.Spec.Containers[i]
-		if has := podstate.Container(seen, c.Name); has != nil && envA(has.Env) != envA(c.Env) {
-			w.Failf("blocked", "Pod %s is upgraded, whose container %s has A=%s and not %s", before.Name, c.Name, envA(has.Env), envA(c.Env))
-		}
 	}
 	v.upgraded[before.UID] = true
 	waiting := 0
@@ -194,19 +268,9 @@ func (w *story) judgeUpgrade(v *sight, before, after *corev1.Pod) {
 	}
 }
 
-// envA is what users change that no upgrade can bring.
-func envA(env []corev1.EnvVar) string {
-	for _, e := range env {
-		if e.Name == "A" {
-			return e.Value
-		}
-	}
-	return ""
-}
-
 // standing is how a Pod stood with the set that the pass saw.
 func (w *story) standing(v *sight, pod *corev1.Pod) sidecarcontrol.Standing {
-	if pod.Labels["app"] != "web" || !podstate.IsActive(pod) {
+	if !podstate.IsActive(pod) || !v.matches(pod) {
 		return sidecarcontrol.Standing{}
 	}
 	return w.control.Read(pod, v.compiled, time.Now())
@@ -264,54 +328,6 @@ func (w *story) check() {
 	for uid := range w.taken {
 		if !there[uid] {
 			delete(w.taken, uid)
-		}
-	}
-}
-
-// converged: all Pods have what they can have, no hot upgrade goes on, and the status says so.
-func (w *story) converged() {
-	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
-	for _, name := range []string{mesh, logs} {
-		set := w.set(name)
-		compiled, err := compile(set, "", nil)
-		w.must(err)
-		v := &sight{set: set, compiled: compiled}
-		var all []sidecarcontrol.Standing
-		updated, waiting, away, serving, updatedServing := 0, 0, 0, 0, 0
-		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
-			s := w.standing(v, pod)
-			if !s.Injected || set.Spec.NamespaceSelector != nil && team != "a" {
-				continue
-			}
-			all = append(all, s)
-			if s.Busy || len(s.Waiting) > 0 || !s.Ready {
-				away++ // for good: a sidecar that cannot be upgraded has a bad image
-			}
-			if s.Serves() {
-				serving++
-			}
-			if s.Updated && s.Serves() {
-				updatedServing++
-			}
-			if s.Updated {
-				updated++
-			} else if len(s.Blocked) == 0 && (set.Spec.UpdateStrategy.Selector == nil || pod.Labels["wave"] == "a") {
-				waiting++
-			}
-			if s.Flip {
-				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name)
-			}
-		}
-		u := &set.Spec.UpdateStrategy
-		settings, err := resolve(set)
-		w.must(err)
-		if !u.Paused && u.Type != pub.SidecarSetNotUpdate && waiting > settings.of(all).Partition && away < settings.of(all).MaxUnavailable {
-			w.Failf("stuck", "%d Pods wait for set %s, with a partition of %d", waiting, name, settings.of(all).Partition)
-		}
-		if s := &set.Status; s.ObservedGeneration != set.Generation || int(s.MatchedPods) != len(all) || int(s.UpdatedPods) != updated ||
-			int(s.ReadyPods) != serving || int(s.UpdatedReadyPods) != updatedServing {
-			w.Failf("status", "set %s of generation %d has the status %+v, and %d Pods, %d updated, %d serving, %d both",
-				name, set.Generation, *s, len(all), updated, serving, updatedServing)
 		}
 	}
 }

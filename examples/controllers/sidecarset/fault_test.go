@@ -25,6 +25,7 @@ import (
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/chaos"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -88,7 +89,7 @@ const namespace = "default"
 // Sets and their sidecars. Both are in the same Pods.
 const (
 	mesh = "mesh" // has the cold one "proxy" and the hot one "hot"
-	logs = "logs" // has the cold one "log"
+	logs = "logs" // has the cold one "log" and the native one "native", which starts before it
 )
 
 func (w *story) start(ctx context.Context, mgr manager.Manager) error {
@@ -116,26 +117,65 @@ func (w *story) begin() {
 			set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 		}
 		if name == logs {
-			set.Spec.Containers = []pub.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:v1"}}}
+			addLogs(&set.Spec)
 		} else {
-			set.Spec.Containers = []pub.SidecarContainer{
-				{Container: corev1.Container{Name: "proxy", Image: "proxy:v1"}},
-				{Container: corev1.Container{Name: "hot", Image: "hot:v1"}, UpgradeStrategy: pub.SidecarUpgradeStrategy{
-					UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "empty:v1",
-				}},
-			}
+			addMesh(&set.Spec)
 		}
+		set.Spec.PatchPodMetadata = patches(name, 0)
+		set.Spec.RevisionHistoryLimit = ptr.To(int32(1 + w.Rand().IntN(4)))
 		set.Spec.UpdateStrategy.MaxUnavailable = w.count(2, "34%", "100%")
 		w.must(api.Default(set))
 		w.must(w.User.Create(context.Background(), set))
 	}
-	for _, image := range []string{"proxy", "hot", "log"} {
+	for _, image := range []string{"proxy", "hot", "log", "native"} {
 		w.Nodes.Images.SetBroken(image+":broken", true)
 		w.Nodes.Images.SetSick(image+":sick", true)
 	}
 	for range 2 + w.Rand().IntN(4) {
 		w.createPod()
 	}
+}
+
+func addLogs(s *v1beta1.SidecarSetSpec) {
+	s.Containers = []pub.SidecarContainer{{Container: corev1.Container{
+		Name: "log", Image: "log:v1", VolumeMounts: []corev1.VolumeMount{{Name: "logs", MountPath: "/var/log"}},
+	}}}
+	s.InitContainers = []pub.SidecarContainer{
+		{Container: corev1.Container{Name: "setup", Image: "setup:v1"}},
+		{Container: corev1.Container{Name: "native", Image: "native:v1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}},
+	}
+	s.Volumes = []corev1.Volume{{Name: "logs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+
+func addMesh(s *v1beta1.SidecarSetSpec) {
+	s.Containers = []pub.SidecarContainer{
+		{Container: corev1.Container{Name: "proxy", Image: "proxy:v1"}},
+		{Container: corev1.Container{Name: "hot", Image: "hot:v1"}, UpgradeStrategy: pub.SidecarUpgradeStrategy{
+			UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "empty:v1",
+		}},
+	}
+}
+
+// patches are the annotations of a set: one that it overwrites and one that it leaves as it is.
+func patches(set string, version int) []pub.SidecarSetPatchPodMetadata {
+	value := fmt.Sprint(version)
+	return []pub.SidecarSetPatchPodMetadata{
+		{Annotations: map[string]string{"example.test/" + set: value}, PatchPolicy: pub.SidecarSetOverwrite},
+		{Annotations: map[string]string{"example.test/first-" + set: value}, PatchPolicy: pub.SidecarSetRetain},
+	}
+}
+
+// sidecarsOf returns the sidecars of a set that are upgraded.
+func sidecarsOf(set *v1beta1.SidecarSet) (out []*pub.SidecarContainer) {
+	for i := range set.Spec.Containers {
+		out = append(out, &set.Spec.Containers[i])
+	}
+	for i := range set.Spec.InitContainers {
+		if c := &set.Spec.InitContainers[i]; podstate.IsNativeSidecar(&c.Container) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // count draws a count of 1 to most, or one of the percentages.
@@ -150,28 +190,6 @@ func (w *story) set(name string) *v1beta1.SidecarSet {
 	set := &v1beta1.SidecarSet{}
 	w.must(w.User.Get(context.Background(), types.NamespacedName{Name: name}, set))
 	return set
-}
-
-// createPod creates a Pod with the sidecars of both sets, or of one, as the webhook does.
-func (w *story) createPod() {
-	var sets []*sidecarcontrol.Set
-	for _, name := range []string{mesh, logs} {
-		if compiled, err := compile(w.set(name), "", nil); err == nil && w.Chance(85) {
-			sets = append(sets, compiled)
-		}
-	}
-	w.pods++
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("web-%d", w.pods), Labels: map[string]string{"app": "web", "wave": "a"}}}
-	if w.Chance(30) {
-		pod.Labels["wave"] = "b"
-	}
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(w.Rand().IntN(3)))
-	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:v1"}}
-	if _, err := w.control.Inject(pod, sets, sidecarcontrol.Facts{Now: time.Now()}); err != nil {
-		w.Failf("story", "injecting: %v", err)
-	}
-	w.Logf("user: Pod %s with %v", pod.Name, w.control.Injected(pod))
-	w.must(w.User.Create(context.Background(), pod))
 }
 
 // users is what they do now and then.
@@ -232,8 +250,9 @@ func (w *story) forge(pod *corev1.Pod) {
 // edit changes a set.
 func (w *story) edit(name string) {
 	set := w.set(name)
-	c, update := &set.Spec.Containers[w.Rand().IntN(len(set.Spec.Containers))], &set.Spec.UpdateStrategy
-	switch n := w.Rand().IntN(20); {
+	sidecars, update := sidecarsOf(set), &set.Spec.UpdateStrategy
+	c := sidecars[w.Rand().IntN(len(sidecars))]
+	switch n := w.Rand().IntN(23); {
 	case n < 10:
 		c.Image = c.Name + []string{":v1", ":v2", ":v3", ":broken", ":sick"}[w.Rand().IntN(5)]
 	case n < 12:
@@ -257,6 +276,10 @@ func (w *story) edit(name string) {
 		if update.Type = pub.SidecarSetRollingUpdate; w.Chance(50) {
 			update.Type = pub.SidecarSetNotUpdate
 		}
+	case n < 20:
+		set.Spec.PatchPodMetadata = patches(name, w.Rand().IntN(5))
+	case n < 22:
+		set.Spec.InjectionStrategy.Revision = w.pin(set)
 	default:
 		if update.MaxUnavailable = ptr.To(intstr.FromString("many")); w.Chance(50) { // past admission
 			update.MaxUnavailable = w.count(3, "50%")
@@ -268,8 +291,8 @@ func (w *story) edit(name string) {
 func (w *story) update(set *v1beta1.SidecarSet) {
 	w.must(api.Default(set))
 	var images []string
-	for i := range set.Spec.Containers {
-		images = append(images, set.Spec.Containers[i].Image)
+	for _, c := range sidecarsOf(set) {
+		images = append(images, c.Image)
 	}
 	u := &set.Spec.UpdateStrategy
 	w.Logf("user: %s %v, env %v, %s, %s unavailable, partition %s, selector %v, paused %t", set.Name, images, set.Spec.Containers[0].Env, u.Type, u.MaxUnavailable, u.Partition, u.Selector, u.Paused)
@@ -288,8 +311,8 @@ func (w *story) settle() {
 	w.denied = ""
 	for _, name := range []string{mesh, logs} {
 		set := w.set(name)
-		for i := range set.Spec.Containers {
-			if c := &set.Spec.Containers[i]; c.Image == c.Name+":broken" || c.Image == c.Name+":sick" {
+		for _, c := range sidecarsOf(set) {
+			if c.Image == c.Name+":broken" || c.Image == c.Name+":sick" {
 				c.Image = c.Name + ":v3"
 			}
 		}

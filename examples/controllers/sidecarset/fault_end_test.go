@@ -1,0 +1,94 @@
+package sidecarset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/testing/faultapi"
+)
+
+// end is how the Pods of a set are in the end, read from their containers.
+type end struct {
+	all []sidecarcontrol.Standing
+	// waiting are those that could be upgraded, idle those of them that do not serve, and away those that are out of service for good.
+	waiting, idle, away                 int
+	updated, serving, updatedAndServing int
+}
+
+// converged: all Pods have what they can have, no hot upgrade goes on, and the status says so.
+func (w *story) converged() {
+	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
+	for _, name := range []string{mesh, logs} {
+		set := w.set(name)
+		compiled, err := compile(set, "", nil)
+		w.must(err)
+		e := w.end(&sight{set: set, compiled: compiled, team: team})
+		u := &set.Spec.UpdateStrategy
+		settings, err := resolve(set)
+		w.must(err)
+		limits := settings.of(e.all)
+		if !u.Paused && u.Type != pub.SidecarSetNotUpdate && e.waiting > limits.Partition && (e.away < limits.MaxUnavailable || e.idle > 0) {
+			w.Failf("stuck", "%d Pods wait for set %s, %d of them out of service, with a partition of %d", e.waiting, name, e.idle, limits.Partition)
+		}
+		s := &set.Status
+		want := v1beta1.SidecarSetStatus{
+			ObservedGeneration: set.Generation, LatestRevision: s.LatestRevision, CollisionCount: s.CollisionCount, MatchedPods: int32(len(e.all)),
+			UpdatedPods: int32(e.updated), ReadyPods: int32(e.serving), UpdatedReadyPods: int32(e.updatedAndServing),
+		}
+		if *s != want {
+			w.Failf("status", "set %s has the status %+v, not %+v", name, *s, want)
+		}
+	}
+}
+
+// end looks at the Pods of a set.
+func (w *story) end(v *sight) (e end) {
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		s := w.standing(v, pod)
+		if !s.Injected {
+			continue
+		}
+		e.all = append(e.all, s)
+		flipping := isFlipping(pod)
+		if flipping && slices.Contains(ownNames(v.set), "hot-1") && (s.Flip || podstate.IsReady(pod)) {
+			w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name)
+		}
+		serves := podstate.IsReady(pod) && !(flipping && v.set.Name == mesh)
+		updated, _ := hasVersion(pod, v.set)
+		upgradable, _ := hasEnv(pod, v.set)
+		if said := saidOf(pod, v.set.Name); said == "true" && !upgradable || said == "false" && upgradable || said == "" && !upgradable {
+			w.Failf("told", "Pod %s says %q of set %s", pod.Name, said, v.set.Name)
+		}
+		if serves {
+			e.serving++
+		} else {
+			e.away++ // a sidecar that cannot be upgraded has a bad image
+		}
+		switch {
+		case updated && serves:
+			e.updated++
+			e.updatedAndServing++
+		case updated:
+			e.updated++
+		case upgradable && (v.set.Spec.UpdateStrategy.Selector == nil || pod.Labels["wave"] == "a"):
+			if e.waiting++; !serves {
+				e.idle++
+			}
+		}
+	}
+	return e
+}
+
+// isFlipping reports whether both containers of the hot sidecar run a real image.
+func isFlipping(pod *corev1.Pod) bool {
+	one, two := container(pod, "hot-1"), container(pod, "hot-2")
+	return one != nil && two != nil && one.Image != "empty:v1" && two.Image != "empty:v1" &&
+		pod.Annotations[apps.AnnotationSidecarSetWorking] != ""
+}
