@@ -2,6 +2,7 @@ package faultapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func describeAll(c *cluster) string {
 // TestInitContainers: plain ones are done before anything else runs, and native sidecars run beside the rest.
 func TestInitContainers(t *testing.T) {
 	start := []act{schedule, observe, run, ready, proxyReady, report}
-	begin := func(more ...act) []act { return append(start[:len(start):len(start)], more...) }
+	begin := func(more ...act) []act { return append(slices.Clip(start), more...) }
 	for _, tc := range []struct {
 		name string
 		do   []act

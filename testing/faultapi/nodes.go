@@ -232,7 +232,9 @@ func (p *node) isInitialized() bool {
 	return !slices.ContainsFunc(p.view.Spec.InitContainers, func(c corev1.Container) bool { return !p.hasStarted(c.Name) })
 }
 
-func (p *node) hasStarted(name string) bool { return p.containers[name] != nil && p.containers[name].id != "" }
+func (p *node) hasStarted(name string) bool {
+	return p.containers[name] != nil && p.containers[name].id != ""
+}
 
 // run brings one container to what its spec says.
 func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool {

@@ -60,7 +60,7 @@ func (w *story) end(v *sight) (e end) {
 		if flipping && slices.Contains(ownNames(v.set), "hot-1") && (s.Flip || podstate.IsReady(pod)) {
 			w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name)
 		}
-		serves := podstate.IsReady(pod) && !(flipping && v.set.Name == mesh)
+		serves := podstate.IsReady(pod) && (!flipping || v.set.Name != mesh)
 		updated, _ := hasVersion(pod, v.set)
 		upgradable, _ := hasEnv(pod, v.set)
 		if said := saidOf(pod, v.set.Name); said == "true" && !upgradable || said == "false" && upgradable || said == "" && !upgradable {
