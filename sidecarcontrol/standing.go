@@ -72,7 +72,8 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		return status != nil && status.Ready && !waits.Has(container.Name) && !waits.Has("")
+		// What the node has not seen yet changes those containers alone that wait: the other one of a pair goes on.
+		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool
 	if s.pairs, known, err = c.pairs(pod, set, settled); err != nil {

@@ -336,6 +336,32 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
+// TestHotUpgradeUnseen: another upgrade before the node has seen the first leaves the container alone that serves.
+func TestHotUpgradeUnseen(t *testing.T) {
+	version := func(image, resourceVersion string) *sidecarcontrol.Set {
+		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}
+		s.Containers[0].Image = image
+		return newSet(t, s)
+	}
+	for image, want := range map[string]string{
+		"v3": "v1 1/300, v3 300/1, mesh-2",
+		"v1": "v1 1/0, empty:v1 0/1, mesh-1",
+	} {
+		c, pod := newControl(t), injected(t, version("v1", "100"))
+		for _, set := range []*sidecarcontrol.Set{version("v2", "205"), version(image, "300")} {
+			standing := c.Read(pod, set, now)
+			change, err := c.Upgrade(&standing, set, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod = send(t, pod, change)
+		}
+		if got := hotState(pod); got != want {
+			t.Errorf("from v1 over v2 to %s: %s, want %s", image, got, want)
+		}
+	}
+}
+
 // TestFlipWaits: HU-9 what a flip waits for.
 func TestFlipWaits(t *testing.T) {
 	for _, tc := range []struct {
