@@ -8,7 +8,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -38,12 +37,9 @@ func (w *story) converged() {
 			w.Failf("stuck", "%d Pods wait for set %s, %d of them out of service, with a partition of %d", e.waiting, name, e.idle, limits.Partition)
 		}
 		s := &set.Status
-		want := v1beta1.SidecarSetStatus{
-			ObservedGeneration: set.Generation, LatestRevision: s.LatestRevision, CollisionCount: s.CollisionCount, MatchedPods: int32(len(e.all)),
-			UpdatedPods: int32(e.updated), ReadyPods: int32(e.serving), UpdatedReadyPods: int32(e.updatedAndServing),
-		}
-		if *s != want {
-			w.Failf("status", "set %s has the status %+v, not %+v", name, *s, want)
+		got := [5]int{int(s.ObservedGeneration), int(s.MatchedPods), int(s.UpdatedPods), int(s.ReadyPods), int(s.UpdatedReadyPods)}
+		if want := [5]int{int(set.Generation), len(e.all), e.updated, e.serving, e.updatedAndServing}; got != want {
+			w.Failf("status", "set %s has generation, matched, updated, ready and updated ready Pods %v, not %v", name, got, want)
 		}
 	}
 }
