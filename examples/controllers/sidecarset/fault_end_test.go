@@ -64,8 +64,9 @@ func (w *story) end(v *sight) (e end) {
 		}
 		if serves {
 			e.serving++
-		} else {
-			e.away++ // a sidecar that cannot be upgraded has a bad image
+		}
+		if !serves || flipping { // for all sets: the one that has begun with the hot upgrade may not select the Pod any more
+			e.away++
 		}
 		switch {
 		case updated && serves:
