@@ -92,11 +92,13 @@ func layers() []layer {
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
+		{"examples/sidecars", free, "KIT examples/apis/..."}, // what the controller of SidecarSets and the Pod webhook share
+		{"examples/controllers/sidecarset", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
 		{"examples/admission", free, "decode examples/apis/... podstate sidecarcontrol/podwebhook"},
-		{"examples/embed/...", free, "KIT examples/embed/..."},                                  // no type of Kruise
-		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/*"}, // one row a kind
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/sidecarset examples/controllers/sidecarterminator examples/kinds"},
+		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
+		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // one row a kind
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/sidecarterminator examples/kinds examples/sidecars"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},

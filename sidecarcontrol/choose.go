@@ -84,7 +84,7 @@ func (r *Rollout) wants(s *Standing) bool {
 
 // isAway reports whether the Pod is out of service, or may be, because of an upgrade.
 func (s *Standing) isAway() bool {
-	return s.Busy || s.failing || len(s.Waiting) > 0 || s.Updated && !s.Ready
+	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready
 }
 
 func (c *Choice) limit(code reason.Code, path string, value, held int) {

@@ -21,6 +21,9 @@ const NotUpgradable reason.Code = "NotUpgradable"
 // FlipPending means that a hot upgrade goes on: the container that has worked so far becomes idle when the others are ready.
 const FlipPending reason.Code = "FlipPending"
 
+// SidecarNotReady means that a sidecar of a Pod is not ready: that is also what an upgrade to a bad image leaves.
+const SidecarNotReady reason.Code = "SidecarNotReady"
+
 // Standing is how one Pod stands with one set: read only. Make it with Control.Read.
 type Standing struct {
 	// Pod is the Pod that was read.
@@ -33,6 +36,8 @@ type Standing struct {
 	Blocked reason.List
 	// Waiting says what an upgrade that has begun waits for: containers that do not run their image, or the end of a hot upgrade.
 	Waiting reason.List
+	// Failing says which sidecars of the Pod are not ready, of whatever set. Idle ones do not count.
+	Failing reason.List
 	// Ready says that the Pod serves: it is Ready, and no hot upgrade goes on.
 	Ready bool
 	// Flip says that the hot upgrade can be ended now: see Control.Flip.
@@ -47,8 +52,6 @@ type Standing struct {
 	Note podpatch.Change
 
 	pairs []pair
-	// failing says that a sidecar is not ready: that is what an upgrade to a bad image leaves, whatever its set is by now.
-	failing bool
 }
 
 // Serves reports whether the Pod is in service with the sidecars that it has been given.
@@ -83,7 +86,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	}
 	s.Injected = true
 	s.Busy = c.isBusy(pod, set, states, now)
-	s.failing = c.isFailing(pod)
+	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
 		s.flip(waits) // also where a newer set could not be upgraded to: what has begun ends
@@ -109,17 +112,31 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 	return true
 }
 
-// isFailing reports whether a sidecar of a Pod, of whatever set, is not ready. One that is idle does not count.
-func (c *Control) isFailing(pod *corev1.Pod) bool {
-	failing := func(container corev1.Container) bool {
+// failing returns which sidecars of a Pod are not ready.
+func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
+	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
-		return status != nil && !status.Ready && c.isMarked(&container) &&
-			(c.keys.Hot.VersionPrefix == "" || pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] != idleVersion)
+		if status == nil || status.Ready || !c.isMarked(container) ||
+			c.keys.Hot.VersionPrefix != "" && pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] == idleVersion {
+			return
+		}
+		why := reason.Reason{
+			Code: SidecarNotReady, Object: reason.ObjectOf("Pod", pod), Path: list + "[" + container.Name + "]", Detail: "it is not ready",
+		}
+		if waiting := status.State.Waiting; waiting != nil && waiting.Reason != "" {
+			why.Detail = "it waits: " + waiting.Reason
+		}
+		out = append(out, why)
 	}
-	return slices.ContainsFunc(pod.Spec.Containers, failing) ||
-		slices.ContainsFunc(pod.Spec.InitContainers, func(container corev1.Container) bool {
-			return podstate.IsNativeSidecar(&container) && failing(container)
-		})
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; podstate.IsNativeSidecar(c) {
+			look("spec.initContainers", c)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		look("spec.containers", &pod.Spec.Containers[i])
+	}
+	return out
 }
 
 // compare compares what the Pod was given with the set.

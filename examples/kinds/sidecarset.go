@@ -15,6 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 )
 
 func sidecarSet() Kind {
@@ -64,5 +65,5 @@ func injectedSample(s Shape) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: *s.Template.ObjectMeta.DeepCopy()}
 	pod.Spec.TerminationGracePeriodSeconds = s.Template.Spec.TerminationGracePeriodSeconds
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.test/main:v1"}}
-	return pod, sidecarset.Inject(pod, sampleSidecarSet(s), clock.RealClock{}.Now())
+	return pod, sidecars.Inject(pod, sampleSidecarSet(s), clock.RealClock{}.Now())
 }

@@ -57,10 +57,10 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	_, reviews := newReviewMetrics(registry)
 	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
-		if k.Setup == nil || !k.KeepsPods() {
+		if k.Setup == nil {
 			continue
 		}
-		_, err := kruise.NewMetrics(registry, k.Name())
+		_, err := kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

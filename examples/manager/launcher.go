@@ -107,11 +107,8 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
-	if !k.KeepsPods() {
-		return out, nil // it has no Pods of its own to count
-	}
 	var err error
-	if out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name()); err != nil {
+	if out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name(), k.KeepsPods()); err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return out, nil

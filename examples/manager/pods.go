@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
@@ -41,11 +41,11 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, gates map[apps
 		return err
 	}
 	if installed {
-		sidecars, err := sidecarset.NewInjection(ctx, mgr, gates)
+		injection, err := sidecars.NewInjection(ctx, mgr, gates)
 		if err != nil {
 			return fmt.Errorf("injection of sidecars: %w", err)
 		}
-		steps = append(steps, sidecars)
+		steps = append(steps, injection)
 	}
 	order, err := launchOrder()
 	if err != nil {

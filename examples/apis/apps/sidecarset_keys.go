@@ -37,6 +37,8 @@ const (
 const (
 	// EventNotUpgradablePods says, on a SidecarSet, that Pods have to be recreated to get the newest sidecars.
 	EventNotUpgradablePods = "NotUpgradablePods"
+	// EventUpgradeHeldUp is a Warning on a SidecarSet: Pods whose sidecars do not become ready use maxUnavailable up.
+	EventUpgradeHeldUp = "UpgradeHeldUp"
 	// EventInvalidSidecarSet is a Warning on a SidecarSet that makes no sense: its Pods are left alone.
 	EventInvalidSidecarSet = "InvalidSidecarSet"
 	// EventResetContainerSucceed and EventResetContainerFailed say, on a Pod, that a hot upgrade has ended, or could not be.

@@ -32,7 +32,7 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		warn(name, "Pod %s has ended on Node %s and makes way for another", pod, e.Pod.Spec.NodeName)
 	case executor.Started:
 		normal(apps.EventSuccessfulUpdatePodInPlace, "updating Pod %s in place to revision %s", pod, e.Revision)
-		p.Options.Metrics.updatedInPlace()
+		p.Options.Metrics.UpdatedInPlace()
 	case executor.StartFailed:
 		warn(apps.EventFailedUpdatePodInPlace, "failed to update Pod %s in place: %v", pod, e.Err)
 	case executor.Blocked:

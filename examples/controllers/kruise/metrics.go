@@ -14,8 +14,9 @@ type Metrics struct {
 	leakage   *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case.
-func NewMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+// NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case. recreates says that the
+// controller deletes Pods to make them anew.
+func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*Metrics, error) {
 	m := &Metrics{
 		inPlace: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: kind + "_pods_updated_in_place_total", Help: "Pods whose in-place update was started.",
@@ -28,7 +29,11 @@ func NewMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 			Name: kind + "_scale_expectation_leakage", Help: "Owners whose own writes did not become visible in time.",
 		}, []string{"namespace", "name"}),
 	}
-	for _, c := range []prometheus.Collector{m.inPlace, m.recreates, m.leakage} {
+	collectors := []prometheus.Collector{m.inPlace, m.leakage}
+	if recreates {
+		collectors = append(collectors, m.recreates)
+	}
+	for _, c := range collectors {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -36,7 +41,8 @@ func NewMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) updatedInPlace() {
+// UpdatedInPlace counts a Pod whose in-place update was started.
+func (m *Metrics) UpdatedInPlace() {
 	if m != nil {
 		m.inPlace.Inc()
 	}
@@ -51,6 +57,11 @@ func (m *Metrics) recreated(why reason.List) {
 		return
 	}
 	m.recreates.WithLabelValues(string(why[0].Code)).Inc()
+}
+
+// Observer returns what counts owners whose writes do not become visible. name finds the name of one.
+func (m *Metrics) Observer(name func(expectations.Pending) (namespace, name string)) expectations.Observer {
+	return observer{m, name}
 }
 
 // observer turns the tracker's alarms into the metric upstream has for them.

@@ -142,7 +142,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		},
 		Cache: ownercache.Options{
 			Client: c, Claims: kind.Claims, Nodes: kind.Nodes, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
-			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: observer{options.Metrics, p.nameOf},
+			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(p.nameOf),
 		},
 	})
 	return p, err

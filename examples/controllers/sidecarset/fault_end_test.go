@@ -8,6 +8,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
@@ -26,7 +27,7 @@ func (w *story) converged() {
 	team := w.Server.Stored(&corev1.Namespace{}, client.ObjectKey{Name: namespace}).(*corev1.Namespace).Labels["team"]
 	for _, name := range []string{mesh, logs} {
 		set := w.set(name)
-		compiled, err := compile(set, "", nil)
+		compiled, err := sidecars.Compile(set, "", nil)
 		w.must(err)
 		e := w.end(&sight{set: set, compiled: compiled, team: team})
 		u := &set.Spec.UpdateStrategy

@@ -17,6 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/chaos"
@@ -64,7 +65,7 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 		return
 	}
 	v.set, v.pods = set, map[types.UID]*corev1.Pod{}
-	v.compiled, _ = compile(set, "", nil)
+	v.compiled, _ = sidecars.Compile(set, "", nil)
 	var pods corev1.PodList
 	w.must(t.Process.Cache.List(context.Background(), &pods))
 	for i := range pods.Items {
@@ -302,7 +303,7 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	}
 	for _, name := range w.control.Injected(pod) {
 		if set, ok := w.Server.Stored(&v1beta1.SidecarSet{}, client.ObjectKey{Name: name}).(*v1beta1.SidecarSet); ok {
-			compiled, err := compile(set, "", nil)
+			compiled, err := sidecars.Compile(set, "", nil)
 			if err != nil {
 				continue
 			}

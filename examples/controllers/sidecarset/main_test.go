@@ -22,6 +22,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
@@ -54,7 +55,7 @@ func start(t testing.TB) *cluster {
 func idle(t testing.TB) *cluster {
 	t.Helper()
 	cp := env.Start(t)
-	control, err := sidecarset.NewControl(nil)
+	control, err := sidecars.NewControl(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func (c *cluster) pods(n int, sets ...*v1beta1.SidecarSet) (names []string) {
 	c.t.Helper()
 	var compiled []*sidecarcontrol.Set
 	for _, set := range sets {
-		s, err := sidecarset.Compile(set, set.Status.LatestRevision)
+		s, err := sidecars.Compile(set, set.Status.LatestRevision, nil)
 		if err != nil {
 			c.t.Fatal(err)
 		}

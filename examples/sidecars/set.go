@@ -1,4 +1,4 @@
-package sidecarset
+package sidecars
 
 import (
 	"strings"
@@ -32,9 +32,9 @@ func NewControl(gates map[apps.Gate]bool) (*sidecarcontrol.Control, error) {
 	})
 }
 
-// compile returns what a SidecarSet injects, or why it makes no sense. revision is the name that Pods record, and pinned finds the revision
+// Compile returns what a SidecarSet injects, or why it makes no sense. revision is the name that Pods record, and pinned finds the revision
 // that new Pods are to get; nil leaves that out, for those that run.
-func compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
+func Compile(set *v1beta1.SidecarSet, revision string, pinned func(*pub.SidecarSetInjectRevision) *appsv1.ControllerRevision) (*sidecarcontrol.Set, error) {
 	if problems := decode.Reasons(set.Spec.Undecodable); problems != nil {
 		return nil, problems
 	}

@@ -1,4 +1,4 @@
-package sidecarset
+package sidecars
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	compiled, err := compile(set, set.Status.LatestRevision, nil)
+	compiled, err := Compile(set, set.Status.LatestRevision, nil)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func NewInjection(ctx context.Context, mgr podwebhook.Manager, gates map[apps.Ga
 		return podwebhook.Step{}, err
 	}
 	sets, err := podwebhook.NewSets(ctx, mgr, &v1beta1.SidecarSet{}, func(set *v1beta1.SidecarSet) (*sidecarcontrol.Set, error) {
-		return compile(set, nameOf(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
-			return find(revisions.Of("", set.UID), pin)
+		return Compile(set, RevisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
+			return Find(revisions.Of("", set.UID), pin)
 		})
 	})
 	if err != nil {

@@ -1,0 +1,95 @@
+package sidecarset
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/rollout"
+	"github.com/workloadkit/workloadkit/sidecarcontrol"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
+)
+
+// told is what was last told of a SidecarSet. It is told once.
+type told struct {
+	blocked    int       // Pods that have to be recreated
+	heldUp     types.UID // the Pod that holds the others up
+	generation int64     // with heldUp
+}
+
+// tell tells as events what keeps Pods from the newest sidecars. The result, where it is positive, is when to look again.
+func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
+	worst, wait := heldUp(work, v.Now)
+	if worst != nil {
+		now.heldUp, now.generation = worst.Pod.UID, v.Owner.Generation
+	}
+	r.mu.Lock()
+	before := r.told[v.Owner.UID]
+	r.told[v.Owner.UID] = now
+	r.mu.Unlock()
+	if now.blocked > 0 && now.blocked != before.blocked {
+		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed. They get the newest sidecars when they are recreated", now.blocked)
+	}
+	if worst != nil && (now.heldUp != before.heldUp || now.generation != before.generation) {
+		r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventUpgradeHeldUp, "%s; out of service, among others, is Pod %s/%s: %s",
+			kruise.Waits(work.Choice.Limits), worst.Pod.Namespace, worst.Pod.Name, worst.Failing.Summary(kruise.ReasonsInEvent))
+	}
+	return wait
+}
+
+// slow is for how long a Pod's sidecars may take to become ready before somebody is told.
+const slow = 30 * time.Second
+
+// heldUp returns the Pod whose sidecars have not been ready for longest, if others wait for it; nil if none has been for long. wait, where
+// it is positive, is when one will have been.
+func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
+	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
+		return nil, 0
+	}
+	since := now
+	for i := range work.Pods {
+		s := &work.Pods[i]
+		ready := podstate.Condition(s.Pod, corev1.PodReady)
+		if len(s.Failing) > 0 && ready != nil && (worst == nil || ready.LastTransitionTime.Time.Before(since)) {
+			worst, since = s, ready.LastTransitionTime.Time
+		}
+	}
+	if worst == nil {
+		return nil, 0
+	}
+	if wait = since.Add(slow).Sub(now); wait > 0 {
+		return nil, wait
+	}
+	return worst, 0
+}
+
+// observe turns what happens to Pods into the events of OpenKruise.
+func (r *Reconciler) observe(set *v1beta1.SidecarSet, e upgrader.Event) {
+	switch {
+	case e.What == upgrader.Upgraded && e.Err == nil:
+		r.options.Metrics.UpdatedInPlace()
+	case e.What == upgrader.Upgraded && !apierrors.IsConflict(e.Err) && !apierrors.IsNotFound(e.Err):
+		r.events.Eventf(set, corev1.EventTypeWarning, apps.EventFailedUpdatePodInPlace, "failed to upgrade Pod %s/%s: %v", e.Pod.Namespace, e.Pod.Name, e.Err)
+	case e.What != upgrader.Flipped:
+	case e.Err == nil:
+		r.events.Event(e.Pod, corev1.EventTypeNormal, apps.EventResetContainerSucceed, "the container that worked before the hot upgrade has the empty image again")
+	default:
+		r.events.Eventf(e.Pod, corev1.EventTypeWarning, apps.EventResetContainerFailed, "ending the hot upgrade: %v", e.Err)
+	}
+}
+
+// nameOf finds the name of a SidecarSet that waits for the cache.
+func (r *Reconciler) nameOf(pending expectations.Pending) (namespace, name string) {
+	if set, ok := r.Cache.Owners.ByUID(pending.Owner); ok {
+		return "", set.Name
+	}
+	return "", string(pending.Owner)
+}
