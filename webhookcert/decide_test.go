@@ -273,19 +273,26 @@ func TestIssuedUsages(t *testing.T) {
 		LeafIsAuthority bool
 	}
 	signs := x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature
-	for algorithm, want := range map[x509.PublicKeyAlgorithm]usages{
-		x509.ECDSA: {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
-		x509.RSA:   {CA: signs, Leaf: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, MaxPathLenZero: true},
+	type algorithms struct{ CA, Leaf x509.PublicKeyAlgorithm }
+	rsaUse := x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
+	for algorithm, want := range map[algorithms]usages{
+		{CA: x509.ECDSA}:                 {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
+		{CA: x509.RSA}:                   {CA: signs, Leaf: rsaUse, MaxPathLenZero: true},
+		{CA: x509.RSA, Leaf: x509.ECDSA}: {CA: signs, Leaf: x509.KeyUsageDigitalSignature, MaxPathLenZero: true},
+		{CA: x509.ECDSA, Leaf: x509.RSA}: {CA: signs, Leaf: rsaUse, MaxPathLenZero: true},
 	} {
-		t.Run(algorithm.String(), func(t *testing.T) {
-			p := policy(t, func(c *webhookcert.Config) { c.Algorithm = algorithm })
+		t.Run(algorithm.CA.String()+" "+algorithm.Leaf.String(), func(t *testing.T) {
+			p := policy(t, func(c *webhookcert.Config) { c.Algorithm, c.LeafAlgorithm = algorithm.CA, algorithm.Leaf })
 			data := settled(t, p, t0)
 			ca, leaf := parse(t, data["ca-cert.pem"]), parse(t, data["cert.pem"])
+			if of := (algorithms{ca.PublicKeyAlgorithm, leaf.PublicKeyAlgorithm}); of.CA != algorithm.CA || of.Leaf != p.Config().LeafAlgorithm {
+				t.Errorf("the keys are %v", of)
+			}
 			got := usages{ca.KeyUsage, leaf.KeyUsage, ca.MaxPathLen, ca.MaxPathLenZero, leaf.IsCA}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("unexpected usages (-want +got):\n%s", diff)
 			}
-			older := madeBy{algorithm: algorithm}.secret(t)
+			older := madeBy{algorithm: algorithm.CA}.secret(t)
 			if parse(t, older["ca-cert.pem"]).MaxPathLen != -1 {
 				t.Fatal("the older authority has a path length")
 			}

@@ -165,9 +165,9 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 
 // newLeaf makes a certificate for all names. Its validity begins with its authority's and does not outlast it.
 func (c *Config) newLeaf(random io.Reader, ca *pair, now time.Time) (pair, error) {
-	key, err := newKey(random, c.Algorithm)
+	key, err := newKey(random, c.LeafAlgorithm)
 	if err != nil {
-		return pair{}, fmt.Errorf("making an %s key: %w", c.Algorithm, err)
+		return pair{}, fmt.Errorf("making an %s key: %w", c.LeafAlgorithm, err)
 	}
 	template := c.leafTemplate(ca.cert, earliest(now.Add(c.LeafValidity), ca.cert.NotAfter))
 	return sign(random, template, key, ca.cert, ca.key)
@@ -183,7 +183,7 @@ func (c *Config) leafTemplate(ca *x509.Certificate, until time.Time) *x509.Certi
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	if c.Algorithm == x509.RSA {
+	if c.LeafAlgorithm == x509.RSA {
 		template.KeyUsage |= x509.KeyUsageKeyEncipherment
 	}
 	for _, ip := range c.IPs {

@@ -196,6 +196,7 @@ func TestComplete(t *testing.T) {
 		{name: "a name that no certificate can hold", edit: func(c *webhookcert.Config) { c.DNSNames = []string{"é.example.com"} }, want: `"é.example.com"`},
 		{name: "no IP", edit: func(c *webhookcert.Config) { c.IPs = []string{"1.2.3"} }, want: `"1.2.3" is not an IP`},
 		{name: "algorithm", edit: func(c *webhookcert.Config) { c.Algorithm = x509.DSA }, want: `"DSA" is neither`},
+		{name: "algorithm of leaves", edit: func(c *webhookcert.Config) { c.LeafAlgorithm = x509.Ed25519 }, want: `LeafAlgorithm "Ed25519" is neither`},
 		{name: "overlap", edit: func(c *webhookcert.Config) { c.Overlap = -time.Second }, want: "-1s is no time"},
 		{name: "leaf", edit: func(c *webhookcert.Config) { c.LeafRenewBefore = 400 * 24 * time.Hour }, want: "LeafRenewBefore 9600h0m0s"},
 		{name: "authority", edit: func(c *webhookcert.Config) { c.CARenewBefore = -1 }, want: "CARenewBefore -1ns"},
@@ -237,7 +238,7 @@ func TestDefaults(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	want := webhookcert.Config{
-		DNSNames: []string{name}, CommonName: "webhook-ca", Algorithm: x509.ECDSA, CAValidity: 3650 * day, LeafValidity: 365 * day,
+		DNSNames: []string{name}, CommonName: "webhook-ca", Algorithm: x509.ECDSA, LeafAlgorithm: x509.ECDSA, CAValidity: 3650 * day, LeafValidity: 365 * day,
 		CARenewBefore: 365 * day, LeafRenewBefore: 365 * day / 3, Overlap: 10 * time.Minute,
 		Keys: webhookcert.Keys{
 			CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},

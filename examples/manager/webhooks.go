@@ -44,8 +44,8 @@ func secretKeys() webhookcert.Keys {
 // newRotator returns what rotates and serves the certificates, by the environment's names.
 func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, observer rotator.Observer) (*rotator.Rotator, error) {
 	config := webhookcert.Config{
-		// OpenKruise reads no other keys, and the way back is to stay open.
-		Algorithm: x509.RSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
+		// The way back to OpenKruise is to stay open, whose authorities are RSA. Its leaves are, too, but it takes any pair that fits.
+		Algorithm: x509.RSA, LeafAlgorithm: x509.ECDSA, CommonName: "webhook-cert-ca", Keys: secretKeys(), Overlap: w.Overlap, External: external,
 		LeafRenewBefore: orDefault(w.RenewBefore, 180*24*time.Hour), CARenewBefore: 365 * 24 * time.Hour,
 	}
 	config.LeafValidity = max(365*24*time.Hour, 2*config.LeafRenewBefore)
