@@ -73,7 +73,7 @@ func layers() []layer {
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
-		{"sidecarcontrol/podwebhook", acting, "reason sidecarcontrol"},
+		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},
 		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},
 		{"decode/specwebhook", acting, ""},

@@ -62,7 +62,7 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}
 	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", 0, time.Second, c.hold)
-	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets())
+	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods())
 	for i, object := range objects {
 		late := time.Duration(i) * pause / time.Duration(len(objects)) // one after the other, or the API server alone would be busy with them
 		name := fmt.Sprintf("villain-%d", i)
@@ -102,7 +102,11 @@ func encoded(object hostile.Object, name string) (path string, body []byte, err 
 	if body, err = json.Marshal(object.Content); err != nil {
 		return "", nil, fmt.Errorf("encoding %s: %w", object.Name, err)
 	}
-	return "/apis/apps.kruise.io/v1beta1/namespaces/" + villains + "/" + strings.ToLower(fmt.Sprint(object.Content["kind"])) + "s", body, nil
+	group := "/apis/"
+	if object.Content["apiVersion"] == "v1" {
+		group = "/api/"
+	}
+	return fmt.Sprint(group, object.Content["apiVersion"], "/namespaces/"+villains+"/"+strings.ToLower(fmt.Sprint(object.Content["kind"]))+"s"), body, nil
 }
 
 // villain is a user of one namespace.
@@ -155,8 +159,8 @@ func (v *villain) store(ctx context.Context, path, name string, body []byte) str
 	if created != strconv.Itoa(http.StatusCreated) {
 		return created
 	}
-	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil)
-	return created + ", read as v1alpha1 " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
+	read := v.send(ctx, http.MethodGet, strings.Replace(path, "v1beta1", "v1alpha1", 1)+"/"+name, nil) // Pods have one version
+	return created + ", read " + read + ", deleted " + v.send(ctx, http.MethodDelete, path+"/"+name, nil) + ";"
 }
 
 // posts are what no API server sends, by path.

@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
@@ -26,6 +29,9 @@ func start(ctx context.Context, o options) (*cluster, error) {
 	c, err := served.Start(ctx, served.Options{Manager: o.manager, Nodes: 10, Prepare: createNamespaces})
 	if err != nil {
 		return nil, err
+	}
+	if err := c.Create(ctx, &unstructured.Unstructured{Object: hostile.Mesh()}); err != nil {
+		return nil, errors.Join(fmt.Errorf("the SidecarSet: %w", err), c.Stop(context.WithoutCancel(ctx)))
 	}
 	return &cluster{c}, nil
 }

@@ -1,13 +1,13 @@
 // Command hostile lets one namespace do all that it can to hurt the others, and says how a neighbour fares: on a real control plane
 // with simulated Nodes a user with the role edit in the namespace "hostile" sends what package internal/hostile holds, writes into its
 // Pods what the controller reads there, and wakes it; whoever reaches the webhooks' port sends what no API server would, or nothing. In
-// the namespace "quiet" a CloneSet rolls out in place again and again, another is changed every second, and somebody watches CloneSets
-// in their old version.
+// the namespace "quiet" a CloneSet rolls out in place again and again, another is changed every second, Pods get sidecars, and somebody
+// watches CloneSets in their old version. The Pods of both namespaces get sidecars of one SidecarSet.
 //
 //	hostile --manager bin/kruise-manager --for 10m
 //
-// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change is refused, the watch is
-// lost or 10 seconds behind, or the manager needs more memory than its container is given.
+// It ends with an error if a rollout takes more than 20 % longer than alone (the medians are compared), a change or a Pod is refused, a
+// Pod takes 10 seconds to be admitted, the watch is lost or as much behind, or the manager needs more memory than its container is given.
 package main
 
 import (
@@ -69,7 +69,8 @@ type figures struct {
 	alone, attacked []time.Duration
 	events          int
 	lags            []time.Duration // that the watch was behind
-	failed          []error         // of small changes in the quiet namespace
+	pods            []time.Duration // that Pods in the quiet namespace took to be admitted
+	failed          []error         // of small changes and Pods in the quiet namespace
 	memory          float64         // MiB
 	attacks         map[string]map[string]int
 }
@@ -113,7 +114,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		f.attacked = append(f.attacked, took)
 	}
 	f.attacks = attack()
-	f.events, f.failed, f.lags = n.watched()
+	f.events, f.failed, f.lags, f.pods = n.watched()
 	if f.memory, err = c.Memory(); err != nil {
 		return err
 	}
@@ -131,6 +132,7 @@ func (f *figures) print(out io.Writer) {
 	fmt.Fprintf(out, "rollout under attack %8.2f s at the median of %d, %.2f at most\n", median(f.attacked).Seconds(), len(f.attacked), slices.Max(f.attacked).Seconds())
 	fmt.Fprintf(out, "watch of v1alpha1    %8d events, %.2f s behind at the median of %d changes, %.2f at most; %d changes were refused\n",
 		f.events, median(f.lags).Seconds(), len(f.lags), slices.Max(f.lags).Seconds(), len(f.failed))
+	fmt.Fprintf(out, "Pods with sidecars   %8.3f s to be admitted at the median of %d, %.2f at most\n", median(f.pods).Seconds(), len(f.pods), slices.Max(f.pods).Seconds())
 	fmt.Fprintf(out, "manager              %8.0f MiB at most\n", f.memory)
 	for _, name := range sortedKeys(f.attacks) {
 		fmt.Fprintf(out, "%-48s", name)
@@ -150,8 +152,11 @@ func (f *figures) verdict() error {
 	if worst := slices.Max(f.lags); worst > mostBehind {
 		errs = append(errs, fmt.Errorf("the watch was %v behind, at most %v is wanted", worst, mostBehind))
 	}
+	if worst := slices.Max(f.pods); worst > mostBehind {
+		errs = append(errs, fmt.Errorf("a Pod took %v to be admitted, at most %v is wanted", worst, mostBehind))
+	}
 	for _, err := range f.failed {
-		errs = append(errs, fmt.Errorf("a change in the quiet namespace: %w", err))
+		errs = append(errs, fmt.Errorf("the quiet namespace: %w", err))
 	}
 	if f.memory > mostMemory {
 		errs = append(errs, fmt.Errorf("the manager needs %.0f MiB, at most %d is wanted", f.memory, mostMemory))

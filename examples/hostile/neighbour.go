@@ -34,7 +34,8 @@ type neighbour struct {
 	lost   error
 	beats  map[string]time.Time // when a second CloneSet was annotated, until the watch has shown it
 	lags   []time.Duration      // how long that took
-	failed []error              // why annotations were refused
+	failed []error              // why annotations and Pods were refused
+	pods   []time.Duration      // how long it took to create Pods, with sidecars
 }
 
 // patience is how long a rollout may take.
@@ -115,8 +116,16 @@ func (n *neighbour) beat(ctx context.Context) error {
 	n.beats = map[string]time.Time{}
 	go func() {
 		_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+			n.createPod(ctx)
+			return false, nil
+		})
+	}()
+	go func() {
+		beat := 0
+		_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 			n.mu.Lock()
-			name := strconv.Itoa(len(n.beats) + len(n.lags) + len(n.failed))
+			name := strconv.Itoa(beat)
+			beat++
 			n.beats[name] = clock.RealClock{}.Now()
 			n.mu.Unlock()
 			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, beatAnnotation, name))
@@ -132,15 +141,37 @@ func (n *neighbour) beat(ctx context.Context) error {
 	return nil
 }
 
+// createPod asks for a Pod that gets sidecars. It is not stored.
+func (n *neighbour) createPod(ctx context.Context) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: quiet, GenerateName: "web-", Labels: map[string]string{"mesh": "yes"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}},
+	}
+	began := clock.RealClock{}.Now()
+	err := n.c.Create(ctx, pod, client.DryRunAll)
+	if err == nil && len(pod.Spec.Containers) != 4 {
+		err = fmt.Errorf("a Pod has %d containers, want its own and 3 sidecars", len(pod.Spec.Containers))
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pods = append(n.pods, clock.RealClock{}.Since(began))
+	if err != nil {
+		n.failed = append(n.failed, err)
+	}
+}
+
 // watched returns the number of events, and how long the watch was behind each change; one that has not been shown counts until now.
-func (n *neighbour) watched() (events int, failed []error, lags []time.Duration) {
+func (n *neighbour) watched() (events int, failed []error, lags, pods []time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	lags = slices.Clone(n.lags)
 	for _, wrote := range n.beats {
 		lags = append(lags, clock.RealClock{}.Since(wrote))
 	}
-	return n.events, n.failed, lags
+	return n.events, n.failed, lags, slices.Clone(n.pods)
 }
 
 // rollOut changes the image and returns how long it took until all Pods run it.

@@ -29,7 +29,7 @@ func (v *villain) pester(ctx context.Context, c *cluster, like *v1beta1.CloneSet
 		cs := like.DeepCopy()
 		cs.ObjectMeta = metav1.ObjectMeta{Namespace: villains, Name: "pestered-" + strconv.Itoa(i)}
 		cs.Status, cs.Spec.Replicas = v1beta1.CloneSetStatus{}, new(int32(2))
-		labels := map[string]string{"app": cs.Name}
+		labels := map[string]string{"app": cs.Name, "mesh": "yes"}
 		cs.Spec.Selector, cs.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 		if err := c.Create(ctx, cs); err != nil {
 			return fmt.Errorf("creating %s: %w", cs.Name, err)
@@ -48,7 +48,8 @@ func (v *villain) annotate(ctx context.Context, c *cluster) string {
 	for i := range pods.Items {
 		state := `{\"revision\":\"x\",\"updateTimestamp\":\"2026-01-01T00:00:00Z\",\"lastContainerStatuses\":null,` +
 			`\"nextContainerResources\":{\"app\":{\"limits\":{\"cpu\":\"1e-200000000\"}}}}`
-		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%s","wake":%q}}}`, apps.AnnotationInPlaceUpdateState, state, clock.RealClock{}.Now().String())
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%s",%q:"{\"mesh\":%s}","wake":%q}}}`,
+			apps.AnnotationInPlaceUpdateState, state, apps.AnnotationSidecarSetInPlaceState, state, clock.RealClock{}.Now().String())
 		answer = v.patch(ctx, "/api/v1/namespaces/"+villains+"/pods/"+pods.Items[i].Name, body)
 		if !sleep(ctx, 100*time.Millisecond) {
 			break

@@ -2,8 +2,10 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,12 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/internal/hostile"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -221,5 +225,44 @@ func whateverPasses(t *testing.T, c *cluster, _ *process) {
 	t.Logf("%d SidecarSets, %d refused; %d Pods injected, %d denied", made, refusedSets, injected, denied)
 	if made < rounds/2 || injected < 3*rounds || denied == 0 {
 		t.Errorf("%d SidecarSets, %d Pods injected, %d denied: too few to tell", made, injected, denied)
+	}
+}
+
+// harmIsAnswered: Pods of users who mean harm are admitted with their sidecars, or refused shortly. The webhook never fails.
+func harmIsAnswered(t *testing.T, c *cluster, _ *process) {
+	mesh := &unstructured.Unstructured{Object: hostile.Mesh()}
+	if err := c.Create(t.Context(), mesh); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"mesh": "yes"}
+	controlplanetest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: labels}}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+		if err := c.Create(ctx, pod, client.DryRunAll); err != nil || pod.Annotations[apps.AnnotationSidecarSetInjected] != mesh.GetName() {
+			return fmt.Errorf("it is not injected: %w", err)
+		}
+		return nil
+	})
+	for _, object := range hostile.Pods() {
+		pod := &unstructured.Unstructured{Object: object.Content}
+		pod.SetNamespace(namespace)
+		pod.SetName("harm")
+		err := c.Create(t.Context(), pod, client.DryRunAll)
+		if (err == nil) != object.Passes {
+			t.Errorf("%s: admitted: %v, want %v: %.300v", object.Name, err == nil, object.Passes, err)
+		}
+		if err == nil {
+			continue
+		}
+		tooLarge := strings.Contains(err.Error(), "status code 413") // for the webhook, not for the API server
+		if code := apierrors.APIStatus(nil); !tooLarge && (!errors.As(err, &code) || code.Status().Code >= http.StatusInternalServerError) {
+			t.Errorf("%s: %.300v", object.Name, err)
+		}
+		if size := len(err.Error()); size > 64<<10 {
+			t.Errorf("%s: an answer of %d bytes: %.300v", object.Name, size, err)
+		}
+	}
+	if err := c.Delete(t.Context(), mesh); err != nil {
+		t.Fatal(err)
 	}
 }

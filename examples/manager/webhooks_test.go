@@ -170,6 +170,7 @@ func TestWebhooks(t *testing.T) {
 		{"the announced manifests of StatefulSets", announcedStatefulSets},
 		{"the announced manifests of sidecars", announcedSidecars},
 		{"whatever passes is accepted", whateverPasses},
+		{"Pods that mean harm are answered", harmIsAnswered},
 		{"what was reset is put right", putRight},
 		{"the owner of a configuration drops a webhook by server-side apply", dropWebhook},
 		{"a spoiled Secret is put right", spoiledSecret},

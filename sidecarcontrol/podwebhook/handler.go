@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -67,7 +68,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Allowed("")
 	}
 	pod := &corev1.Pod{}
-	if err := json.Unmarshal(request.Object.Raw, pod); err != nil {
+	if err := decode.Object(request.Object.Raw, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the Pod: %w", err))
 	}
 	before := pod.DeepCopy()

@@ -225,3 +225,19 @@ func TestNew(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestUndecodable: what is no Pod is refused with the path, also what would take minutes to read. No API server sends that; others may reach
+// the port.
+func TestUndecodable(t *testing.T) {
+	h := handler(t, step("any", func(*corev1.Pod) error { return nil }))
+	for raw, want := range map[string]string{
+		`[`:                                    "decoding the Pod",
+		`{"spec":{"containers":[{"name":1}]}}`: "spec.containers[0].name: is 1, must be text",
+		`{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1e-200000000"}}}]}}`: "spec.containers[0].resources.limits.cpu",
+	} {
+		response := h.Handle(t.Context(), request(t, raw))
+		if response.Allowed || response.Result.Code != 400 || !strings.Contains(response.Result.Message, want) {
+			t.Errorf("%s: allowed %v, %v, want %q", raw, response.Allowed, response.Result, want)
+		}
+	}
+}

@@ -195,16 +195,17 @@ func (e *entry) quantity(variable *big.Rat) (resource.Quantity, error) {
 	if units := whole(value); units.IsInt64() {
 		return *resource.NewQuantity(units.Int64(), format), nil
 	}
-	return resource.Quantity{}, fmt.Errorf("the result %s is larger than any quantity", reason.Shorten(decimal(value), 40))
+	return resource.Quantity{}, fmt.Errorf("the result %s is larger than any quantity", decimal(value))
 }
 
-// decimal renders a value for messages.
+// decimal renders a value for messages. It may have been written with a million digits.
 func decimal(value *big.Rat) string {
+	const most = 40
 	if value == nil {
 		return "nothing"
 	}
 	if value.IsInt() {
-		return value.Num().String()
+		return reason.Shorten(value.Num().String(), most)
 	}
-	return value.FloatString(3)
+	return reason.Shorten(value.FloatString(3), most)
 }

@@ -321,6 +321,15 @@ func TestOfRefuses(t *testing.T) {
 			}},
 		},
 		{
+			"a target with a hundred digits",
+			sizing.Policy{Limits: sizing.Expressions{CPU: "cpu"}},
+			[]corev1.ResourceRequirements{limits(strings.Repeat("9", 100), "")},
+			reason.List{{
+				Code: sizing.InvalidExpression, Path: "resourcesExpr.limits.cpu", New: "cpu",
+				Detail: "the result " + strings.Repeat("9", 40) + "... is larger than any quantity, with " + strings.Repeat("9", 40) + "... as cpu",
+			}},
+		},
+		{
 			"a sum that is too large",
 			sizing.Policy{Limits: sizing.Expressions{Memory: "memory"}},
 			[]corev1.ResourceRequirements{limits("", "4Ei"), limits("", "4Ei")},

@@ -12,11 +12,11 @@ import (
 
 type tree = map[string]any
 
-// Object is a CloneSet or StatefulSet with something wrong about it.
+// Object is a CloneSet, StatefulSet, DaemonSet or Pod with something wrong about it.
 type Object struct {
 	// Name says what.
 	Name string
-	// Content is the object of version v1beta1, without a name.
+	// Content is the object, of version v1beta1 where it is of Kruise, without a name.
 	Content map[string]any
 	// Passes is set where admission has no reason to refuse it, or only what the API server says of its template.
 	Passes bool
