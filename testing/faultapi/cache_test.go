@@ -31,9 +31,9 @@ type stage struct {
 	cache  *faultapi.Cache
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, kinds ...client.Object) *stage {
 	t.Helper()
-	server, err := faultapi.New(newScheme(t), func() time.Time { return time.Unix(1000, 0) }, &thing{})
+	server, err := faultapi.New(newScheme(t), func() time.Time { return time.Unix(1000, 0) }, append(kinds, &thing{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,8 @@ import (
 // beside the others, and is restarted as they are. A Pod that terminates does not change its phase.
 //
 // A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
-// pulled ends the container that ran before and starts none.
+// pulled ends the container that ran before and starts none. Nor does a container start while a variable of it refers to a key of a
+// ConfigMap that is not there, where the server has ConfigMaps at all.
 type Nodes struct {
 	// Images is what containers are started from. Change it in place.
 	Images *Images
@@ -51,7 +52,8 @@ type container struct {
 	digest    string
 	id        string
 	restarts  int32
-	runs      bool // otherwise its successor's image cannot be pulled, or it is done
+	runs      bool // otherwise its successor cannot be started, or it is done
+	waits     *corev1.ContainerStateWaiting
 	done      bool // a plain init container
 	ready     bool
 	started   metav1.Time
@@ -243,7 +245,7 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	if c.runs && c.image == spec.Image {
 		return changed
 	}
-	if n.Images.broken[fullImage(spec.Image)] {
+	if c.waits = n.cannotStart(pod, spec); c.waits != nil {
 		changed = changed || c.runs
 		c.runs, c.ready = false, false
 		return changed
@@ -255,6 +257,41 @@ func (n *Nodes) run(c *container, pod *corev1.Pod, spec *corev1.Container) bool 
 	c.image, c.digest = spec.Image, n.Images.Digest(spec.Image)
 	c.start(pod, spec, n.server.time())
 	return true
+}
+
+// cannotStart says why a container cannot be started, nil if it can.
+func (n *Nodes) cannotStart(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
+	if n.Images.broken[fullImage(spec.Image)] {
+		return &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
+	}
+	return n.lacksKey(pod, spec)
+}
+
+// lacksKey is cannotStart for an image that is there.
+func (n *Nodes) lacksKey(pod *corev1.Pod, spec *corev1.Container) *corev1.ContainerStateWaiting {
+	n.server.mu.Lock()
+	defer n.server.mu.Unlock()
+	k, err := n.server.kindOf(&corev1.ConfigMap{})
+	if err != nil {
+		return nil
+	}
+	for i := range spec.Env {
+		from := spec.Env[i].ValueFrom
+		if from == nil || from.ConfigMapKeyRef == nil || from.ConfigMapKeyRef.Optional != nil && *from.ConfigMapKeyRef.Optional {
+			continue
+		}
+		ref := from.ConfigMapKeyRef
+		found, _ := k.objects[types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}].(*corev1.ConfigMap)
+		message := fmt.Sprintf("configmap %q not found", ref.Name)
+		if found != nil {
+			if _, has := found.Data[ref.Key]; has {
+				continue
+			}
+			message = fmt.Sprintf("couldn't find key %s in ConfigMap %s/%s", ref.Key, pod.Namespace, ref.Name)
+		}
+		return &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}
+	}
+	return nil
 }
 
 // RunAll has all kubelets act on what they have seen, and reports whether anything changed.
@@ -293,7 +330,12 @@ func (n *Nodes) Crash(uid types.UID, name string) bool {
 	}
 	p := n.pods[uid]
 	for spec := range p.specs() {
-		if spec.Name == name {
+		if spec.Name != name {
+			continue
+		}
+		if c.waits = n.lacksKey(p.view, spec); c.waits != nil {
+			c.runs, c.ready = false, false
+		} else {
 			c.start(p.view, spec, n.server.time())
 		}
 	}
@@ -433,7 +475,7 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: c.started}
 		status.Ready = c.ready
 	default:
-		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image \"" + spec.Image + "\""}
+		status.State.Waiting = c.waits.DeepCopy()
 		if c.id != "" {
 			ended.Reason = "Completed"
 			status.LastTerminationState.Terminated = ended

@@ -29,7 +29,7 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, edits ...func(*corev1.Pod)) *cluster {
-	c := &cluster{stage: newStage(t), pod: named("web-0")}
+	c := &cluster{stage: newStage(t, &corev1.ConfigMap{}), pod: named("web-0")}
 	c.nodes = c.server.Nodes()
 	c.pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	for _, edit := range edits {
