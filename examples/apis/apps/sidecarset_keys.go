@@ -39,6 +39,9 @@ const (
 	EventNotUpgradablePods = "NotUpgradablePods"
 	// EventUpgradeHeldUp is a Warning on a SidecarSet: Pods whose sidecars do not become ready use maxUnavailable up.
 	EventUpgradeHeldUp = "UpgradeHeldUp"
+	// EventPodsRefused is a Warning on a SidecarSet because of which new Pods are refused: it wants something that another one has, or the
+	// revision is gone that they are to get.
+	EventPodsRefused = "PodsRefused"
 	// EventInvalidSidecarSet is a Warning on a SidecarSet that makes no sense: its Pods are left alone.
 	EventInvalidSidecarSet = "InvalidSidecarSet"
 	// EventResetContainerSucceed and EventResetContainerFailed say, on a Pod, that a hot upgrade has ended, or could not be.

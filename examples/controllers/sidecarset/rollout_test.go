@@ -1,6 +1,7 @@
 package sidecarset_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -12,9 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // TestColdUpgrade: the sidecar of each Pod restarts with its new image, one Pod at a time, and nothing else does. Each Pod is written to
@@ -143,4 +146,42 @@ func TestStrategies(t *testing.T) {
 	c.counts(set, 4, 1, 4, 1)
 	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.UpdateStrategy.Type = "RollingUpdate" })
 	c.counts(set, 4, 4, 4, 4)
+}
+
+// event waits until one was recorded for a SidecarSet, and returns its message.
+func (c *cluster) event(set *v1beta1.SidecarSet, name string) (message string) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
+		events := &corev1.EventList{}
+		if err := c.List(ctx, events); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if e := &events.Items[i]; e.Reason == name && e.InvolvedObject.UID == set.UID {
+				message = e.Message
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no event %s of SidecarSet %s", name, set.Name)
+	})
+	return message
+}
+
+// TestPodsRefused: who wrote the SidecarSets is told because of what Pods are refused, not only who wants Pods.
+func TestPodsRefused(t *testing.T) {
+	c := start(t)
+	one := c.create(c.set("one", container("log", "log:v1")))
+	other := c.create(c.set("other", container("log", "log:v2"))) // as if it had been admitted at the same moment
+	want := "new Pods may be refused: InvalidValue: spec.containers[log].name: \"log\": is taken by containers[log]; SidecarSet " +
+		one.Name + " is for some of the same Pods"
+	if got := c.event(other, apps.EventPodsRefused); got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
+	missing := c.create(c.set("missing", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {
+		s.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{RevisionName: ptr.To("gone"), Policy: pub.InjectRevisionAlways}
+	}))
+	want = "new Pods may be refused: PinnedSetMissing: spec.injectionStrategy.revision: gone: there is no such revision; name another one, or none"
+	if got := c.event(missing, apps.EventPodsRefused); got != want {
+		t.Errorf("event %q, want %q", got, want)
+	}
 }

@@ -1,18 +1,25 @@
 package sidecarset
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/sidecarset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
+	"github.com/workloadkit/workloadkit/revision"
 	"github.com/workloadkit/workloadkit/rollout"
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/upgrader"
@@ -23,6 +30,7 @@ type told struct {
 	blocked    int       // Pods that have to be recreated
 	heldUp     types.UID // the Pod that holds the others up
 	generation int64     // with heldUp
+	refused    string    // why Pods are refused
 }
 
 // tell tells as events what keeps Pods from the newest sidecars. The result, where it is positive, is when to look again.
@@ -38,11 +46,27 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	if now.blocked > 0 && now.blocked != before.blocked {
 		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed. They get the newest sidecars when they are recreated", now.blocked)
 	}
+	if now.refused != "" && now.refused != before.refused {
+		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventPodsRefused, "new Pods may be refused: "+now.refused)
+	}
 	if worst != nil && (now.heldUp != before.heldUp || now.generation != before.generation) {
 		r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventUpgradeHeldUp, "%s; out of service, among others, is Pod %s/%s: %s",
 			kruise.Waits(work.Choice.Limits), worst.Pod.Namespace, worst.Pod.Name, worst.Failing.Summary(kruise.ReasonsInEvent))
 	}
 	return wait
+}
+
+// refusals says because of what new Pods are refused, empty if they are not.
+func (r *Reconciler) refusals(v *view, h *revision.History) string {
+	others := slices.SortedFunc(slices.Values(r.Cache.Owners.All()), func(a, b *v1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
+	problems := kruise.Refused(api.Conflicts(v.Owner, others))
+	if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil && sidecars.Find(h.Revisions, pin) == nil {
+		problems = append(problems, reason.Reason{
+			Code: sidecarcontrol.PinnedSetMissing, Path: "spec.injectionStrategy.revision", New: cmp.Or(ptr.Deref(pin.RevisionName, ""), ptr.Deref(pin.CustomVersion, "")),
+			Detail: "there is no such revision", Remedy: "name another one, or none",
+		})
+	}
+	return problems.Summary(kruise.ReasonsInEvent)
 }
 
 // slow is for how long a Pod's sidecars may take to become ready before somebody is told.

@@ -76,6 +76,12 @@ func takenBy(obj *v1beta1.SidecarSet, at indexing) taken {
 	return t
 }
 
+// Conflicts returns what an object and others want to have in the same Pods, by name: all of these Pods are refused. Admission does not see two
+// objects that are created at the same moment.
+func Conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet) field.ErrorList {
+	return conflicts(obj, others, byName)
+}
+
 // conflicts returns what an object and others want to have in the same Pods. Whether there can be such Pods is asked last: with few objects
 // there is a reason to. The others are looked at in their order; obj itself, as it is stored, may be among them.
 func conflicts(obj *v1beta1.SidecarSet, others []*v1beta1.SidecarSet, at indexing) field.ErrorList {
