@@ -180,7 +180,7 @@ func TestPodsRefused(t *testing.T) {
 	missing := c.create(c.set("missing", container("mesh", "mesh:v1"), func(s *v1beta1.SidecarSetSpec) {
 		s.InjectionStrategy.Revision = &pub.SidecarSetInjectRevision{RevisionName: ptr.To("gone"), Policy: pub.InjectRevisionAlways}
 	}))
-	want = "new Pods may be refused: PinnedSetMissing: spec.injectionStrategy.revision: gone: there is no such revision; name another one, or none"
+	want = "new Pods may be refused: PinnedSetMissing: spec.injectionStrategy.revision: gone: there is no such revision; name another version, or none"
 	if got := c.event(missing, apps.EventPodsRefused); got != want {
 		t.Errorf("event %q, want %q", got, want)
 	}

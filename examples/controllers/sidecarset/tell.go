@@ -63,7 +63,7 @@ func (r *Reconciler) refusals(v *view, h *revision.History) string {
 	if pin := v.Owner.Spec.InjectionStrategy.Revision; pin != nil && sidecars.Find(h.Revisions, pin) == nil {
 		problems = append(problems, reason.Reason{
 			Code: sidecarcontrol.PinnedSetMissing, Path: "spec.injectionStrategy.revision", New: cmp.Or(ptr.Deref(pin.RevisionName, ""), ptr.Deref(pin.CustomVersion, "")),
-			Detail: "there is no such revision", Remedy: "name another one, or none",
+			Detail: "there is no such revision", Remedy: "name another version, or none",
 		})
 	}
 	return problems.Summary(kruise.ReasonsInEvent)
