@@ -15,12 +15,19 @@ const (
 	HostPortTaken reason.Code = "HostPortTaken"
 	// NoDevice means that a sidecar maps a volume as a device that the Pod has under that name already, and that is no claim.
 	NoDevice reason.Code = "NoDevice"
+	// PodResourcesExceeded means that the containers ask for more, together with sidecars, than the Pod as a whole (spec.resources). Where a Pod
+	// says nothing of its requests as a whole but has limits, the API server gives it those of its own containers (KEP-2837).
+	PodResourcesExceeded reason.Code = "PodResourcesExceeded"
 )
 
 // fit finds what the API server refuses though both the Pod and the sidecars are right (ValidatePodSpec in
 // pkg/apis/core/validation/validation.go).
 func (d *draft) fit() {
 	d.fitPorts()
+	if whole := d.pod.Spec.Resources; whole != nil {
+		d.fitRequests(whole.Requests)
+		d.fitLimits(whole.Limits)
+	}
 	for _, list := range [][]corev1.Container{d.init.placed(), d.containers.placed()} {
 		for i := range list {
 			if set := d.injected[list[i].Name]; set != nil {

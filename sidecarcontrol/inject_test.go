@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -80,6 +81,31 @@ func TestPlaces(t *testing.T) {
 }
 
 func hot(s *sidecarcontrol.Sidecar) { s.Hot = &sidecarcontrol.Hot{EmptyImage: "empty:v1"} }
+
+// asks gives a sidecar CPU.
+func asks(s sidecarcontrol.Sidecar, request, limit string) sidecarcontrol.Sidecar {
+	for list, value := range map[*corev1.ResourceList]string{&s.Resources.Requests: request, &s.Resources.Limits: limit} {
+		if value != "" {
+			*list = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(value)}
+		}
+	}
+	return s
+}
+
+func asking(set, request, limit string) sidecarcontrol.Spec {
+	return sidecarcontrol.Spec{Name: set, Containers: []sidecarcontrol.Sidecar{asks(side("side"), request, limit)}}
+}
+
+// whole gives a Pod so much CPU as a whole. Its own container asks for 50m.
+func whole(list, cpu string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}
+		if pod.Spec.Resources = (&corev1.ResourceRequirements{Limits: has}); list == "requests" {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: has}
+		}
+	}
+}
 
 func TestSortContainers(t *testing.T) {
 	c, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: keys(), SortContainers: true})
@@ -412,6 +438,23 @@ func TestRefused(t *testing.T) {
 				})},
 			}},
 			want: "NoDevice spec.volumes[v]",
+		},
+		{
+			name: "more requests than the Pod has as a whole", pod: whole("requests", "150m"), sets: []sidecarcontrol.Spec{asking("one", "110m", "")},
+			want: "PodResourcesExceeded spec.resources.requests[cpu]",
+		},
+		{
+			name: "limits count where there are no requests", pod: whole("requests", "150m"), sets: []sidecarcontrol.Spec{asking("one", "", "110m")},
+			want: "PodResourcesExceeded spec.resources.requests[cpu]",
+		},
+		{
+			name: "an init container counts with the native sidecars before it", pod: whole("requests", "150m"),
+			sets: []sidecarcontrol.Spec{{Name: "one", InitContainers: []sidecarcontrol.Sidecar{asks(native("n"), "60m", ""), asks(side("setup"), "100m", "")}}},
+			want: "PodResourcesExceeded spec.resources.requests[cpu]",
+		},
+		{
+			name: "a limit above that of the Pod as a whole", pod: whole("limits", "1"), sets: []sidecarcontrol.Spec{asking("one", "10m", "1100m")},
+			want: "PodResourcesExceeded spec.resources.limits[cpu]",
 		},
 		{name: "SR-8 a pinned version that is gone", sets: []sidecarcontrol.Spec{{Name: "one", Pin: &sidecarcontrol.Pin{Share: 1}}}, want: "PinnedSetMissing "},
 	} {

@@ -111,6 +111,15 @@ func (c chance) pod(namespace string) *corev1.Pod {
 	if c.seldom() {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
+	if c.seldom() {
+		of := func(milli int) corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(milli), resource.DecimalSI)}
+		}
+		pod.Spec.Resources = &corev1.ResourceRequirements{Limits: of(600 + c.IntN(600))}
+		if c.often() {
+			pod.Spec.Resources.Requests = of(c.IntN(600))
+		}
+	}
 	return pod
 }
 

@@ -71,6 +71,9 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err := decode.Object(request.Object.Raw, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the Pod: %w", err))
 	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return admission.Allowed("") // its containers are what a kubelet runs from a file, whatever is written here
+	}
 	before := pod.DeepCopy()
 	sent := pod.Namespace
 	if pod.Namespace == "" {

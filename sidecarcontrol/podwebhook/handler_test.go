@@ -241,3 +241,19 @@ func TestUndecodable(t *testing.T) {
 		}
 	}
 }
+
+// TestMirrorPods: what a kubelet runs from a file is not changed by what its mirror says.
+func TestMirrorPods(t *testing.T) {
+	h := handler(t, step("label", func(pod *corev1.Pod) error {
+		pod.Labels = map[string]string{"a": "b"}
+		return nil
+	}))
+	for raw, want := range map[string]bool{
+		`{"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}}}`: false,
+		`{"metadata":{"annotations":{"kubernetes.io/config.hash":"x"}}}`:   true,
+	} {
+		if response := h.Handle(t.Context(), request(t, raw)); !response.Allowed || (response.Patch != nil) != want {
+			t.Errorf("%s: allowed %v, patch %s", raw, response.Allowed, response.Patch)
+		}
+	}
+}
