@@ -9,5 +9,6 @@
 //
 // The patch says what changed, and nothing else. Fields that these Go types do not know, because the API server is newer, stay as they
 // are. A step that fails refuses the Pod: 403 with the reasons where it says why (package reason), what it asks for where the error is
-// one of the API's, and 500 otherwise. A step that panics has failed. No Pod is ever changed by half of the steps.
+// one of the API's, and 500 otherwise. A step that panics has failed. No Pod is ever changed by half of the steps. Mirrors of static Pods
+// are left as they are: a kubelet runs those from a file.
 package podwebhook
