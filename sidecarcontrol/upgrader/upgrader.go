@@ -266,7 +266,7 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 }
 
 // decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
-// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
+// when to look again: nobody says when another set lets go of a Pod.
 func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, wait time.Duration) {
 	work.Pods = u.read(v, set, plan)
 	var shared []int // with other sets
@@ -279,9 +279,7 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 	if plan.Rollout != nil {
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
-			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			wait = sooner(wait, rest)
-			return rest
+			return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
 		}
 	}
 	u.mu.Lock()
@@ -296,7 +294,7 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {
-			wait = sooner(wait, time.Second)
+			wait = time.Second
 		}
 		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
@@ -307,12 +305,4 @@ func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, pla
 		u.claims[s.Pod.UID] = set.Name()
 	}
 	return work, wait
-}
-
-// sooner returns the shorter of two waits, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
