@@ -115,7 +115,8 @@ type Plan struct {
 	// Rollout says how many at a time, given how each Pod stands. Nil starts none: what was begun is ended all the same. Required
 	// otherwise; Order.Rest is filled in.
 	Rollout func(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout
-	// Selects leaves Pods out that the set does not match any more. Nil leaves none out.
+	// Selects leaves Pods out that the set does not match any more; a hot upgrade that has begun in one is ended all the same. Nil leaves
+	// none out.
 	Selects func(pod *corev1.Pod) bool
 }
 
@@ -141,15 +142,14 @@ const (
 
 // Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
-	work, wait := u.decide(v, set, plan)
+	all, selected := u.read(v, set, plan)
+	work, wait := u.decide(v, set, plan, all[:selected:selected])
 	pass.Wake(wait)
 	var written sync.Map // by UID
-	for i := range work.Pods {
-		pass.Wake(work.Pods[i].RequeueAfter)
-	}
-	byPod := make(map[*corev1.Pod]*sidecarcontrol.Standing, len(work.Pods))
-	for i := range work.Pods {
-		byPod[work.Pods[i].Pod] = &work.Pods[i]
+	byPod := make(map[*corev1.Pod]*sidecarcontrol.Standing, len(all))
+	for i := range all {
+		pass.Wake(all[i].RequeueAfter)
+		byPod[all[i].Pod] = &all[i]
 	}
 	each := func(name string, pods []*corev1.Pod, what What, change func(*sidecarcontrol.Standing) (podpatch.Change, error)) error {
 		return fanout.Each(ctx, pass, fanout.Task{Name: name}, pods, func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
@@ -171,7 +171,7 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 	}
 	err := pass.UntilChanged(
 		func() error {
-			return each(flipPods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { return s.Flip }), Flipped,
+			return each(flipPods, podsWhere(all, func(s *sidecarcontrol.Standing) bool { return s.Flip }), Flipped,
 				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return u.config.Control.Flip(s, set, v.Now) })
 		},
 		func() error {
@@ -181,7 +181,7 @@ func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fan
 				})
 		},
 		func() error {
-			return each(notePods, podsWhere(work.Pods, func(s *sidecarcontrol.Standing) bool { return !s.Note.IsEmpty() }), "",
+			return each(notePods, podsWhere(all, func(s *sidecarcontrol.Standing) bool { return !s.Note.IsEmpty() }), "",
 				func(s *sidecarcontrol.Standing) (podpatch.Change, error) { return s.Note, nil })
 		},
 		func() error {
@@ -224,22 +224,24 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// read says how the Pods stand that the set is about.
-func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) []sidecarcontrol.Standing {
+// read says how the Pods stand: first those that are selected, and then those in which a hot upgrade goes on though they are not any more.
+func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int) {
 	known := u.knownOf(v.Owner.GetUID(), set)
-	out := make([]sidecarcontrol.Standing, 0, len(v.Pods))
+	out = make([]sidecarcontrol.Standing, 0, len(v.Pods))
+	var left []sidecarcontrol.Standing
 	for _, pod := range v.Pods {
-		if plan.Selects != nil && !plan.Selects(pod) {
-			continue
-		}
 		s := known.pods[pod.UID]
 		if s == nil || s.Pod != pod || !s.Settled() {
 			read := u.config.Control.Read(pod, set, v.Now)
 			s = &read
 			known.pods[pod.UID] = s
 		}
-		if s.Injected && podstate.IsActive(pod) {
+		switch isSelected := plan.Selects == nil || plan.Selects(pod); {
+		case !s.Injected || !podstate.IsActive(pod):
+		case isSelected:
 			out = append(out, *s)
+		case errors.Is(s.Waiting.Err(), sidecarcontrol.FlipPending):
+			left = append(left, *s)
 		}
 	}
 	if len(known.pods) > len(v.Pods) {
@@ -249,7 +251,7 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 		}
 		maps.DeleteFunc(known.pods, func(uid types.UID, _ *sidecarcontrol.Standing) bool { return !there[uid] })
 	}
-	return out
+	return append(out, left...), len(out)
 }
 
 // knownOf returns what is known of an owner's Pods and still holds for the set.
@@ -265,10 +267,12 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	return last
 }
 
-// decide reads the Pods and chooses. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
+// decide chooses among the Pods. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
 // when to look again: nobody says when another set lets go of a Pod.
-func (u *Upgrader[O]) decide(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (work Work, wait time.Duration) {
-	work.Pods = u.read(v, set, plan)
+func (u *Upgrader[O]) decide(
+	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
+) (work Work, wait time.Duration) {
+	work.Pods = pods
 	var shared []int // with other sets
 	for i := range work.Pods {
 		if work.Pods[i].Shared {

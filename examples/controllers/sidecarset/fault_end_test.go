@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,11 @@ func (w *story) converged() {
 		set := w.set(name)
 		compiled, err := sidecars.Compile(set, "", nil)
 		w.must(err)
+		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+			if podstate.IsActive(pod) && w.control.Read(pod, compiled, time.Now()).Flip {
+				w.Failf("flip", "the hot upgrade of Pod %s was not ended", pod.Name) // also where it is not one of the set's any more
+			}
+		}
 		e := w.end(&sight{set: set, compiled: compiled, team: team})
 		u := &set.Spec.UpdateStrategy
 		settings, err := resolve(set)
