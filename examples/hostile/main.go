@@ -49,7 +49,7 @@ func main() {
 	fs.DurationVar(&o.lasts, "for", 10*time.Minute, "how long the attack lasts")
 	fs.IntVar(&o.pods, "pods", 100, "Pods of the neighbour")
 	fs.IntVar(&o.alone, "alone", 10, "rollouts before the attack, to compare with")
-	fs.DurationVar(&o.pause, "pause", 2*time.Minute, "time between two attacks of one kind; what the API server itself needs for them is nobody's to save")
+	fs.DurationVar(&o.pause, "pause", 6*time.Minute, "time between two attacks of one kind, of which there are more than a hundred; what the API server itself needs for them is nobody's to save")
 	err := fs.Parse(os.Args[1:])
 	if err == nil {
 		err = run(ctx, o, os.Stdout)
@@ -72,6 +72,7 @@ type figures struct {
 	pods            []time.Duration // that Pods in the quiet namespace took to be admitted
 	failed          []error         // of small changes and Pods in the quiet namespace
 	memory          float64         // MiB
+	cpu             float64         // seconds, for each second of the attack
 	attacks         map[string]map[string]int
 }
 
@@ -100,6 +101,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := n.beat(ctx); err != nil {
 		return err
 	}
+	before, err := c.CPU()
+	if err != nil {
+		return err
+	}
 	attackCtx, end := context.WithTimeout(ctx, o.lasts)
 	defer end()
 	attack, err := c.attack(attackCtx, o.pause, n.cs)
@@ -113,6 +118,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		}
 		f.attacked = append(f.attacked, took)
 	}
+	after, err := c.CPU()
+	if err != nil {
+		return err
+	}
+	f.cpu = (after - before) / o.lasts.Seconds()
 	f.attacks = attack()
 	f.events, f.failed, f.lags, f.pods = n.watched()
 	if f.memory, err = c.Memory(); err != nil {
@@ -133,7 +143,7 @@ func (f *figures) print(out io.Writer) {
 	fmt.Fprintf(out, "watch of v1alpha1    %8d events, %.2f s behind at the median of %d changes, %.2f at most; %d changes were refused\n",
 		f.events, median(f.lags).Seconds(), len(f.lags), slices.Max(f.lags).Seconds(), len(f.failed))
 	fmt.Fprintf(out, "Pods with sidecars   %8.3f s to be admitted at the median of %d, %.2f at most\n", median(f.pods).Seconds(), len(f.pods), slices.Max(f.pods).Seconds())
-	fmt.Fprintf(out, "manager              %8.0f MiB at most\n", f.memory)
+	fmt.Fprintf(out, "manager              %8.0f MiB at most, %.2f of a core under attack\n", f.memory, f.cpu)
 	for _, name := range sortedKeys(f.attacks) {
 		fmt.Fprintf(out, "%-48s", name)
 		for _, answer := range sortedKeys(f.attacks[name]) {

@@ -24,7 +24,8 @@ import (
 //
 // It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers come before
 // them, one after the other: a plain one is done as soon as it was started, and is never started again; a native sidecar goes on
-// beside the others, and is restarted as they are. A Pod that terminates does not change its phase.
+// beside the others, and is restarted as they are. A container that exits (Exit) is started again if the Pod's restartPolicy says so;
+// a Pod all of whose containers have ended for good has succeeded or failed. One that somebody else has said so of is stopped. A Pod that terminates does not change its phase.
 //
 // A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
 // pulled ends the container that ran before and starts none. Nor does a container start while a variable of it refers to a key of a
@@ -54,7 +55,8 @@ type container struct {
 	restarts  int32
 	runs      bool // otherwise its successor cannot be started, or it is done
 	waits     *corev1.ContainerStateWaiting
-	done      bool // a plain init container
+	exit      *int32 // of the last, if nothing has been started since
+	done      bool   // a plain init container
 	ready     bool
 	started   metav1.Time
 	env       []corev1.EnvVar // read from labels and annotations
@@ -177,17 +179,17 @@ func (n *Nodes) Run(uid types.UID) bool {
 	if p == nil || p.failed || p.view.DeletionTimestamp != nil {
 		return false
 	}
-	changed := false
+	changed := p.stopAll()
 	for spec := range p.specs() {
 		c := p.containers[spec.Name]
 		if c == nil {
-			if !p.isNext(spec) {
+			if p.hasEnded() || !p.isNext(spec) {
 				continue
 			}
 			c = &container{}
 			p.containers[spec.Name] = c
 		}
-		if !c.done {
+		if !c.done && !p.hasEnded() && !c.hasEnded(p.view, spec) {
 			changed = n.run(c, p.view, spec) || changed
 		}
 		if c.runs && p.isInit(spec) && !podstate.IsNativeSidecar(spec) {
@@ -195,6 +197,25 @@ func (n *Nodes) Run(uid types.UID) bool {
 		}
 	}
 	p.unreported = p.unreported || changed
+	return changed
+}
+
+// hasEnded reports whether the Pod is said to have ended, be it by somebody else.
+func (p *node) hasEnded() bool {
+	return p.view.Status.Phase == corev1.PodSucceeded || p.view.Status.Phase == corev1.PodFailed
+}
+
+// stopAll stops what still runs in a Pod that has ended (syncPod in pkg/kubelet/kubelet.go), and reports whether there was something.
+func (p *node) stopAll() (changed bool) {
+	if !p.hasEnded() {
+		return false
+	}
+	const killed = 137
+	for _, c := range p.containers {
+		if c.runs {
+			c.runs, c.ready, c.exit, changed = false, false, new(int32(killed)), true
+		}
+	}
 	return changed
 }
 
@@ -309,7 +330,26 @@ func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Ti
 	c.started = now
 	c.id = fmt.Sprintf("%s/%s/%d", pod.UID, spec.Name, c.restarts)
 	c.env = envFromMetadata(pod, spec)
-	c.runs, c.ready = true, false
+	c.runs, c.ready, c.exit = true, false, nil
+}
+
+// hasEnded reports whether the container has exited and is not started again.
+func (c *container) hasEnded(pod *corev1.Pod, spec *corev1.Container) bool {
+	if c == nil || c.exit == nil || podstate.IsNativeSidecar(spec) {
+		return false
+	}
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && *c.exit == 0
+}
+
+// Exit ends a container that runs, with an exit code. Whether it is started again is up to Run. It reports whether there was one.
+func (n *Nodes) Exit(uid types.UID, name string, code int32) bool {
+	c := n.running(uid, name)
+	if c == nil {
+		return false
+	}
+	c.runs, c.ready, c.exit = false, false, &code
+	n.pods[uid].unreported = true
+	return true
 }
 
 // SetReady makes a container pass or fail its readiness probe. It reports whether that is new.
@@ -417,7 +457,7 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	s := &pod.Status
 	s.ObservedGeneration = p.view.Generation
 	s.ContainerStatuses, s.InitContainerStatuses = nil, nil
-	ready, begun := true, len(p.containers) > 0
+	ready, begun, ended := true, len(p.containers) > 0, p.end()
 	for spec := range p.specs() {
 		status := p.containers[spec.Name].status(spec, images, p.failed)
 		begun = begun && p.hasStarted(spec.Name)
@@ -441,6 +481,9 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	case p.failed:
 		s.Phase, s.Reason = corev1.PodFailed, "Evicted"
 		containersReady.Reason = "PodFailed"
+	case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed: // it stays what it is
+	case ended != "":
+		s.Phase, containersReady.Reason = ended, "PodCompleted"
 	case begun:
 		s.Phase = corev1.PodRunning
 		if s.StartTime == nil {
@@ -450,6 +493,22 @@ func (p *node) report(pod *corev1.Pod, images *Images, now metav1.Time) {
 	setCondition(pod, initialized, now)
 	setCondition(pod, containersReady, now)
 	setCondition(pod, p.ready(containersReady), now)
+}
+
+// end is the phase of a Pod all of whose containers have ended for good, empty where they have not.
+func (p *node) end() corev1.PodPhase {
+	phase := corev1.PodSucceeded
+	for i := range p.view.Spec.Containers {
+		spec := &p.view.Spec.Containers[i]
+		c := p.containers[spec.Name]
+		if !c.hasEnded(p.view, spec) {
+			return ""
+		}
+		if *c.exit != 0 {
+			phase = corev1.PodFailed
+		}
+	}
+	return phase
 }
 
 // status is what a kubelet on containerd reports of a container. Of one that has ended because its successor cannot be
@@ -465,6 +524,11 @@ func (c *container) status(spec *corev1.Container, images *Images, failed bool) 
 		status.ContainerID, status.RestartCount, status.Resources = c.reportedID(), c.restarts, c.resources.DeepCopy()
 	}
 	switch ended := (&corev1.ContainerStateTerminated{ContainerID: status.ContainerID}); {
+	case c.exit != nil:
+		if ended.ExitCode, ended.Reason = *c.exit, "Error"; *c.exit == 0 {
+			ended.Reason = "Completed"
+		}
+		status.State.Terminated = ended
 	case c.done:
 		ended.Reason = "Completed"
 		status.State.Terminated, status.Ready = ended, true
