@@ -300,6 +300,18 @@ func TestCompletionOfResources(t *testing.T) {
 	}
 }
 
+// rules has a container that never restarts started again after an exit code.
+func rules(code int32) func(c *corev1.Container) {
+	return func(c *corev1.Container) {
+		never := corev1.ContainerRestartPolicyNever
+		c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
+			Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+				Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{code},
+			},
+		}}
+	}
+}
+
 // TestEndedContainers: a container that its node does not start again gets no new image, and the Pod does not leave service for it.
 func TestEndedContainers(t *testing.T) {
 	always, never, onFailure := corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
@@ -319,9 +331,8 @@ func TestEndedContainers(t *testing.T) {
 		{name: "Always, ended", policy: always},
 		{name: "Never, running", policy: never, running: true},
 		{name: "Never, but the container's own policy is Always", policy: never, edit: func(c *corev1.Container) { c.RestartPolicy = &own }},
-		{name: "Never, but the container has rules", policy: never, edit: func(c *corev1.Container) {
-			c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart}}
-		}},
+		{name: "Never, but a rule of the container starts it again", policy: never, exit: 42, edit: rules(42)},
+		{name: "Never, and the rules are for another exit code", policy: never, exit: 1, edit: rules(42), blocked: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			base := func(t *template) {

@@ -102,17 +102,10 @@ func (v *view) endedIn(images map[string]string) reason.List {
 	return list
 }
 
-// hasEnded reports whether the container has ended for good. One with rules of its own may be started again.
+// hasEnded reports whether the container has ended for good.
 func (c *container) hasEnded() bool {
-	if c.spec == nil || c.status == nil || c.status.State.Terminated == nil || len(c.spec.RestartPolicyRules) > 0 {
-		return false
-	}
-	policy := string(c.view.pod.Spec.RestartPolicy)
-	if c.spec.RestartPolicy != nil {
-		policy = string(*c.spec.RestartPolicy)
-	}
-	return policy == string(corev1.RestartPolicyNever) ||
-		policy == string(corev1.RestartPolicyOnFailure) && c.status.State.Terminated.ExitCode == 0
+	return c.spec != nil && c.status != nil && c.status.State.Terminated != nil &&
+		!podstate.IsRestarted(c.view.pod, c.spec, c.status.State.Terminated.ExitCode)
 }
 
 // callable returns an error if no decision can be made with the Updater at this time.

@@ -111,7 +111,7 @@ func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 		return waiting, status != nil
 	}
 	end := status.State.Terminated
-	if end == nil || restarts(pod, g.container, end.ExitCode) {
+	if end == nil || podstate.IsRestarted(pod, g.container, end.ExitCode) {
 		return waiting, false
 	}
 	if end.ExitCode == 0 {
@@ -121,21 +121,4 @@ func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 	waiting.Detail = fmt.Sprintf("it ended with code %d and is not started again; containers below priority %d never start", end.ExitCode, g.priority)
 	waiting.Remedy = "recreate the Pod"
 	return waiting, false
-}
-
-// restarts reports whether the kubelet starts a container again that ended with this code. A container's own policy, which newer
-// clusters have, precedes the Pod's; with rules of its own it is taken to start again, so that nothing is started too early.
-func restarts(pod *corev1.Pod, c *corev1.Container, code int32) bool {
-	policy := pod.Spec.RestartPolicy
-	if c.RestartPolicy != nil {
-		policy = corev1.RestartPolicy(*c.RestartPolicy)
-	}
-	switch policy {
-	case corev1.RestartPolicyNever:
-		return len(c.RestartPolicyRules) > 0
-	case corev1.RestartPolicyOnFailure:
-		return code != 0 || len(c.RestartPolicyRules) > 0
-	default:
-		return true
-	}
 }

@@ -70,6 +70,15 @@ func completed(pod *corev1.Pod) { pod.Annotations = map[string]string{"example.c
 
 func terminating(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
+// onExit has a container started again after an exit code.
+func onExit(code int32) corev1.ContainerRestartRule {
+	return corev1.ContainerRestartRule{
+		Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+			Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{code},
+		},
+	}
+}
+
 // own gives one container a policy of its own.
 func own(name string, p corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
@@ -168,10 +177,16 @@ func TestNext(t *testing.T) {
 			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{
-			"LP-17 rules of its own",
-			with(starting(t, endedOK, missing, missing), own("high", corev1.ContainerRestartPolicyNever, corev1.ContainerRestartRule{})),
+			"LP-17 rules of its own start it again",
+			with(starting(t, endedOK, missing, missing), own("high", corev1.ContainerRestartPolicyNever, onExit(0))),
 			[]string{"p_2"},
 			answer{nil, false, []string{"LaunchNotReady spec.containers[high]"}},
+		},
+		{
+			"LP-17 rules of its own are for another exit code",
+			with(starting(t, endedOK, missing, missing), own("high", corev1.ContainerRestartPolicyNever, onExit(42))),
+			[]string{"p_2"},
+			answer{[]string{"p_1"}, false, []string{"LaunchNotReady spec.containers[low]"}},
 		},
 		{"a Pod on its way out", with(starting(t, absent, absent, absent), terminating), nil, answer{}},
 		{"LP-12 no barrier", newPod(container("a"), container("b")), nil, answer{Complete: true}},

@@ -7,6 +7,7 @@
 package podstate
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -158,4 +159,38 @@ func ReadySince(pod *corev1.Pod) metav1.Time {
 		return c.LastTransitionTime
 	}
 	return metav1.Time{}
+}
+
+// IsRestarted reports whether the kubelet starts a container again that ended with this code. The first of the container's own rules that matches
+// decides, then its own policy, then the Pod's (ContainerShouldRestart in pkg/api/v1/pod/util.go, KEP-5307). An unknown policy is Always.
+func IsRestarted(pod *corev1.Pod, container *corev1.Container, exitCode int32) bool {
+	policy := pod.Spec.RestartPolicy
+	if container.RestartPolicy != nil {
+		for i := range container.RestartPolicyRules {
+			if rule := &container.RestartPolicyRules[i]; matches(rule.ExitCodes, exitCode) {
+				return true // that is what all actions do
+			}
+		}
+		policy = corev1.RestartPolicy(*container.RestartPolicy)
+	}
+	switch policy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return exitCode != 0
+	}
+	return true
+}
+
+func matches(codes *corev1.ContainerRestartRuleOnExitCodes, exitCode int32) bool {
+	if codes == nil {
+		return false
+	}
+	switch among := slices.Contains(codes.Values, exitCode); codes.Operator {
+	case corev1.ContainerRestartRuleOnExitCodesOpIn:
+		return among
+	case corev1.ContainerRestartRuleOnExitCodesOpNotIn:
+		return !among
+	}
+	return false
 }

@@ -198,3 +198,43 @@ func TestFromTemplate(t *testing.T) {
 		t.Error("a Pod without labels has no map for the caller's")
 	}
 }
+
+// TestIsRestarted: rules of a container precede its policy, and that precedes the Pod's.
+func TestIsRestarted(t *testing.T) {
+	rule := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) corev1.ContainerRestartRule {
+		return corev1.ContainerRestartRule{
+			Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: operator, Values: codes},
+		}
+	}
+	in, notIn := corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn
+	for _, tc := range []struct {
+		pod   corev1.RestartPolicy
+		own   corev1.ContainerRestartPolicy
+		rules []corev1.ContainerRestartRule
+		code  int32
+		want  bool
+	}{
+		{pod: "Always", want: true},
+		{pod: "", want: true},
+		{pod: "OnFailure", want: false},
+		{pod: "OnFailure", code: 1, want: true},
+		{pod: "Never", code: 1, want: false},
+		{pod: "Never", own: "Always", want: true},
+		{pod: "Never", own: "OnFailure", want: false},
+		{pod: "Never", own: "OnFailure", code: 1, want: true},
+		{pod: "OnFailure", own: "Never", code: 1, want: false},
+		{pod: "Never", own: "Never", rules: []corev1.ContainerRestartRule{rule(in, 42)}, code: 42, want: true},
+		{pod: "Never", own: "Never", rules: []corev1.ContainerRestartRule{rule(in, 42)}, code: 1, want: false},
+		{pod: "Never", own: "Never", rules: []corev1.ContainerRestartRule{rule(in, 42), rule(notIn, 1)}, code: 2, want: true},
+		{pod: "Never", own: "Never", rules: []corev1.ContainerRestartRule{rule("New", 42), {}}, code: 42, want: false},
+		{pod: "Always", own: "Never", rules: []corev1.ContainerRestartRule{rule(in, 42)}, want: false},
+	} {
+		pod, container := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: tc.pod}}, &corev1.Container{RestartPolicyRules: tc.rules}
+		if tc.own != "" {
+			container.RestartPolicy = &tc.own
+		}
+		if got := podstate.IsRestarted(pod, container, tc.code); got != tc.want {
+			t.Errorf("Pod %q, container %q with %d rules, exit code %d: %v, want %v", tc.pod, tc.own, len(tc.rules), tc.code, got, tc.want)
+		}
+	}
+}

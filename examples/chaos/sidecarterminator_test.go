@@ -5,7 +5,7 @@ func sidecarTerminatorMutants() []mutant {
 	const decide, controller = "examples/controllers/sidecarterminator/decide.go", "examples/controllers/sidecarterminator/controller.go"
 	found := schedules{tests: "./controllers/sidecarterminator"}
 	return []mutant{
-		{"sidecars end when a main container has failed that is started again", decide, "if c.hasEnded() && (pod.Spec.RestartPolicy == corev1.RestartPolicyNever || c.exitCode() == 0) {", "if c.hasEnded() {", found},
+		{"sidecars end when a main container has failed that is started again", decide, "if c.hasEnded() && !c.restarts {", "if c.hasEnded() {", found},
 		{"a Pod whose main container has failed is said to have succeeded", decide, "if mains[i].exitCode() != 0 {", "if mains[i].exitCode() > 200 {", found},
 		{"sidecars whose exit code is ignored end before others", decide, "\tif len(first) > 0 {\n", "\tif len(first) > 0 && len(last) == 0 {\n", found},
 		{"sidecars that have ended are asked for", decide, "\t\tcase c.hasEnded():\n", "\t\tcase c.hasEnded() && c.ignore:\n", found},

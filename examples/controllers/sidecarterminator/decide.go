@@ -41,13 +41,14 @@ type todo struct {
 // isDue reports whether the sidecars of a Pod are to end now, or what the Pod waits for that somebody has to change.
 func isDue(pod *corev1.Pod) (due bool, waits reason.List) {
 	mains, sidecars := containersOf(pod)
-	if !Concerns(pod) || pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "" || !slices.ContainsFunc(sidecars, isRunning) {
+	// The phase says nothing: it is Pending as long as one container waits for its first start (getPhase in pkg/kubelet/kubelet_pods.go).
+	if !Concerns(pod) || !slices.ContainsFunc(sidecars, isRunning) {
 		return false, nil
 	}
 	due = true
 	for i := range mains {
 		c := &mains[i]
-		if c.hasEnded() && (pod.Spec.RestartPolicy == corev1.RestartPolicyNever || c.exitCode() == 0) {
+		if c.hasEnded() && !c.restarts {
 			continue
 		}
 		due = false

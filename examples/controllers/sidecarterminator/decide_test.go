@@ -120,6 +120,13 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
+// own gives the first container a restart policy of its own.
+func own(policy corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].RestartPolicy, pod.Spec.Containers[0].RestartPolicyRules = &policy, rules
+	}
+}
+
 func TestIsDue(t *testing.T) {
 	stuck := one{name: "main", exit: -2, waiting: "ImagePullBackOff"}
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
@@ -139,8 +146,14 @@ func TestIsDue(t *testing.T) {
 		{"JT-2 one of two has ended", job(never, mainOf(0), one{name: "other", exit: -1}, runs("log", stops)), false, nil},
 		{"JT-2 all sidecars have ended", job(never, mainOf(0), ended("log", stops, 0)), false, nil},
 		{"JT-2 one of two sidecars has ended", job(never, mainOf(0), ended("log", stops, 0), runs("proxy", images)), true, nil},
-		{"JT-2 Pending", with(job(never, mainOf(0), runs("log", stops)), phase(corev1.PodPending)), false, nil},
-		{"JT-2 no phase", with(job(never, mainOf(0), runs("log", stops)), phase("")), false, nil},
+		{"JT-2 Pending, because another container waits for its first start", with(job(never, mainOf(0), runs("log", stops)), phase(corev1.PodPending)), true, nil},
+		{"JT-12 Pending, and stuck", with(job(never, stuck, runs("log", stops)), phase(corev1.PodPending)), false, []string{"MainContainerWaiting spec.containers[main] ImagePullBackOff"}},
+		{"JT-2 nothing has started", with(job(never, one{name: "main", exit: -2, waiting: "PodInitializing"}, runs("log", stops)), phase(corev1.PodPending)), false, nil},
+		{"OnFailure of the container, exit code 1", with(job(never, mainOf(1), runs("log", stops)), own(corev1.ContainerRestartPolicyOnFailure)), false, nil},
+		{"Never of the container, exit code 1", with(job(onFailure, mainOf(1), runs("log", stops)), own(corev1.ContainerRestartPolicyNever)), true, nil},
+		{"a rule starts main again", with(job(never, mainOf(1), runs("log", stops)), own(corev1.ContainerRestartPolicyNever, corev1.ContainerRestartRule{
+			Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: []int32{1}},
+		})), false, nil},
 		{"JT-2 Always", job(always, mainOf(0), runs("log", stops)), false, nil},
 		{"JT-2 a status is missing", with(job(never, mainOf(0), runs("log", stops)), func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:1]

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/podstate"
 )
 
 // Concerns reports whether the controller may have something to do for a Pod, now or later: it runs to completion, has a sidecar, and has not
@@ -49,6 +50,7 @@ type container struct {
 
 	name, runs string // runs is the image of the Pod's spec
 	status     *corev1.ContainerStatus
+	restarts   bool // it has ended, and the kubelet is about to start it again
 }
 
 func (c *container) hasEnded() bool { return c.status.State.Terminated != nil }
@@ -79,6 +81,7 @@ func containersOf(pod *corev1.Pod) (mains, sidecars []container) {
 			return nil, nil
 		}
 		c := container{role: roleOf(spec), name: spec.Name, runs: spec.Image, status: &pod.Status.ContainerStatuses[at]}
+		c.restarts = c.hasEnded() && podstate.IsRestarted(pod, spec, c.exitCode())
 		if c.isSidecar() {
 			sidecars = append(sidecars, c)
 		} else {
