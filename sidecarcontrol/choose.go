@@ -82,9 +82,10 @@ func (r *Rollout) wants(s *Standing) bool {
 	return !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)))
 }
 
-// isAway reports whether the Pod is out of service, or may be, because of an upgrade.
+// isAway reports whether the Pod is out of service, or may be, because of an upgrade. One that is not going to be Ready again, because a container
+// has ended for good, holds nobody up.
 func (s *Standing) isAway() bool {
-	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready
+	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready && !s.ended
 }
 
 func (c *Choice) limit(code reason.Code, path string, value, held int) {

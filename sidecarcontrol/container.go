@@ -127,12 +127,20 @@ func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 			continue
 		}
 		taken.mount(mount)
-		c.VolumeMounts = append(c.VolumeMounts, *mount)
+		shared := *mount
+		if p := shared.MountPropagation; p != nil && *p == corev1.MountPropagationBidirectional && !isPrivileged(c) {
+			shared.MountPropagation = new(corev1.MountPropagationHostToContainer) // what others may not have
+		}
+		c.VolumeMounts = append(c.VolumeMounts, shared)
 		for _, name := range expanded(mount.SubPathExpr) {
 			wanted[name] = true
 		}
 	}
 	c.Env = appendEnv(c.Env, slices.DeleteFunc(slices.Clone(own.Env), func(e corev1.EnvVar) bool { return !wanted[e.Name] }))
+}
+
+func isPrivileged(c *corev1.Container) bool {
+	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
 // shareDevices adds the devices of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar has already.
@@ -176,11 +184,14 @@ func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
 	c.Resources = resources
 }
 
-// mounts reports whether one of the set's sidecars mounts the volume itself.
+// mounts reports whether one of the set's sidecars mounts the volume itself, or reads env from it.
 func (s *Set) mounts(volume string) bool {
 	for side := range s.all() {
 		if slices.ContainsFunc(side.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) ||
-			slices.ContainsFunc(side.VolumeDevices, func(v corev1.VolumeDevice) bool { return v.Name == volume }) {
+			slices.ContainsFunc(side.VolumeDevices, func(v corev1.VolumeDevice) bool { return v.Name == volume }) ||
+			slices.ContainsFunc(side.Env, func(e corev1.EnvVar) bool {
+				return e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil && e.ValueFrom.FileKeyRef.VolumeName == volume
+			}) {
 			return true
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,9 +150,10 @@ type transfer struct {
 	names             []string
 }
 
-// NewSet checks and compiles a spec, which must not be changed afterwards. The error is a reason.List with code InvalidSet or that of
+// NewSet checks and compiles a copy of a spec. The error is a reason.List with code InvalidSet or that of
 // sizing.Compile, which names every field that is wrong. It does not repeat what the API server checks of containers and volumes.
 func NewSet(spec Spec) (*Set, error) {
+	spec = spec.clone()
 	s := &Set{spec: spec}
 	c := compiler{set: s, names: map[string]string{}}
 	if spec.Name == "" || strings.Contains(spec.Name, ",") {
@@ -174,6 +177,31 @@ func NewSet(spec Spec) (*Set, error) {
 	}
 	slices.Sort(s.names)
 	return s, s.hash()
+}
+
+// clone returns a copy that shares nothing that is injected.
+func (s Spec) clone() Spec {
+	sidecars := func(list []Sidecar) []Sidecar {
+		out := slices.Clone(list)
+		for i := range out {
+			list[i].Container.DeepCopyInto(&out[i].Container)
+			if list[i].Hot != nil {
+				hot := *list[i].Hot
+				out[i].Hot = &hot
+			}
+		}
+		return out
+	}
+	s.InitContainers, s.Containers = sidecars(s.InitContainers), sidecars(s.Containers)
+	s.Volumes = slices.Clone(s.Volumes)
+	for i := range s.Volumes {
+		s.Volumes[i] = *s.Volumes[i].DeepCopy()
+	}
+	s.ImagePullSecrets, s.Annotations = slices.Clone(s.ImagePullSecrets), slices.Clone(s.Annotations)
+	for i := range s.Annotations {
+		s.Annotations[i].Annotations = maps.Clone(s.Annotations[i].Annotations)
+	}
+	return s
 }
 
 // all iterates over the sidecars, init containers first.
@@ -303,6 +331,9 @@ func (c *compiler) sidecars(path string, list []Sidecar, init bool) []sidecar {
 			}
 			c.names[name] = at
 		}
+		if s.Image != strings.TrimSpace(s.Image) { // the API server takes it in a template, and in no Pod
+			c.refuse(at+".image", strconv.Quote(s.Image), "must not begin or end with space")
+		}
 		c.hot(at, &out[i], init)
 		out[i].transfer = c.transfers(at, s.TransferEnv)
 		if s.ResourcesPolicy == nil {
@@ -328,6 +359,8 @@ func (c *compiler) hot(at string, s *sidecar, init bool) {
 		c.refuse(at+".hot.emptyImage", "", "is required")
 	case s.Hot.EmptyImage == s.Image:
 		c.refuse(at+".hot.emptyImage", s.Image, "must not be the image of the sidecar")
+	case s.Hot.EmptyImage != strings.TrimSpace(s.Hot.EmptyImage):
+		c.refuse(at+".hot.emptyImage", strconv.Quote(s.Hot.EmptyImage), "must not begin or end with space")
 	}
 }
 
@@ -375,6 +408,9 @@ func (c *compiler) pin() {
 	}
 	if !(pin.Share >= 0 && pin.Share <= 1) {
 		c.refuse("pin.share", fmt.Sprint(pin.Share), "must be from 0 to 1")
+	}
+	if pin.Set != nil && pin.Set.Name() != c.set.spec.Name {
+		c.refuse("pin.set", pin.Set.Name(), "must be another version of the set, with its name")
 	}
 	c.set.spec.Pin = &compiled
 }

@@ -40,6 +40,13 @@ func TestNewSet(t *testing.T) {
 		{"an unknown policy", func(s *sidecarcontrol.Spec) {
 			s.Annotations = []sidecarcontrol.AnnotationPatch{{Policy: "Sometimes"}}
 		}, []string{"annotations[0].policy"}},
+		{"space around an image", func(s *sidecarcontrol.Spec) { s.Containers[0].Image = "a:v1 " }, []string{"containers[0].image"}},
+		{"space around an empty image", func(s *sidecarcontrol.Spec) {
+			s.Containers[0].Hot = &sidecarcontrol.Hot{EmptyImage: " empty:v1"}
+		}, []string{"containers[0].hot.emptyImage"}},
+		{"a version of another name", func(s *sidecarcontrol.Spec) {
+			s.Pin = &sidecarcontrol.Pin{Set: newSet(t, spec("one-v0", "a"))}
+		}, []string{"pin.set"}},
 		{"a share above all", func(s *sidecarcontrol.Spec) { s.Pin = &sidecarcontrol.Pin{Share: 1.5} }, []string{"pin.share"}},
 		{"RP-14 an expression that is none", func(s *sidecarcontrol.Spec) {
 			s.Containers[0].ResourcesPolicy = &sizing.Policy{
@@ -158,5 +165,47 @@ func TestEqual(t *testing.T) {
 	}
 	if newSet(t, base).Equal(nil) {
 		t.Error("equals none")
+	}
+}
+
+// TestSetIsACopy: what becomes of the spec afterwards changes no set.
+func TestSetIsACopy(t *testing.T) {
+	s := spec("one", "a")
+	s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
+	s.Volumes = []corev1.Volume{{Name: "v"}}
+	s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
+	s.Annotations = []sidecarcontrol.AnnotationPatch{{Annotations: map[string]string{"x": "1"}}}
+	set := newSet(t, s)
+	want := inject(t, newPod("app"), set)
+	s.Containers[0].Image, s.Containers[0].Name, s.Containers[0].Env[0].Value = "b:v2", "b", "2"
+	s.Volumes[0].Name, s.Annotations[0].Annotations["x"] = "w", "2"
+	if diff := cmp.Diff(want, inject(t, newPod("app"), set)); diff != "" {
+		t.Errorf("injected afterwards (-want +got):\n%s", diff)
+	}
+}
+
+// TestEnvFromFiles: a volume that only variables are read from is injected, too.
+func TestEnvFromFiles(t *testing.T) {
+	s := spec("one", "a")
+	s.Volumes = []corev1.Volume{{Name: "settings"}, {Name: "unused"}}
+	s.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "settings", Path: "f", Key: "k"}}}}
+	if pod := inject(t, newPod("app"), newSet(t, s)); len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].Name != "settings" {
+		t.Errorf("volumes %v", pod.Spec.Volumes)
+	}
+}
+
+// TestSharedPropagation: a sidecar that is not privileged gets what it may have of a mount that is propagated both ways.
+func TestSharedPropagation(t *testing.T) {
+	for privileged, want := range map[bool]corev1.MountPropagationMode{false: corev1.MountPropagationHostToContainer, true: corev1.MountPropagationBidirectional} {
+		s := spec("one", "a")
+		s.Containers[0].ShareMounts = true
+		s.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &privileged}
+		pod := newPod("app")
+		both := corev1.MountPropagationBidirectional
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", MountPropagation: &both}}
+		inject(t, pod, newSet(t, s))
+		if got := *pod.Spec.Containers[0].VolumeMounts[0].MountPropagation; got != want || both != corev1.MountPropagationBidirectional {
+			t.Errorf("privileged %v: %s, want %s", privileged, got, want)
+		}
 	}
 }

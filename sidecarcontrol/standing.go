@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podpatch"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
@@ -32,11 +33,12 @@ type Standing struct {
 	Injected bool
 	// Updated says that the Pod was given the newest version of the set. Its containers may still have to start: see Waiting.
 	Updated bool
-	// Blocked says why the Pod cannot be upgraded in place. It is empty where it can be.
+	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or inplaceupdate.ContainerEnded where a sidecar is
+	// not started again. It is empty where it can be.
 	Blocked reason.List
 	// Waiting says what an upgrade that has begun waits for: containers that do not run their image, or the end of a hot upgrade.
 	Waiting reason.List
-	// Failing says which sidecars of the Pod are not ready, of whatever set. Idle ones do not count.
+	// Failing says which sidecars of the Pod are not ready, of whatever set. Idle ones do not count, nor those that have ended for good.
 	Failing reason.List
 	// Ready says that the Pod serves: it is Ready, and no hot upgrade goes on.
 	Ready bool
@@ -52,6 +54,10 @@ type Standing struct {
 	Note podpatch.Change
 
 	pairs []pair
+	// set is the one that the Pod was read with.
+	set *Set
+	// ended says that a container of the Pod has ended for good, so that the Pod is not going to be Ready again.
+	ended bool
 }
 
 // Serves reports whether the Pod is in service with the sidecars that it has been given.
@@ -84,7 +90,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	} else if !known {
 		return Standing{Pod: pod}
 	}
-	s.Injected = true
+	s.Injected, s.set = true, set
 	s.Busy = c.isBusy(pod, set, states, now)
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
@@ -92,7 +98,34 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 		s.flip(waits) // also where a newer set could not be upgraded to: what has begun ends
 	}
 	c.compare(&s, set)
+	s.end()
 	return s
+}
+
+// end finds containers that have ended for good. A sidecar of the set among them cannot be upgraded any more.
+func (s *Standing) end() {
+	for _, list := range [][]corev1.Container{s.Pod.Spec.InitContainers, s.Pod.Spec.Containers} {
+		for i := range list {
+			container := &list[i]
+			if !hasEnded(s.Pod, container) {
+				continue
+			}
+			s.ended = true
+			if slices.Contains(s.set.names, container.Name) {
+				s.Blocked = append(s.Blocked, reason.Reason{
+					Code: inplaceupdate.ContainerEnded, Object: reason.ObjectOf("Pod", s.Pod), Path: "status.containerStatuses[" + container.Name + "].state.terminated",
+					Detail: "no new image starts it again", Remedy: "recreate the Pod",
+				})
+			}
+		}
+	}
+}
+
+// hasEnded reports whether a container has ended and is not started again. Plain init containers are meant to.
+func hasEnded(pod *corev1.Pod, container *corev1.Container) bool {
+	status := podstate.ContainerStatus(pod, container.Name)
+	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode) &&
+		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
 }
 
 // isIn reports whether a Pod has all sidecars of the set that are upgraded, hot ones aside.
@@ -116,7 +149,7 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
-		if status == nil || status.Ready || !c.isMarked(container) ||
+		if status == nil || status.Ready || !c.isMarked(container) || hasEnded(pod, container) ||
 			c.keys.Hot.VersionPrefix != "" && pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] == idleVersion {
 			return
 		}

@@ -29,9 +29,12 @@ func (c *Control) edit(pod *corev1.Pod, set *Set) *edit {
 }
 
 // Upgrade returns the change that gives a Pod the images of the set: all in one patch of the Pod. s is how the Pod stands with the set,
-// as Read has found. The error is NotUpgradable or what else is in s.Blocked; inplaceupdate.ContainerEnded, or
-// UnreadableRecord.
+// as Read has found. The error is NotRead where Read was not called with this set or the Pod does not have its sidecars; NotUpgradable or what
+// else is in s.Blocked; inplaceupdate.ContainerEnded, or UnreadableRecord.
 func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
+	if err := s.isOf(set); err != nil {
+		return podpatch.Change{}, err
+	}
 	if len(s.Blocked) > 0 {
 		return podpatch.Change{}, s.Blocked
 	}
@@ -55,8 +58,27 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	return e.change(now)
 }
 
-// Flip returns the change that ends a hot upgrade: the containers that have worked before get the empty image. It wants s.Flip.
+// NotRead means that a Standing is not of the set that it is used with, or of a Pod that does not have the set's sidecars.
+const NotRead reason.Code = "NotRead"
+
+// isOf returns an error unless the Pod was found to have the sidecars of this version of the set.
+func (s *Standing) isOf(set *Set) error {
+	if s != nil && set != nil && s.Injected && s.set != nil && s.set.Name() == set.Name() && s.set.Hash() == set.Hash() {
+		return nil
+	}
+	why := reason.Reason{Code: NotRead, Detail: "nothing was read with Control.Read"}
+	if s != nil && s.Pod != nil && set != nil {
+		why.Object, why.Detail = reason.ObjectOf("Pod", s.Pod), "it was not found to have the sidecars of this version of the set "+set.Name()
+	}
+	return why
+}
+
+// Flip returns the change that ends a hot upgrade: the containers that have worked before get the empty image. It wants s.Flip. The error is
+// NotRead, as for Upgrade.
 func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
+	if err := s.isOf(set); err != nil {
+		return podpatch.Change{}, err
+	}
 	e := c.edit(s.Pod, set)
 	for i := range s.pairs {
 		if p := &s.pairs[i]; p.isFlipping() {

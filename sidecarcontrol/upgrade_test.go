@@ -506,3 +506,81 @@ func TestUpgradeOfAnEndedContainer(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestEndedContainers: what has ended for good is not waited for, and cannot be upgraded.
+func TestEndedContainers(t *testing.T) {
+	type answer struct {
+		Blocked, Failing bool
+		Limits           string // of a Pod that serves and waits for its upgrade
+	}
+	const held = "UpdateLimited"
+	for _, tc := range []struct {
+		name      string
+		policy    corev1.RestartPolicy
+		container string
+		code      int32
+		updated   bool
+		want      answer
+	}{
+		{"the sidecar, for good", "Never", "a", 0, false, answer{Blocked: true}},
+		{"the sidecar, well", "OnFailure", "a", 0, false, answer{Blocked: true}},
+		{"the sidecar is started again", "OnFailure", "a", 1, false, answer{Failing: true, Limits: held}},
+		{"the sidecar is always started again", "Always", "a", 0, false, answer{Failing: true, Limits: held}},
+		{"the application of a Job, with the newest sidecar", "Never", "app", 0, true, answer{}},
+		{"the application is started again, with the newest sidecar", "Always", "app", 0, true, answer{Limits: held}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, old := newControl(t), newSet(t, spec("one", "a"))
+			s := spec("one", "a")
+			s.Containers[0].Image = "a:v2"
+			set := newSet(t, s)
+			pod, other := injected(t, old), injected(t, old)
+			if tc.updated {
+				pod = injected(t, set)
+			}
+			pod.UID, other.UID = "pod", "other"
+			pod.Spec.RestartPolicy = tc.policy
+			node(pod, tc.container)
+			podstate.ContainerStatus(pod, tc.container).State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: tc.code}}
+			standings := []sidecarcontrol.Standing{c.Read(pod, set, now), c.Read(other, set, now)}
+			got := answer{Blocked: errors.Is(standings[0].Blocked.Err(), errEnded()), Failing: len(standings[0].Failing) > 0}
+			choice := sidecarcontrol.Choose(standings, sidecarcontrol.Rollout{MaxUnavailable: 1})
+			for _, limit := range choice.Limits {
+				got.Limits = string(limit.Code)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNotRead: an upgrade wants a standing with the set that it is given.
+func TestNotRead(t *testing.T) {
+	c, set := newControl(t), newSet(t, spec("one", "a"))
+	s := spec("one", "a")
+	s.Containers[0].Image = "a:v2"
+	newer, other := newSet(t, s), newSet(t, spec("other", "app"))
+	read := func(pod *corev1.Pod, set *sidecarcontrol.Set) *sidecarcontrol.Standing {
+		standing := c.Read(pod, set, now)
+		return &standing
+	}
+	for name, tc := range map[string]struct {
+		standing *sidecarcontrol.Standing
+		set      *sidecarcontrol.Set
+	}{
+		"nil":                    {nil, newer},
+		"zero":                   {&sidecarcontrol.Standing{}, newer},
+		"no set":                 {read(injected(t, set), newer), nil},
+		"another set":            {read(injected(t, set), newer), other},
+		"another version":        {read(injected(t, set), set), newer},
+		"a Pod without sidecars": {read(newPod("app"), newer), newer},
+	} {
+		if _, err := c.Upgrade(tc.standing, tc.set, now); !errors.Is(err, sidecarcontrol.NotRead) {
+			t.Errorf("%s: upgrade: %v", name, err)
+		}
+		if _, err := c.Flip(tc.standing, tc.set, now); !errors.Is(err, sidecarcontrol.NotRead) {
+			t.Errorf("%s: flip: %v", name, err)
+		}
+	}
+}

@@ -13,7 +13,9 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Injection says which sidecars are injected.
+// Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, which is the default: a second call would replace the
+// sidecars by new ones, without what the API server has added to the first (tokens, limits of a LimitRange), and would draw again which version of
+// a pinned set the Pod gets.
 type Injection struct {
 	// Control injects. Required.
 	Control *sidecarcontrol.Control
@@ -46,7 +48,7 @@ func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admissi
 
 func (i Injection) now() time.Time { return i.Clock.Now() }
 
-// seed differs for each request, and is the same when the API server repeats one.
+// seed differs for each request.
 func seed(request *admission.Request) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(request.UID)) // it never fails

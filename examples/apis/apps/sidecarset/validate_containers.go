@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"slices"
+	"strings"
 
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,6 +64,9 @@ func validateSidecar(c *pub.SidecarContainer, init bool, path *field.Path) field
 	if devices := c.ShareVolumeDevicePolicy; devices != nil && devices.Type != "" && !slices.Contains(shares, devices.Type) {
 		errs = append(errs, field.NotSupported(path.Child("shareVolumeDevicePolicy", "type"), devices.Type, shares))
 	}
+	if c.Image != strings.TrimSpace(c.Image) { // the API server takes it in a template, and in no Pod
+		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not begin or end with space"))
+	}
 	errs = append(errs, validateUpgrade(c, init, path)...)
 	for i := range c.TransferEnv {
 		errs = append(errs, validateSource(c.TransferEnv[i].SourceContainerNameFrom, path.Child("transferEnv").Index(i).Child("sourceContainerNameFrom"))...)
@@ -87,6 +91,10 @@ func validateUpgrade(c *pub.SidecarContainer, init bool, path *field.Path) field
 		errs = append(errs, field.Required(image, "HotUpgrade needs an image for the container that is idle"))
 	case c.Image:
 		errs = append(errs, field.Invalid(image, c.Image, "must not be the image of the container"))
+	default:
+		if upgrade.HotUpgradeEmptyImage != strings.TrimSpace(upgrade.HotUpgradeEmptyImage) {
+			errs = append(errs, field.Invalid(image, upgrade.HotUpgradeEmptyImage, "must not begin or end with space"))
+		}
 	}
 	for i, port := range c.Ports {
 		if port.HostPort != 0 {

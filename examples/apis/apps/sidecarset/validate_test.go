@@ -151,6 +151,10 @@ func TestValidateCreate(t *testing.T) {
 		{"1.2 an empty shareVolumeDevicePolicy", first(func(c *pub.SidecarContainer) { c.ShareVolumeDevicePolicy = &pub.ShareVolumePolicy{} }), nil},
 		{"an unknown upgradeType", first(func(c *pub.SidecarContainer) { c.UpgradeStrategy.UpgradeType = "Warm" }), []string{c0 + `upgradeStrategy.upgradeType: Unsupported value: "Warm"`}},
 		{"HU-14 hot", first(hot), nil},
+		{"space around an image", first(func(c *pub.SidecarContainer) { c.Image = " a:v1" }), []string{c0 + `image: Invalid value: " a:v1": must not begin or end with space`}},
+		{"space around an empty image", first(func(c *pub.SidecarContainer) {
+			c.UpgradeStrategy = pub.SidecarUpgradeStrategy{UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "empty:v1 "}
+		}), []string{c0 + `upgradeStrategy.hotUpgradeEmptyImage: Invalid value: "empty:v1 ": must not begin or end with space`}},
 		{"HU-14 no empty image", first(func(c *pub.SidecarContainer) { c.UpgradeStrategy.UpgradeType = pub.SidecarHotUpgrade }), []string{c0 + "upgradeStrategy.hotUpgradeEmptyImage: Required value"}},
 		{"HU-14 the same image", first(func(c *pub.SidecarContainer) {
 			hot(c)
