@@ -49,12 +49,17 @@ func specEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, after := e.ObjectOld, e.ObjectNew
-			return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+			return before.GetUID() != after.GetUID() || isNewSpec(before, after) ||
 				!maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
+}
+
+// isNewSpec reports whether the spec may have changed. Kinds such as ConfigMaps have no generation, and no status either.
+func isNewSpec(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 && before.GetResourceVersion() != after.GetResourceVersion()
 }
 
 // owned lets the events of Pods through that an owner of this kind controls, but for deletions.
@@ -121,7 +126,7 @@ func (c *Cache[O]) namesake() handler.EventHandler {
 // hold them, and what was refused may be accepted now. No event of their own will say so.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-		if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+		if !isNewSpec(e.ObjectOld, e.ObjectNew) {
 			return
 		}
 		for _, pod := range c.Pods.Of(e.ObjectNew.GetNamespace(), e.ObjectNew.GetUID()) {

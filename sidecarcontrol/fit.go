@@ -2,6 +2,7 @@ package sidecarcontrol
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,9 @@ const (
 	// PodResourcesExceeded means that the containers ask for more, together with sidecars, than the Pod as a whole (spec.resources). Where a Pod
 	// says nothing of its requests as a whole but has limits, the API server gives it those of its own containers (KEP-2837).
 	PodResourcesExceeded reason.Code = "PodResourcesExceeded"
+	// PodForbids means that a setting of the Pod as a whole does not allow what a sidecar has: its grace period a longer sleep before the end, its
+	// restartPolicy Never a resize that restarts containers.
+	PodForbids reason.Code = "PodForbids"
 )
 
 // fit finds what the API server refuses though both the Pod and the sidecars are right (ValidatePodSpec in
@@ -32,6 +36,7 @@ func (d *draft) fit() {
 		for i := range list {
 			if set := d.injected[list[i].Name]; set != nil {
 				d.fitDevices(set, &list[i])
+				d.fitSettings(set, &list[i])
 			}
 		}
 	}
@@ -93,5 +98,22 @@ func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 				d.refuse(NoDevice, "spec.volumes["+v.Name+"]", "is no claim, and container "+c.Name+" of the set "+set.spec.Name+" maps it as a device")
 			}
 		}
+	}
+}
+
+// fitSettings compares a sidecar with what the Pod says for all containers (validateSleepAction and validateResizePolicy).
+func (d *draft) fitSettings(set *Set, c *corev1.Container) {
+	const usual = 30
+	grace, spec := int64(usual), &d.pod.Spec
+	if spec.TerminationGracePeriodSeconds != nil {
+		grace = *spec.TerminationGracePeriodSeconds
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil && c.Lifecycle.PreStop.Sleep.Seconds > grace {
+		d.refuse(PodForbids, "spec.terminationGracePeriodSeconds", fmt.Sprintf("is %d, and container %s of the set %s sleeps for %d seconds before it ends",
+			grace, c.Name, set.spec.Name, c.Lifecycle.PreStop.Sleep.Seconds))
+	}
+	restarts := slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool { return p.RestartPolicy == corev1.RestartContainer })
+	if restarts && spec.RestartPolicy == corev1.RestartPolicyNever {
+		d.refuse(PodForbids, "spec.restartPolicy", "is Never, and a resize restarts container "+c.Name+" of the set "+set.spec.Name)
 	}
 }

@@ -82,6 +82,12 @@ func TestPlaces(t *testing.T) {
 
 func hot(s *sidecarcontrol.Sidecar) { s.Hot = &sidecarcontrol.Hot{EmptyImage: "empty:v1"} }
 
+func sleeps(seconds int64) func(*sidecarcontrol.Sidecar) {
+	return func(s *sidecarcontrol.Sidecar) {
+		s.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
+	}
+}
+
 // asks gives a sidecar CPU.
 func asks(s sidecarcontrol.Sidecar, request, limit string) sidecarcontrol.Sidecar {
 	for list, value := range map[*corev1.ResourceList]string{&s.Resources.Requests: request, &s.Resources.Limits: limit} {
@@ -438,6 +444,22 @@ func TestRefused(t *testing.T) {
 				})},
 			}},
 			want: "NoDevice spec.volumes[v]",
+		},
+		{
+			name: "a longer sleep than the grace period", pod: func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](10) },
+			sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{side("side", sleeps(15))}}},
+			want: "PodForbids spec.terminationGracePeriodSeconds",
+		},
+		{
+			name: "a longer sleep than the usual grace period", sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{side("side", sleeps(31))}}},
+			want: "PodForbids spec.terminationGracePeriodSeconds",
+		},
+		{
+			name: "a resize that restarts, in a Pod that never does", pod: func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever },
+			sets: []sidecarcontrol.Spec{{Name: "one", Containers: []sidecarcontrol.Sidecar{side("side", func(s *sidecarcontrol.Sidecar) {
+				s.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+			})}}},
+			want: "PodForbids spec.restartPolicy",
 		},
 		{
 			name: "more requests than the Pod has as a whole", pod: whole("requests", "150m"), sets: []sidecarcontrol.Spec{asking("one", "110m", "")},

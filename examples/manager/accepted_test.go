@@ -112,6 +112,9 @@ func (c chance) pod(namespace string) *corev1.Pod {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
 	if c.seldom() {
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(c.IntN(40)))
+	}
+	if c.seldom() {
 		of := func(milli int) corev1.ResourceList {
 			return corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(milli), resource.DecimalSI)}
 		}
@@ -139,6 +142,12 @@ func (c chance) sidecar(volumes []corev1.Volume, init bool) pub.SidecarContainer
 	}
 	if c.seldom() {
 		out.TransferEnv = []pub.TransferEnvVar{{SourceContainerName: c.one("app", "b", "nobody"), EnvName: "A", EnvNames: []string{"B"}}}
+	}
+	if (!init || out.RestartPolicy != nil) && c.seldom() {
+		out.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(1 + c.IntN(30))}}}
+	}
+	if c.seldom() {
+		out.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 	}
 	if !init && c.seldom() {
 		out.UpgradeStrategy = pub.SidecarUpgradeStrategy{UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "example.test/empty:v1"}

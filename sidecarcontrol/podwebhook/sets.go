@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,7 +21,8 @@ import (
 // Sets are the sets that the objects of one kind define, as a cache has them. Sets.For is what Injection.Sets wants. It is safe for
 // concurrent use. Make it with NewSets.
 type Sets[O client.Object] struct {
-	index      *sidecarcontrol.Index
+	// indexes are those of the namespaces that owners are in; those that are in none have the empty one.
+	indexes    sync.Map // by string, *sidecarcontrol.Index
 	compile    func(O) (*sidecarcontrol.Set, error)
 	log        logr.Logger
 	owners     cache.Informer
@@ -37,13 +39,13 @@ type Manager interface {
 }
 
 // NewSets returns the sets of the kind of owner, and adds informers for it and for Namespaces to the manager's cache. compile says what an
-// object injects: nil for nothing. What it refuses is not injected, and logged. It is called when an object comes or changes in anything
+// object injects: nil for nothing. A set is called as its owner; that of an owner in a namespace is for Pods of that namespace alone. What it refuses is not injected, and logged. It is called when an object comes or changes in anything
 // but its status, and by Update; it must not modify the object. Call NewSets before the manager starts.
 //
 // RBAC: list and watch on the owner's kind, and get, list and watch on Namespaces.
 func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile func(O) (*sidecarcontrol.Set, error)) (*Sets[O], error) {
 	s := &Sets[O]{
-		index: sidecarcontrol.NewIndex(), compile: compile, log: mgr.GetLogger(), namespaces: mgr.GetCache(), live: mgr.GetAPIReader(),
+		compile: compile, log: mgr.GetLogger(), namespaces: mgr.GetCache(), live: mgr.GetAPIReader(),
 	}
 	var err error
 	if s.owners, err = mgr.GetCache().GetInformer(ctx, owner, cache.BlockUntilSynced(false)); err != nil {
@@ -61,7 +63,7 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 				obj = missed.Obj
 			}
 			if object, ok := obj.(client.Object); ok {
-				s.index.Delete(object.GetName())
+				s.indexOf(object.GetNamespace()).Delete(object.GetName())
 			}
 		},
 	})
@@ -76,11 +78,11 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 	return s, nil
 }
 
-// isOther reports whether an object changed in more than its status.
+// isOther reports whether an object changed in more than its status. Kinds such as ConfigMaps have no generation, and no status either.
 func isOther(before, after any) bool {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
-	return !ok || !alsoOK || was.GetUID() != is.GetUID() || was.GetGeneration() != is.GetGeneration() ||
+	return !ok || !alsoOK || is.GetGeneration() == 0 || was.GetUID() != is.GetUID() || was.GetGeneration() != is.GetGeneration() ||
 		!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || !maps.Equal(was.GetLabels(), is.GetLabels())
 }
 
@@ -90,15 +92,28 @@ func (s *Sets[O]) put(obj any) {
 		return
 	}
 	set, err := s.compile(owner)
+	if err == nil && set != nil && set.Name() != owner.GetName() {
+		err = fmt.Errorf("the set is called %s, and must be called as its owner", set.Name())
+	}
+	index := s.indexOf(owner.GetNamespace())
 	switch {
 	case err != nil:
-		s.log.Info("sidecars are not injected, because their definition makes no sense", "name", owner.GetName(), "reason", err.Error())
-		s.index.Delete(owner.GetName())
+		s.log.Info("sidecars are not injected, because their definition makes no sense", "namespace", owner.GetNamespace(), "name", owner.GetName(), "reason", err.Error())
+		index.Delete(owner.GetName())
 	case set == nil:
-		s.index.Delete(owner.GetName())
+		index.Delete(owner.GetName())
 	default:
-		s.index.Put(set)
+		index.Put(set)
 	}
+}
+
+// indexOf returns the index of a namespace.
+func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
+	found, ok := s.indexes.Load(namespace)
+	if !ok {
+		found, _ = s.indexes.LoadOrStore(namespace, sidecarcontrol.NewIndex())
+	}
+	return found.(*sidecarcontrol.Index)
 }
 
 // Update has an object compiled again, because something else changed that it depends on.
@@ -129,7 +144,13 @@ func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.S
 			return nil, apierrors.NewServiceUnavailable("the sidecars for Pods are not known yet")
 		}
 	}
-	if s.index.Len() == 0 {
+	var indexes []*sidecarcontrol.Index
+	for _, of := range []string{"", pod.Namespace} {
+		if found, ok := s.indexes.Load(of); ok && found.(*sidecarcontrol.Index).Len() > 0 {
+			indexes = append(indexes, found.(*sidecarcontrol.Index))
+		}
+	}
+	if len(indexes) == 0 {
 		return nil, nil
 	}
 	namespace := &corev1.Namespace{}
@@ -140,5 +161,9 @@ func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.S
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading namespace %s: %w", pod.Namespace, err)
 	}
-	return s.index.Match(pod, namespace.Labels), nil
+	var matching []*sidecarcontrol.Set
+	for _, index := range indexes {
+		matching = append(matching, index.Match(pod, namespace.Labels)...)
+	}
+	return matching, nil
 }
