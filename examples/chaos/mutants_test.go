@@ -98,7 +98,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods are not looked at again when their hook is edited", "ownercache/events.go",
-			"if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {", "if e.ObjectOld.GetGeneration() > 0 {", cloneSet("hookEdits"),
+			"if !isNewSpec(e.ObjectOld, e.ObjectNew) {", "if isNewSpec(e.ObjectOld, e.ObjectNew) {", cloneSet("hookEdits"),
 		},
 		{
 			"claims that somebody uses are deleted", "pvc/pvc.go",
