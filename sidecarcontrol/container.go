@@ -118,7 +118,7 @@ func (p places) mount(m *corev1.VolumeMount) { p.paths[m.MountPath], p.mounted[m
 func (p places) device(d *corev1.VolumeDevice) { p.paths[d.DevicePath], p.mapped[d.Name] = true, true }
 
 // shareMounts adds the mounts of one of the Pod's own containers, but for paths that are taken and volumes that the sidecar maps as devices, and
-// the env variables that they expand.
+// the env variables that they expand, with those that these refer to.
 func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 	wanted := map[string]bool{}
 	for i := range own.VolumeMounts {
@@ -134,6 +134,16 @@ func shareMounts(c *corev1.Container, taken places, own *corev1.Container) {
 		c.VolumeMounts = append(c.VolumeMounts, shared)
 		for _, name := range expanded(mount.SubPathExpr) {
 			wanted[name] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	for i := range slices.Backward(own.Env) { // a variable refers to those before it
+		if wanted[own.Env[i].Name] {
+			for _, name := range expanded(own.Env[i].Value) {
+				wanted[name] = true
+			}
 		}
 	}
 	c.Env = appendEnv(c.Env, slices.DeleteFunc(slices.Clone(own.Env), func(e corev1.EnvVar) bool { return !wanted[e.Name] }))

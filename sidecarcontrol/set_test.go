@@ -209,3 +209,24 @@ func TestSharedPropagation(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedVariables: SC-27 a shared path expands to what it does for the application, also where its variables refer to others.
+func TestSharedVariables(t *testing.T) {
+	s := spec("one", "a")
+	s.Containers[0].ShareMounts = true
+	pod := newPod("app")
+	app := &pod.Spec.Containers[0]
+	app.Env = []corev1.EnvVar{
+		{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}, {Name: "TEAM", Value: "x-$(POD)"},
+		{Name: "OTHER", Value: "1"}, {Name: "DIR", Value: "logs/$(TEAM)"}, {Name: "LATER", Value: "$(DIR)"},
+	}
+	app.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", SubPathExpr: "$(DIR)/$(GONE)"}}
+	inject(t, pod, newSet(t, s))
+	var got []string
+	for _, env := range pod.Spec.Containers[0].Env {
+		got = append(got, env.Name)
+	}
+	if diff := cmp.Diff([]string{"IS_INJECTED", "POD", "TEAM", "DIR"}, got); diff != "" {
+		t.Errorf("variables of the sidecar (-want +got):\n%s", diff)
+	}
+}

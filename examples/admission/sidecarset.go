@@ -79,8 +79,9 @@ func sidecarSetTemplate(obj *v1beta1.SidecarSet) podTemplate {
 		}
 		return out
 	}
+	const day = 24 * 60 * 60 // a sleep before the end is not judged by what Pods have if they say nothing
 	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		InitContainers: plain(obj.Spec.InitContainers), Containers: plain(obj.Spec.Containers), Volumes: obj.Spec.Volumes,
+		TerminationGracePeriodSeconds: new(int64(day)), InitContainers: plain(obj.Spec.InitContainers), Containers: plain(obj.Spec.Containers), Volumes: obj.Spec.Volumes,
 	}}
 	if len(template.Spec.Containers) == 0 { // a Pod needs one
 		template.Spec.Containers = []corev1.Container{{Name: "container-of-the-pod", Image: "image"}}

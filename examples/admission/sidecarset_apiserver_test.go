@@ -95,6 +95,12 @@ func TestSidecarSetsOnTheAPIServer(t *testing.T) {
 			t.Errorf("SC-6 hashes %v %v", stored.GetAnnotations(), shown.GetAnnotations())
 		}
 	})
+	t.Run("a long sleep before the end is for Pods that have the time", func(t *testing.T) {
+		sleeping := tree{"name": "sleeping", "image": "p", "lifecycle": tree{"preStop": tree{"sleep": tree{"seconds": 45}}}}
+		if err := c.createSidecarSet(t, "sleeping", edit(t, manifest(t, smallSidecarSet("v1beta1", "")), "/spec/containers", []any{sleeping})); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("SC-66 the API server judges containers", func(t *testing.T) {
 		for path, value := range map[string]any{
 			"spec.containers[0].volumeMounts[0].name":   tree{"name": "proxy", "image": "p", "volumeMounts": []any{tree{"name": "nowhere", "mountPath": "/v"}}},
