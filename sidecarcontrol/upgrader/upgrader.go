@@ -268,7 +268,7 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 }
 
 // decide chooses among the Pods. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
-// when to look again: nobody says when another set lets go of a Pod.
+// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
 func (u *Upgrader[O]) decide(
 	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
 ) (work Work, wait time.Duration) {
@@ -283,7 +283,9 @@ func (u *Upgrader[O]) decide(
 	if plan.Rollout != nil {
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
-			return u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
+			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
+			wait = sooner(wait, rest) // one that rests may keep its place to another: when nobody is upgraded, nobody wakes this set
+			return rest
 		}
 	}
 	u.mu.Lock()
@@ -298,7 +300,7 @@ func (u *Upgrader[O]) decide(
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {
-			wait = time.Second
+			wait = sooner(wait, time.Second)
 		}
 		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
@@ -309,4 +311,12 @@ func (u *Upgrader[O]) decide(
 		u.claims[s.Pod.UID] = set.Name()
 	}
 	return work, wait
+}
+
+// sooner returns the shorter of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
