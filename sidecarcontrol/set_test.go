@@ -217,8 +217,11 @@ func TestSharedVariables(t *testing.T) {
 	pod := newPod("app")
 	app := &pod.Spec.Containers[0]
 	app.Env = []corev1.EnvVar{
-		{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}, {Name: "TEAM", Value: "x-$(POD)"},
-		{Name: "OTHER", Value: "1"}, {Name: "DIR", Value: "logs/$(TEAM)"}, {Name: "LATER", Value: "$(DIR)"},
+		{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+		{Name: "TEAM", Value: "x-$(POD)"},
+		{Name: "OTHER", Value: "1"},
+		{Name: "DIR", Value: "logs/$(TEAM)"},
+		{Name: "LATER", Value: "$(DIR)"},
 	}
 	app.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", SubPathExpr: "$(DIR)/$(GONE)"}}
 	inject(t, pod, newSet(t, s))
