@@ -104,28 +104,25 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 
 // end finds containers that have ended for good. A sidecar of the set among them cannot be upgraded any more.
 func (s *Standing) end() {
-	for _, list := range [][]corev1.Container{s.Pod.Spec.InitContainers, s.Pod.Spec.Containers} {
-		for i := range list {
-			container := &list[i]
-			if !hasEnded(s.Pod, container) {
-				continue
-			}
-			s.ended = true
-			if slices.Contains(s.set.names, container.Name) {
-				s.Blocked = append(s.Blocked, reason.Reason{
-					Code: inplaceupdate.ContainerEnded, Object: reason.ObjectOf("Pod", s.Pod), Path: "status.containerStatuses[" + container.Name + "].state.terminated",
-					Detail: "no new image starts it again", Remedy: "recreate the Pod",
-				})
-			}
+	for i := range s.Pod.Spec.Containers {
+		container := &s.Pod.Spec.Containers[i]
+		if !hasEnded(s.Pod, container) {
+			continue
+		}
+		s.ended = true
+		if slices.Contains(s.set.names, container.Name) {
+			s.Blocked = append(s.Blocked, reason.Reason{
+				Code: inplaceupdate.ContainerEnded, Object: reason.ObjectOf("Pod", s.Pod), Path: "status.containerStatuses[" + container.Name + "].state.terminated",
+				Detail: "no new image starts it again", Remedy: "recreate the Pod",
+			})
 		}
 	}
 }
 
-// hasEnded reports whether a container has ended and is not started again. Plain init containers are meant to.
+// hasEnded reports whether a container has ended and is not started again.
 func hasEnded(pod *corev1.Pod, container *corev1.Container) bool {
 	status := podstate.ContainerStatus(pod, container.Name)
-	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode) &&
-		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
+	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode)
 }
 
 // isIn reports whether a Pod has all sidecars of the set that are upgraded, hot ones aside.

@@ -39,7 +39,8 @@ type Manager interface {
 }
 
 // NewSets returns the sets of the kind of owner, and adds informers for it and for Namespaces to the manager's cache. compile says what an
-// object injects: nil for nothing. A set is called as its owner; that of an owner in a namespace is for Pods of that namespace alone. What it refuses is not injected, and logged. It is called when an object comes or changes in anything
+// object injects: nil for nothing. A set is called as its owner; that of an owner in a namespace is for Pods of that namespace alone. What
+// compile refuses is not injected, and logged. It is called when an object comes or changes in anything
 // but its status, and by Update; it must not modify the object. Call NewSets before the manager starts.
 //
 // RBAC: list and watch on the owner's kind, and get, list and watch on Namespaces.

@@ -284,7 +284,7 @@ func (u *Upgrader[O]) decide(
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
 			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			wait = sooner(wait, rest) // one that rests may keep its place to another: when nobody is upgraded, nobody wakes this set
+			wait = sooner(wait, rest) // it comes last, and where it is not chosen Try does not wake this set
 			return rest
 		}
 	}

@@ -24,8 +24,9 @@ import (
 //
 // It starts, restarts and resizes a Pod's containers at once and without regard to their order. Init containers come before
 // them, one after the other: a plain one is done as soon as it was started, and is never started again; a native sidecar goes on
-// beside the others, and is restarted as they are. A container that exits (Exit) is started again if the Pod's restartPolicy says so;
-// a Pod all of whose containers have ended for good has succeeded or failed. One that somebody else has said so of is stopped. A Pod that terminates does not change its phase.
+// beside the others, and is restarted as they are. A container that exits (Exit) is started again if restartPolicy and rules say so; a
+// Pod all of whose containers have ended for good has succeeded or failed. One that somebody else has said so of is stopped. A Pod
+// that terminates does not change its phase.
 //
 // A container is restarted when its spec names another image, be it the same one by another name. An image that cannot be
 // pulled ends the container that ran before and starts none. Nor does a container start while a variable of it refers to a key of a
@@ -335,10 +336,7 @@ func (c *container) start(pod *corev1.Pod, spec *corev1.Container, now metav1.Ti
 
 // hasEnded reports whether the container has exited and is not started again.
 func (c *container) hasEnded(pod *corev1.Pod, spec *corev1.Container) bool {
-	if c == nil || c.exit == nil || podstate.IsNativeSidecar(spec) {
-		return false
-	}
-	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && *c.exit == 0
+	return c != nil && c.exit != nil && !podstate.IsRestarted(pod, spec, *c.exit)
 }
 
 // Exit ends a container that runs, with an exit code. Whether it is started again is up to Run. It reports whether there was one.

@@ -44,7 +44,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	r.told[v.Owner.UID] = now
 	r.mu.Unlock()
 	if now.blocked > 0 && now.blocked != before.blocked {
-		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed. They get the newest sidecars when they are recreated", now.blocked)
+		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed, or a sidecar has ended for good. They get the newest sidecars when they are recreated", now.blocked)
 	}
 	if now.refused != "" && now.refused != before.refused {
 		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventPodsRefused, "new Pods may be refused: "+now.refused)
