@@ -55,7 +55,11 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	if err := c.keys.recordIn(e.annotations, []*Set{set}, now); err != nil {
 		return podpatch.Change{}, err
 	}
-	return e.change(now)
+	change, err := e.change(now)
+	if s.isAway() || !s.Ready {
+		change.ResourceVersion = s.Pod.ResourceVersion // it may be free to take no more: its node may have it serve by now
+	}
+	return change, err
 }
 
 // NotRead means that a Standing is not of the set that it is used with, or of a Pod that does not have the set's sidecars.

@@ -173,6 +173,45 @@ func TestTwoSets(t *testing.T) {
 	}
 }
 
+// TestFreeToTake: a Pod that is upgraded beyond the budget because it does not serve is upgraded only if it still does not.
+func TestFreeToTake(t *testing.T) {
+	c := newControl(t)
+	s := spec("one", "a")
+	s.Containers[0].Image = "a:v2"
+	next := newSet(t, s)
+	s3 := spec("one", "a")
+	s3.Containers[0].Image = "a:v3"
+	last := newSet(t, s3)
+	for _, test := range []struct {
+		name  string
+		begin func(pod *corev1.Pod) *corev1.Pod
+		want  string
+	}{
+		{"serves", func(pod *corev1.Pod) *corev1.Pod { return pod }, ""},
+		{"is not ready", func(pod *corev1.Pod) *corev1.Pod { node(pod, "app"); return pod }, "7"},
+		{"has a sidecar that is not ready", func(pod *corev1.Pod) *corev1.Pod { node(pod, "a"); return pod }, "7"},
+		{"an upgrade goes on that its node has not seen", func(pod *corev1.Pod) *corev1.Pod {
+			standing := c.Read(pod, next, now)
+			change, err := c.Upgrade(&standing, next, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return send(t, pod, change)
+		}, "7"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pod := injected(t, newSet(t, spec("one", "a")))
+			pod = test.begin(pod)
+			pod.ResourceVersion = "7"
+			standing := c.Read(pod, last, now)
+			change, err := c.Upgrade(&standing, last, now)
+			if err != nil || len(change.Images) == 0 || change.ResourceVersion != test.want {
+				t.Errorf("precondition %q, images %v (%v), want %q", change.ResourceVersion, change.Images, err, test.want)
+			}
+		})
+	}
+}
+
 func TestRead(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")

@@ -111,9 +111,7 @@ func (w *story) judge(x *chaos.Write) {
 	}
 	w.writes++
 	if changed && w.serves(before) {
-		if seen := v.pods[before.UID]; seen == nil || podstate.IsReady(seen) { // else it was free to take
-			w.judgeBudget(v, before)
-		}
+		w.judgeBudget(v, before)
 		w.taken[before.UID] = taking{w.writes, v}
 	}
 }
