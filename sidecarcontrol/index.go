@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Index finds the sets that match a Pod without looking at each of thousands. It is safe for concurrent use. Make it with NewIndex.
+// Index finds the sets that match a Pod without looking at each of thousands. Its zero value is empty. It is safe for concurrent
+// use.
 type Index struct {
 	mu   sync.RWMutex
 	sets map[string]*entry
@@ -33,17 +34,23 @@ type entry struct {
 
 // NewIndex returns an index of sets.
 func NewIndex(sets ...*Set) *Index {
-	x := &Index{sets: map[string]*entry{}, byLabel: map[label]map[string]*Set{}, rest: map[string]*Set{}}
+	x := &Index{}
 	for _, set := range sets {
 		x.Put(set)
 	}
 	return x
 }
 
-// Put adds a set, in place of one of its name.
+// Put adds a set, in place of one of its name. One that was not made with NewSet matches no Pod, and is left out.
 func (x *Index) Put(set *Set) {
+	if set == nil || set.selector == nil {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.sets == nil {
+		x.sets, x.byLabel, x.rest = map[string]*entry{}, map[label]map[string]*Set{}, map[string]*Set{}
+	}
 	x.delete(set.spec.Name)
 	e := &entry{set: set, labels: x.rarest(set.selector, false)}
 	if set.namespaces != nil {

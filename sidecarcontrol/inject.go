@@ -43,9 +43,12 @@ type Facts struct {
 //
 // Containers that the Pod has under a sidecar's name are replaced where they are: injecting again changes nothing. The Pod gets all
 // sidecars or none: after an error it is as it was. The error is a reason.List with the codes above, NoTargetContainer or
-// InvalidExpression. Slices of the Pod are replaced, not written to. What is injected shares memory with the sets: what pointers, slices
+// InvalidExpression; InvalidConfig and InvalidSet are for a Control and sets that were not made with their constructors. Slices of the Pod are replaced, not written to. What is injected shares memory with the sets: what pointers, slices
 // and maps of its containers and volumes lead to is to be replaced, never changed.
 func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, error) {
+	if c.updater == nil {
+		return nil, reason.List{{Code: InvalidConfig, Detail: "the Control was not made with New"}}
+	}
 	if !podstate.IsActive(pod) {
 		return nil, nil
 	}
@@ -71,6 +74,9 @@ func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
 	var chosen []*Set
 	var problems reason.List
 	for _, set := range sets {
+		if set == nil || set.selector == nil {
+			return nil, reason.List{{Code: InvalidSet, Object: reason.Object{Kind: "set"}, Detail: "it was not made with NewSet"}}
+		}
 		if set.spec.Paused {
 			continue
 		}
@@ -166,6 +172,18 @@ func (d *draft) claim(set *Set, name string) {
 
 func (d *draft) refuse(code reason.Code, path, detail string) {
 	d.problems = append(d.problems, reason.Reason{Code: code, Object: reason.ObjectOf("Pod", d.pod), Path: path, Detail: detail})
+}
+
+// Replaced returns the names of the Pod's own containers that an injection has replaced by sidecars of their names. before and after are the
+// Pod before and after it. What was a sidecar before, as in a Pod that is made of another one's manifest, is not among them.
+func (c *Control) Replaced(before, after *corev1.Pod) (names []string) {
+	for i := range after.Spec.Containers {
+		container := &after.Spec.Containers[i]
+		if own := podstate.Container(before, container.Name); own != nil && !c.isMarked(own) && c.isMarked(container) {
+			names = append(names, container.Name)
+		}
+	}
+	return names
 }
 
 // isMarked reports whether a container was injected.

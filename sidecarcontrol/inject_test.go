@@ -568,6 +568,53 @@ func TestNotInjected(t *testing.T) {
 	}
 }
 
+// TestReplaced: a sidecar takes the place of a container of its name, and it is told of which.
+func TestReplaced(t *testing.T) {
+	c, set := newControl(t), newSet(t, spec("one", "a", "b"))
+	pod := newPod("app", "a")
+	once := pod.DeepCopy()
+	inject(t, once, set)
+	if diff := cmp.Diff([]string{"a"}, c.Replaced(pod, once)); diff != "" {
+		t.Errorf("SC-20 (-want +got):\n%s", diff)
+	}
+	twice := once.DeepCopy()
+	if inject(t, twice, set); len(c.Replaced(once, twice)) > 0 {
+		t.Errorf("SC-20 sidecars that were there: %v", c.Replaced(once, twice))
+	}
+}
+
+// TestZeroValues: what was not made with its constructor is refused or does nothing.
+func TestZeroValues(t *testing.T) {
+	c, set, pod := newControl(t), newSet(t, spec("one", "a")), newPod("app")
+	for want, inject := range map[reason.Code]func() ([]*sidecarcontrol.Set, error){
+		sidecarcontrol.InvalidConfig: func() ([]*sidecarcontrol.Set, error) {
+			return (&sidecarcontrol.Control{}).Inject(pod, []*sidecarcontrol.Set{set}, sidecarcontrol.Facts{})
+		},
+		sidecarcontrol.InvalidSet: func() ([]*sidecarcontrol.Set, error) {
+			return c.Inject(pod, []*sidecarcontrol.Set{{}}, sidecarcontrol.Facts{})
+		},
+	} {
+		before := pod.DeepCopy()
+		if _, err := inject(); !errors.Is(err, want) || !cmp.Equal(before, pod) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if s := (&sidecarcontrol.Control{}).Read(pod, set, now); s.Injected {
+		t.Error("a Control without names finds sidecars")
+	}
+	if (&sidecarcontrol.Set{}).Matches(pod.Labels, nil) {
+		t.Error("a set without a selector matches")
+	}
+	var x sidecarcontrol.Index
+	x.Put(&sidecarcontrol.Set{})
+	if x.Delete("one"); x.Len() != 0 || len(x.Match(pod, nil)) != 0 {
+		t.Error("something is in an empty index")
+	}
+	if x.Put(set); x.Len() != 1 {
+		t.Error("a set is not in the index that it was put into")
+	}
+}
+
 // TestHash holds hashes that OpenKruise has written.
 func TestHash(t *testing.T) {
 	const input = `{"containers":[{"name":"container1","image":"test-image","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{}}]}`

@@ -238,7 +238,7 @@ func (s *Set) Equal(other *Set) bool {
 
 // Matches reports whether the set is for Pods with these labels, in a namespace with those.
 func (s *Set) Matches(pod, namespace map[string]string) bool {
-	return s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
+	return s.selector != nil && s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
 }
 
 // hash computes the hashes that were not given.

@@ -31,7 +31,8 @@ type Standing struct {
 	Pod *corev1.Pod
 	// Injected says that the Pod has all sidecars of the set, and says so itself. Other Pods are none of the set's business.
 	Injected bool
-	// Updated says that the Pod was given the newest version of the set. Its containers may still have to start: see Waiting.
+	// Updated says that the Pod was given the newest version of the set's containers. They may still have to start: see Waiting. Volumes,
+	// annotations and pull secrets are not part of the hash: where they alone change, Pods that run keep what they have.
 	Updated bool
 	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or inplaceupdate.ContainerEnded where a sidecar is
 	// not started again. It is empty where it can be.

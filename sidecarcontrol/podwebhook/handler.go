@@ -26,6 +26,9 @@ type Step struct {
 	Name string
 	// Mutate changes the Pod, which is the step's to write to. Its namespace is filled in. Required; it must be safe for concurrent use.
 	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
+	// Warn returns what to tell whoever creates the Pod, which is admitted all the same: see admission.Response. It gets the Pod as it was
+	// sent and as all steps have left it, to read. Optional; it must be safe for concurrent use.
+	Warn func(before, after *corev1.Pod) []string
 }
 
 // Handler answers admission requests about Pods that are being created. All others are allowed as they are: other operations, other
@@ -39,8 +42,13 @@ type Handler struct {
 func New(steps ...Step) (*Handler, error) {
 	seen := map[string]bool{}
 	for i, step := range steps {
-		if step.Name == "" || step.Mutate == nil || seen[step.Name] {
-			return nil, fmt.Errorf("podwebhook: step %d (%q) needs a name of its own and something to do", i, step.Name)
+		switch {
+		case step.Name == "":
+			return nil, fmt.Errorf("podwebhook: step %d needs a name", i)
+		case step.Mutate == nil:
+			return nil, fmt.Errorf("podwebhook: step %d (%q) needs Mutate", i, step.Name)
+		case seen[step.Name]:
+			return nil, fmt.Errorf("podwebhook: step %d (%q) has the name of another step", i, step.Name)
 		}
 		seen[step.Name] = true
 	}
@@ -80,25 +88,36 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		pod.Namespace = request.Namespace
 	}
 	for i := range h.steps {
-		if err := h.steps[i].run(ctx, pod, &request); err != nil {
-			return refused(ctx, &h.steps[i], err)
+		s := &h.steps[i]
+		if err := s.run(ctx, func() error { return s.Mutate(ctx, pod, &request) }); err != nil {
+			return refused(ctx, s, err)
 		}
 	}
 	if sent == "" && pod.Namespace == request.Namespace {
 		pod.Namespace = "" // the API server fills it in
 	}
-	return h.answer(before, pod)
+	return h.answer(before, pod).WithWarnings(h.warnings(ctx, before, pod)...)
 }
 
-// run runs a step. A panic of it is an error.
-func (s *Step) run(ctx context.Context, pod *corev1.Pod, request *admission.Request) (err error) {
+// warnings returns what the steps have to tell. None of it keeps a Pod from being admitted.
+func (h *Handler) warnings(ctx context.Context, before, after *corev1.Pod) (warnings []string) {
+	for i := range h.steps {
+		if s := &h.steps[i]; s.Warn != nil {
+			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil }) // it is logged
+		}
+	}
+	return warnings
+}
+
+// run runs a part of a step. A panic of it is an error.
+func (s *Step) run(ctx context.Context, part func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			logr.FromContextOrDiscard(ctx).Error(fmt.Errorf("%v", panicked), "a step panicked", "step", s.Name, "stack", string(debug.Stack()))
 			err = errors.New("it panicked; the log says where")
 		}
 	}()
-	return s.Mutate(ctx, pod, request)
+	return part()
 }
 
 // refused says why a Pod is not admitted.

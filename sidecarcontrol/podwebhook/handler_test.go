@@ -213,9 +213,13 @@ func TestLeftAlone(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	fine := step("one", func(*corev1.Pod) error { return nil })
-	for _, steps := range [][]podwebhook.Step{{{}}, {{Name: "one"}}, {{Mutate: fine.Mutate}}, {fine, fine}} {
-		if _, err := podwebhook.New(steps...); err == nil {
-			t.Errorf("no error for %v", steps)
+	for want, steps := range map[string][]podwebhook.Step{
+		"step 0 needs a name":                         {{Mutate: fine.Mutate}},
+		`step 0 ("one") needs Mutate`:                 {{Name: "one"}},
+		`step 1 ("one") has the name of another step`: {fine, fine},
+	} {
+		if _, err := podwebhook.New(steps...); err == nil || err.Error() != "podwebhook: "+want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 	if _, err := (podwebhook.Injection{}).Step("one"); err == nil {
@@ -223,6 +227,20 @@ func TestNew(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"one"}, handler(t, fine).Steps()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWarnings: what steps have to tell comes with the answer, whatever they changed; a Pod is admitted though its warnings cannot be made.
+func TestWarnings(t *testing.T) {
+	named := step("one", func(pod *corev1.Pod) error { pod.Labels["a/b"] = "2"; return nil })
+	named.Warn = func(before, after *corev1.Pod) []string {
+		return []string{before.Labels["a/b"] + " is " + after.Labels["a/b"]}
+	}
+	silent, panics := step("two", func(*corev1.Pod) error { return nil }), step("three", func(*corev1.Pod) error { return nil })
+	panics.Warn = func(*corev1.Pod, *corev1.Pod) []string { panic("no") }
+	response := handler(t, silent, panics, named).Handle(t.Context(), request(t, pod))
+	if diff := cmp.Diff([]string{"1 is 2"}, response.Warnings); diff != "" || !response.Allowed || len(response.Patch) == 0 {
+		t.Errorf("allowed %t, patch %s, warnings (-want +got):\n%s", response.Allowed, response.Patch, diff)
 	}
 }
 

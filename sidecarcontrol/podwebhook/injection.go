@@ -26,7 +26,7 @@ type Injection struct {
 	Clock clock.PassiveClock
 }
 
-// Step returns the step that injects sidecars.
+// Step returns the step that injects sidecars. It warns where one replaces a container of the Pod, as OpenKruise's do in silence.
 func (i Injection) Step(name string) (Step, error) {
 	if i.Control == nil || i.Sets == nil {
 		return Step{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)
@@ -34,7 +34,7 @@ func (i Injection) Step(name string) (Step, error) {
 	if i.Clock == nil {
 		i.Clock = clock.RealClock{}
 	}
-	return Step{Name: name, Mutate: i.inject}, nil
+	return Step{Name: name, Mutate: i.inject, Warn: i.warn}, nil
 }
 
 func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
@@ -44,6 +44,14 @@ func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admissi
 	}
 	_, err = i.Control.Inject(pod, sets, sidecarcontrol.Facts{Now: i.now(), Seed: seed(request)})
 	return err
+}
+
+// warn tells of containers that had the name of a sidecar.
+func (i Injection) warn(before, after *corev1.Pod) (warnings []string) {
+	for _, name := range i.Control.Replaced(before, after) {
+		warnings = append(warnings, fmt.Sprintf("spec.containers[%s] is replaced by a sidecar of this name", name))
+	}
+	return warnings
 }
 
 func (i Injection) now() time.Time { return i.Clock.Now() }

@@ -122,7 +122,8 @@ type Plan struct {
 
 // Work is what was found and decided.
 type Work struct {
-	// Pods is how each Pod of the set stood: those that have all of its sidecars, and are active.
+	// Pods is how each Pod of the set stood: those that have all of its sidecars, and are active. A Pod from before the set gained another
+	// container is not among them: no Pod that runs can get one.
 	Pods []sidecarcontrol.Standing
 	// Choice is what was decided about new upgrades.
 	Choice sidecarcontrol.Choice

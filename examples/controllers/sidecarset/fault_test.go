@@ -72,7 +72,9 @@ type story struct {
 	control *sidecarcontrol.Control
 	// denied is a Pod that nothing may be written to.
 	denied string
-	pods   int
+	// once are Pods of which the next write is refused, and no other.
+	once map[string]bool
+	pods int
 	// taken are the Pods that served when the controller changed an image of them, and do not serve again yet.
 	taken map[types.UID]taking
 	// writes counts those to Pods.
@@ -301,13 +303,18 @@ func (w *story) update(set *v1beta1.SidecarSet) {
 }
 
 func (w *story) denies(call faultapi.Call, _ client.Object) error {
-	if call.Resource.Resource != "pods" || call.Name != w.denied || w.denied == "" {
+	switch {
+	case call.Resource.Resource != "pods":
+		return nil
+	case w.once[call.Name]:
+		delete(w.once, call.Name)
+	case call.Name != w.denied || w.denied == "":
 		return nil
 	}
 	return apierrors.NewForbidden(call.Resource, call.Name, errors.New("a webhook says no"))
 }
 
-// settle makes the last wish one that can be fulfilled.
+// settle makes the last wish one that can be fulfilled. Now and then the first try is refused: nothing but time tells that the next is not.
 func (w *story) settle() {
 	w.denied = ""
 	for _, name := range []string{mesh, logs} {
@@ -322,5 +329,11 @@ func (w *story) settle() {
 			u.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 		}
 		w.update(set)
+	}
+	if w.once = map[string]bool{}; w.Chance(30) {
+		for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+			w.once[pod.Name] = w.Chance(50)
+		}
+		w.Logf("admission: refuses the next write to each of %v", w.once)
 	}
 }
