@@ -35,6 +35,8 @@ func kindNamed(name string) (kind, bool) {
 		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	case kindContainerRecreateRequest:
 		return kind{requestToAlpha, requestToBeta, nil, requestParts}, true
+	case kindResourceDistribution:
+		return kind{distributionToAlpha, distributionToBeta, nil, distributionParts}, true
 	case kindSidecarSet:
 		return kind{sidecarSetToAlpha, sidecarSetToBeta, sidecarSetKeys(), sidecarSetParts}, true
 	case kindDaemonSet: // has the same places as a CloneSet
@@ -43,12 +45,12 @@ func kindNamed(name string) (kind, bool) {
 	return kind{}, false
 }
 
-// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet or SidecarSet to the given apiVersion,
+// JSON converts a serialised CloneSet, ContainerRecreateRequest, ResourceDistribution, StatefulSet, DaemonSet or SidecarSet to the given apiVersion,
 // "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and
 // DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
 // in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
 // the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
-// of spec. Keys are read by their exact case; everything else is in the result as it was.
+// of spec; of a ResourceDistribution the targets and the conditions of the status. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
