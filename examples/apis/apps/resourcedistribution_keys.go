@@ -13,6 +13,10 @@ const (
 const (
 	// EventNamespaceConflict says that something else has the copy's name in a namespace.
 	EventNamespaceConflict = "ConflictOccurred"
+	// EventNamespaceNotExists says that a namespace which is listed does not exist, or is being deleted.
+	EventNamespaceNotExists = "NamespaceNotExists"
+	// EventSuccessfulUpdate says that copies were brought up to date.
+	EventSuccessfulUpdate = "SuccessfulUpdate"
 	// EventInvalidResourceDistribution says that a spec makes no sense: its copies are left as they are.
 	EventInvalidResourceDistribution = "InvalidResourceDistribution"
 )
