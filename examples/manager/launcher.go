@@ -55,6 +55,10 @@ func (l *launcher) launchKinds(ctx context.Context) error {
 			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
 			continue
 		}
+		if k.Gate != "" && !l.options.Gates[k.Gate] {
+			log.Info("controller stays idle: its feature gate is off", "controller", k.Controller, "gate", k.Gate)
+			continue
+		}
 		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
 		if err != nil {
 			return err
@@ -108,7 +112,12 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
-	if out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name(), k.KeepsPods()); err != nil {
+	if k.Copies {
+		out.Metrics, err = kruise.NewCopyMetrics(o.Registry, k.Name())
+	} else {
+		out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name(), k.KeepsPods())
+	}
+	if err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return out, nil
