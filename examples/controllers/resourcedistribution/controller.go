@@ -72,7 +72,8 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		options: options, known: map[types.UID]map[string]Known{},
 	}
 	var sources []trackedclient.Source
-	for kind, resource := range map[string]string{api.ConfigMap: "configmaps", api.Secret: "secrets"} {
+	for _, of := range [][2]string{{api.ConfigMap, "configmaps"}, {api.Secret, "secrets"}} {
+		kind, resource := of[0], of[1]
 		index, err := ownercache.NewIndex[client.Object](ctx, mgr.GetCache(), metadataOf(kind))
 		if err != nil {
 			return nil, err
