@@ -40,7 +40,7 @@ func plan(t testing.TB) chaos.Plan {
 		}
 	}
 	return chaos.Plan{
-		Scheme: scheme, Seeds: 300, Steps: 150, Quiet: 3 * time.Minute,
+		Scheme: scheme, Seeds: 300, Steps: 400, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.ResourceDistribution{}), &corev1.Namespace{}, &corev1.ConfigMap{}, &corev1.Secret{}},
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world}
