@@ -73,7 +73,8 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	case p.isLetGo(ledger, r, now):
 		return ledger.letGo(r, now), Decision{Admitted: true, Changed: true, Reason: r.reason(LetGoAlready, "the Pod was let go a moment ago", "")}
 	case ledger.Allowed <= 0:
-		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", ledger.Current, ledger.Expected, ledger.Need), "wait until others serve")
+		serve := min(ledger.Current, ledger.Need) // those that were let go since the count are not among them
+		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
 	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
 		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
 	}
