@@ -375,6 +375,31 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
+// TestIdleNotReady: a Pod whose idle container is not ready is out of service for all of its sets, as it is after each hot upgrade.
+func TestIdleNotReady(t *testing.T) {
+	c := newControl(t)
+	mesh := newSet(t, sidecarcontrol.Spec{Name: "mesh", Version: "1", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
+	logs := newSet(t, spec("logs", "log"))
+	next := spec("logs", "log")
+	next.Containers[0].Image = "log:v2"
+	wanted := newSet(t, next)
+	pods := []*corev1.Pod{injected(t, mesh, logs), injected(t, mesh, logs)}
+	node(pods[0], "mesh-2") // the idle one
+	var standings []sidecarcontrol.Standing
+	for i, pod := range pods {
+		pod.Name = fmt.Sprint("web-", i)
+		standings = append(standings, c.Read(pod, wanted, now))
+	}
+	if len(standings[0].Failing) != 1 || len(standings[1].Failing) != 0 {
+		t.Fatalf("failing: %v and %v", standings[0].Failing, standings[1].Failing)
+	}
+	pods[1].Labels["wave"] = "a"
+	choice := sidecarcontrol.Choose(standings, sidecarcontrol.Rollout{MaxUnavailable: 1, Selector: labels.SelectorFromSet(labels.Set{"wave": "a"})})
+	if len(choice.Upgrade) > 0 {
+		t.Errorf("%s is taken out of service beside one that is", choice.Upgrade[0].Pod.Name)
+	}
+}
+
 // TestHotUpgradeUnseen: another upgrade before the node has seen the first leaves the container alone that serves.
 func TestHotUpgradeUnseen(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {

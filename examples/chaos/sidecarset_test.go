@@ -51,6 +51,7 @@ func sidecarSetMutants() []mutant {
 		{"a Pod whose upgrade has failed does not count", control + "choose.go", "len(s.Waiting) > 0 || s.Updated && !s.Ready", "len(s.Waiting) > 0 && s.Ready", found},
 		{"how a Pod stood is remembered when its set has changed", upgrader, "if last == nil || !set.Equal(last.set) {", "if last == nil {", found},
 		{"how a Pod stood is remembered when it has changed", upgrader, "if s == nil || s.Pod != pod || !s.Settled() {", "if s == nil || !s.Settled() {", found},
+		{"a Pod whose idle container is not ready counts as in service", control + "standing.go", "if status == nil || status.Ready || !c.isMarked(container) ||", "if status == nil || status.Ready || !c.isMarked(container) || pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] == idleVersion ||", schedules{tests: "../sidecarcontrol", only: "TestIdleNotReady"}},
 		{"nobody looks again at a Pod that was refused", upgrader, "wait = sooner(wait, rest) //", "_ = sooner(wait, rest) //", found},
 		{"nobody looks again at a Pod that another set has let go of", upgrader, "wait = sooner(wait, time.Second)\n", "", found},
 		{"a state that nobody can read counts as an upgrade that goes on", control + "standing.go", "\ts.Blocked.Add(UnreadableRecord, err)\n\twaits :=", "\ts.Blocked.Add(UnreadableRecord, err)\n\ts.Waiting.Add(UnreadableRecord, err)\n\twaits :=", schedules{tests: "../sidecarcontrol", only: "TestForgedRecords"}},
