@@ -204,7 +204,19 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 		name, _, _ := strings.Cut(rest, "]")
 		waits.Insert(name)
 	}
+	if waits.Has("") { // what its node reports of them may be from before they were changed, though it is the image that they have again
+		waits.Insert(startedIn(states[set.spec.Name])...)
+	}
 	return waits
+}
+
+// startedIn returns the names of the containers that an upgrade changes.
+func startedIn(state json.RawMessage) []string {
+	var started struct {
+		Containers map[string]json.RawMessage `json:"lastContainerStatuses"`
+	}
+	_ = json.Unmarshal(state, &started) // it was read before
+	return slices.Collect(maps.Keys(started.Containers))
 }
 
 // isForSidecars reports whether a field of the saved state of an update is one that upgrades of sidecars have. They change images, in one go:

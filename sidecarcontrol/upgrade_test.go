@@ -426,6 +426,43 @@ func TestHotUpgradeUnseen(t *testing.T) {
 	}
 }
 
+// TestHotUpgradeReverted: an image that comes back before its node has seen that it was gone does not make its container one that serves.
+func TestHotUpgradeReverted(t *testing.T) {
+	version := func(mesh, proxy, resourceVersion string) *sidecarcontrol.Set {
+		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("proxy"), side("mesh", hot)}}
+		s.Containers[0].Image, s.Containers[1].Image = proxy, mesh
+		return newSet(t, s)
+	}
+	c, pod := newControl(t), injected(t, version("v1", "proxy:v1", "100"))
+	upgrade := func(set *sidecarcontrol.Set) {
+		t.Helper()
+		standing := c.Read(pod, set, now)
+		change, err := c.Upgrade(&standing, set, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod = send(t, pod, change)
+	}
+	next := version("v2", "proxy:v1", "200")
+	upgrade(next)
+	node(pod) // v1 and v2 run
+	standing := c.Read(pod, next, now)
+	change, err := c.Flip(&standing, next, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = send(t, pod, change) // from here on its node sees nothing
+	for _, set := range []*sidecarcontrol.Set{version("v3", "proxy:v1", "300"), version("v1", "proxy:v1", "400"), version("v1", "proxy:v2", "500")} {
+		upgrade(set)
+		if got := images(pod)["mesh-2"]; got != "v2" {
+			t.Fatalf("the container that serves gets %s, with %v", got, images(pod))
+		}
+	}
+	if got := images(pod); got["mesh-1"] != "v1" || got["proxy"] != "proxy:v2" {
+		t.Errorf("images %v", got)
+	}
+}
+
 // TestFlipWaits: HU-9 what a flip waits for.
 func TestFlipWaits(t *testing.T) {
 	for _, tc := range []struct {

@@ -20,6 +20,7 @@ func sidecarSetMutants() []mutant {
 		{"a hot upgrade ends before the new container runs its image", control + "standing.go", "s.Flip = !waits.Has(\"\") && !slices.ContainsFunc(waits.UnsortedList(), others) &&", "s.Flip = true &&", found},
 		{"the container that works becomes idle", control + "upgrade.go", "e.rest(p, 1-p.working)", "e.rest(p, p.working)", found},
 		{"a hot upgrade takes the container that serves while the node has not seen the one before", control + "standing.go", "!waits.Has(container.Name)\n", "!waits.Has(container.Name) && !waits.Has(\"\")\n", found},
+		{"a container that has its image again counts as one that runs it", control + "standing.go", "waits.Insert(startedIn(states[set.spec.Name])...)", "_ = startedIn", schedules{tests: "../sidecarcontrol", only: "TestHotUpgradeReverted"}},
 		{"a hot upgrade goes on for ever in a Pod that the set does not select any more", upgrader, "left = append(left, *s)", "left = append(left, *s)[:0]", found},
 		{"hot upgrades do not end", upgrader, "func(s *sidecarcontrol.Standing) bool { return s.Flip }), Flipped,", "func(s *sidecarcontrol.Standing) bool { return s.Flip && s.Busy }), Flipped,", found},
 		{"one Pod more than may is out of service", control + "choose.go", "case away >= r.MaxUnavailable:", "case away > r.MaxUnavailable:", found},
