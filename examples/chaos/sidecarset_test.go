@@ -31,7 +31,7 @@ func sidecarSetMutants() []mutant {
 		{"two sets upgrade one Pod at a time", control + "upgrade.go", "change.ResourceVersion = e.pod.ResourceVersion // other", "_ = e.pod.ResourceVersion // other", schedules{tests: "../sidecarcontrol", only: "TestTwoSets"}},
 		{"a Pod that did not serve is upgraded beyond the budget though it serves by now", control + "upgrade.go", "if s.isAway() || !s.Ready {", "if false {", found},
 		{"a Pod with a bad image is not upgraded to the next one", control + "choose.go", "case s.isAway(): // counted", "case len(s.Failing) > 0:\n\t\t\tcontinue\n\t\tcase s.isAway(): // counted", found},
-		{"what a set was about to upgrade is never left to others", upgrader, "if !v.InDoubt() {", "if v.InDoubt() {", found},
+		{"what a set was about to upgrade is never left to others", upgrader, "if !v.InDoubt() {", "if v.InDoubt() {", by("TestFaultsOfTwoSets")},
 		{"the partition is ignored", control + "choose.go", "max(len(waiting)-max(r.Partition, 0), 0)", "max(len(waiting)-max(r.Partition, 0), len(waiting))", found},
 		{"the selector of the strategy is ignored", control + "choose.go", "r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels))", "r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)) || s.Injected", found},
 		{"a pause holds nothing up", controller + "resolve.go", "if update.Type != pub.SidecarSetNotUpdate && !update.Paused {", "if update.Type != pub.SidecarSetNotUpdate {", found},
