@@ -65,7 +65,7 @@ lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(TOOL) golangci-lint run ./...) || exit 1; done
 
 generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the table of reasons, the embedded binaries module
-	cd examples/apis && $(TOOL) controller-gen object paths=./apps/...
+	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
 	cd examples/apis && $(TOOL) controller-gen crd paths=./apps/... output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/crdconversion config/crd
 	@for d in crd webhook rbac resourcedistribution; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \

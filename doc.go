@@ -11,6 +11,7 @@
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
 //	sidecarcontrol which sidecars does this Pod get, and may it get newer ones now?
+//	disruption     may this Pod be taken out of service now?
 //	podreadiness   who keeps this Pod from being ready?
 //	launchorder    in which order do a Pod's containers start?
 //	podcontrol     what does this one Pod need now?
@@ -65,6 +66,7 @@
 //	revision/history             finds, writes and truncates revisions
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate
+//	disruption/guard             spends from budgets, for webhooks in several replicas
 //	podcontrol/executor          carries out what one Pod needs
 //	sidecarcontrol/podwebhook    answers the API server about Pods that are being created
 //	sidecarcontrol/upgrader      upgrades the sidecars of Pods

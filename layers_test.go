@@ -51,6 +51,7 @@ func layers() []layer {
 		{"nodefit", pure, "reason"},
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
 		{"rollout", pure, "ordinals reason"},
+		{"disruption", pure, "partition reason"},
 		{"revision", pure, "decode reason"},
 		{"podorder", pure, "podstate reason"},
 		{"podpatch", pure, "podstate reason"},
@@ -73,6 +74,7 @@ func layers() []layer {
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
 		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"disruption/guard", acting, "disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},
 		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
 		{"webhookcert/rotator", acting, "reason webhookcert"},

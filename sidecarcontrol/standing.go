@@ -39,7 +39,8 @@ type Standing struct {
 	Blocked reason.List
 	// Waiting says what an upgrade that has begun waits for: containers that do not run their image, or the end of a hot upgrade.
 	Waiting reason.List
-	// Failing says which sidecars of the Pod are not ready, of whatever set. Idle ones do not count, nor those that have ended for good.
+	// Failing says which sidecars of the Pod are not ready, of whatever set; also idle ones, because a Pod is Ready when all its containers
+	// are. Those that have ended for good do not count.
 	Failing reason.List
 	// Ready says that the Pod serves: it is Ready, and no hot upgrade goes on.
 	Ready bool
@@ -147,8 +148,7 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
-		if status == nil || status.Ready || !c.isMarked(container) || hasEnded(pod, container) ||
-			c.keys.Hot.VersionPrefix != "" && pod.Annotations[c.keys.Hot.VersionPrefix+container.Name] == idleVersion {
+		if status == nil || status.Ready || !c.isMarked(container) || hasEnded(pod, container) {
 			return
 		}
 		why := reason.Reason{
@@ -204,7 +204,19 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 		name, _, _ := strings.Cut(rest, "]")
 		waits.Insert(name)
 	}
+	if waits.Has("") { // what its node reports of them may be from before they were changed, though it is the image that they have again
+		waits.Insert(startedIn(states[set.spec.Name])...)
+	}
 	return waits
+}
+
+// startedIn returns the names of the containers that an upgrade changes.
+func startedIn(state json.RawMessage) []string {
+	var started struct {
+		Containers map[string]json.RawMessage `json:"lastContainerStatuses"`
+	}
+	_ = json.Unmarshal(state, &started) // it was read before
+	return slices.Collect(maps.Keys(started.Containers))
 }
 
 // isForSidecars reports whether a field of the saved state of an update is one that upgrades of sidecars have. They change images, in one go:

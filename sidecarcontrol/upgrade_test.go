@@ -375,6 +375,31 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
+// TestIdleNotReady: a Pod whose idle container is not ready is out of service for all of its sets, as it is after each hot upgrade.
+func TestIdleNotReady(t *testing.T) {
+	c := newControl(t)
+	mesh := newSet(t, sidecarcontrol.Spec{Name: "mesh", Version: "1", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
+	logs := newSet(t, spec("logs", "log"))
+	next := spec("logs", "log")
+	next.Containers[0].Image = "log:v2"
+	wanted := newSet(t, next)
+	pods := []*corev1.Pod{injected(t, mesh, logs), injected(t, mesh, logs)}
+	node(pods[0], "mesh-2") // the idle one
+	var standings []sidecarcontrol.Standing
+	for i, pod := range pods {
+		pod.Name = fmt.Sprint("web-", i)
+		standings = append(standings, c.Read(pod, wanted, now))
+	}
+	if len(standings[0].Failing) != 1 || len(standings[1].Failing) != 0 {
+		t.Fatalf("failing: %v and %v", standings[0].Failing, standings[1].Failing)
+	}
+	pods[1].Labels["wave"] = "a"
+	choice := sidecarcontrol.Choose(standings, sidecarcontrol.Rollout{MaxUnavailable: 1, Selector: labels.SelectorFromSet(labels.Set{"wave": "a"})})
+	if len(choice.Upgrade) > 0 {
+		t.Errorf("%s is taken out of service beside one that is", choice.Upgrade[0].Pod.Name)
+	}
+}
+
 // TestHotUpgradeUnseen: another upgrade before the node has seen the first leaves the container alone that serves.
 func TestHotUpgradeUnseen(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {
@@ -398,6 +423,43 @@ func TestHotUpgradeUnseen(t *testing.T) {
 		if got := hotState(pod); got != want {
 			t.Errorf("from v1 over v2 to %s: %s, want %s", image, got, want)
 		}
+	}
+}
+
+// TestHotUpgradeReverted: an image that comes back before its node has seen that it was gone does not make its container one that serves.
+func TestHotUpgradeReverted(t *testing.T) {
+	version := func(mesh, proxy, resourceVersion string) *sidecarcontrol.Set {
+		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("proxy"), side("mesh", hot)}}
+		s.Containers[0].Image, s.Containers[1].Image = proxy, mesh
+		return newSet(t, s)
+	}
+	c, pod := newControl(t), injected(t, version("v1", "proxy:v1", "100"))
+	upgrade := func(set *sidecarcontrol.Set) {
+		t.Helper()
+		standing := c.Read(pod, set, now)
+		change, err := c.Upgrade(&standing, set, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod = send(t, pod, change)
+	}
+	next := version("v2", "proxy:v1", "200")
+	upgrade(next)
+	node(pod) // v1 and v2 run
+	standing := c.Read(pod, next, now)
+	change, err := c.Flip(&standing, next, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = send(t, pod, change) // from here on its node sees nothing
+	for _, set := range []*sidecarcontrol.Set{version("v3", "proxy:v1", "300"), version("v1", "proxy:v1", "400"), version("v1", "proxy:v2", "500")} {
+		upgrade(set)
+		if got := images(pod)["mesh-2"]; got != "v2" {
+			t.Fatalf("the container that serves gets %s, with %v", got, images(pod))
+		}
+	}
+	if got := images(pod); got["mesh-1"] != "v1" || got["proxy"] != "proxy:v2" {
+		t.Errorf("images %v", got)
 	}
 }
 

@@ -68,6 +68,8 @@ type Options struct {
 	Client client.Writer
 	// TemplateUnchecked is told why the API server could not be asked about a template. The user gets a warning. Optional.
 	TemplateUnchecked func(error)
+	// Refused is told of each request that was refused to protect an object. Optional.
+	Refused func(Refusal)
 	// UnknownPath is told the path of each review at [RestPath]: at most 50 different ones, and [OtherPaths]. Optional.
 	UnknownPath func(path string)
 	// CutOff is told the status of each review that nobody looks at, because of its size or because too many are under way: 408, 411,

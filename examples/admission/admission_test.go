@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	webhookadmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -25,11 +26,15 @@ import (
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
-		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}))
+		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}),
+		admission.Protection(admission.Options{}))
 	want := []string{
 		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
 		"/mutate-apps-kruise-io-statefulset",
+		"/validate-apps-deployment",
 		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
+		"/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition", "/validate-ingress", "/validate-namespace",
+		"/validate-service",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
@@ -61,6 +66,8 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			resources[name], wanted = k.Resource, append(wanted, name)
 		}
 	}
+	protected := protectedRules()
+	wanted = slices.AppendSeq(wanted, maps.Keys(protected))
 	var paths, names []string
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -82,11 +89,16 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			if w.Name == "mpod.kb.io" {
 				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 			}
+			policy := admissionregistrationv1.Fail
+			if of, ok := protected[w.Name]; ok {
+				operations, rule, policy = []admissionregistrationv1.OperationType{"DELETE"}, of, admissionregistrationv1.Ignore
+				checkProtection(t, w)
+			}
 			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}}
 			if diff := cmp.Diff(rules, w.Rules); diff != "" {
 				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
 			}
-			if *w.FailurePolicy != admissionregistrationv1.Fail || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+			if *w.FailurePolicy != policy || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
 				!slices.Equal(w.AdmissionReviewVersions, []string{"v1", "v1beta1"}) {
 				t.Errorf("%s: %+v", w.Name, w)
 			}
@@ -96,12 +108,38 @@ func TestManifestsMatchHandlers(t *testing.T) {
 		slices.Sort(list)
 	}
 	pods := admission.Pods(func() webhookadmission.Handler { return nil })
-	served := slices.Sorted(slices.Values(admission.Paths(append(kinds.Endpoints(kinds.All(), admission.Options{}), pods)...)))
+	served := slices.Sorted(slices.Values(admission.Paths(append(kinds.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}))...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
 	if diff := cmp.Diff(wanted, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// protectedRules are what the webhooks that protect objects of Kubernetes' own kinds are asked about.
+func protectedRules() map[string]admissionregistrationv1.Rule {
+	rule := func(group, resource string, versions ...string) admissionregistrationv1.Rule {
+		return admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}}
+	}
+	return map[string]admissionregistrationv1.Rule{
+		"vbuiltindeployment.kb.io": rule("apps", "deployments", "v1"), "vbuiltinreplicaset.kb.io": rule("apps", "replicasets", "v1"),
+		"vbuiltinstatefulset.kb.io": rule("apps", "statefulsets", "v1"), "vnamespace.kb.io": rule("", "namespaces", "v1"), "vservice.kb.io": rule("", "services", "v1"),
+		"vcustomresourcedefinition.kb.io": rule("apiextensions.k8s.io", "customresourcedefinitions", "v1", "v1beta1"),
+		"vingress.kb.io":                  rule("networking.k8s.io", "ingresses", "v1", "v1beta1"),
+	}
+}
+
+// checkProtection: nothing without the label is asked about, and nothing in kube-system.
+func checkProtection(t *testing.T, w *admissionregistrationv1.MutatingWebhook) {
+	t.Helper()
+	labelled := []metav1.LabelSelectorRequirement{{Key: "policy.kruise.io/delete-protection", Operator: metav1.LabelSelectorOpExists}}
+	elsewhere := []metav1.LabelSelectorRequirement{{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kube-system"}}}
+	if diff := cmp.Diff(labelled, w.ObjectSelector.MatchExpressions); diff != "" {
+		t.Errorf("DP-10 %s: objects (-want +got):\n%s", w.Name, diff)
+	}
+	if diff := cmp.Diff(elsewhere, w.NamespaceSelector.MatchExpressions); diff != "" {
+		t.Errorf("6.4 %s: namespaces (-want +got):\n%s", w.Name, diff)
 	}
 }
 

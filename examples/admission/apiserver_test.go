@@ -90,6 +90,12 @@ func (c *cluster) install() {
 	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
 	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // which are about Pods that are there
 	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]
+	protecting := admission.Protection(admission.Options{Gates: map[apps.Gate]bool{
+		apps.GateResourcesDeletionProtection: true, apps.GateDeletionProtectionForCRDCascading: true,
+	}, Reader: c})
+	for _, path := range admission.Paths(protecting) {
+		handlers[path] = admission.Handlers(admission.Options{}, protecting)[path]
+	}
 	for path, handler := range handlers {
 		mux.Handle(path, handler)
 	}
@@ -158,7 +164,7 @@ func clientConfigs(object *unstructured.Unstructured) map[string]tree {
 	}
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
 	for i := range webhooks { // one each
-		configs["/webhooks/"+string(rune('0'+i))+"/clientConfig"] = webhooks[i].(tree)["clientConfig"].(tree)
+		configs[fmt.Sprintf("/webhooks/%d/clientConfig", i)] = webhooks[i].(tree)["clientConfig"].(tree)
 	}
 	return configs
 }

@@ -54,6 +54,7 @@ func CloneSet(options Options) *Kind[v1beta1.CloneSet, v1alpha1.CloneSet] {
 		OldField:    v1alpha1Field,
 	}
 	if validate.DeletionProtection {
+		kind.Refused = options.Refused
 		kind.ValidateDelete = func(obj *v1beta1.CloneSet) field.ErrorList { return cloneset.ValidateDelete(obj, validate) }
 	}
 	return kind

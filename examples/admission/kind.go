@@ -62,6 +62,8 @@ type Kind[Hub, Old any] struct {
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
 	// ValidateDelete returns why an object may not be deleted. Nil means that every object may, and then it is not even decoded.
 	ValidateDelete func(obj *Hub) field.ErrorList
+	// Refused is told of each deletion that was refused. Optional.
+	Refused func(Refusal)
 	// ValidateOld returns what is wrong with an object of the older version and is lost when it is converted; stored is nil on
 	// creation. Optional.
 	ValidateOld func(obj, stored *Old) field.ErrorList

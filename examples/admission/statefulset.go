@@ -60,6 +60,7 @@ func StatefulSet(options Options) *Kind[v1beta1.StatefulSet, v1alpha1.StatefulSe
 		OldField: statefulSetOldField,
 	}
 	if validate.DeletionProtection {
+		kind.Refused = options.Refused
 		kind.ValidateDelete = func(obj *v1beta1.StatefulSet) field.ErrorList { return statefulset.ValidateDelete(obj, validate) }
 	}
 	return kind

@@ -124,9 +124,15 @@ func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
 	if err != nil && obj.hub == nil {
 		return err
 	}
+	if object, ok := any(obj.hub).(metav1.Object); ok && object.GetDeletionTimestamp() != nil {
+		return nil // it was admitted before
+	}
 	problems := k.ValidateDelete(obj.hub) // what could be read decides
 	if len(problems) == 0 {
 		return nil
+	}
+	if k.Refused != nil {
+		k.Refused(Refusal{EventDeletionProtection, k.GroupKind.Kind, req.Namespace, req.Name, req.UserInfo.Username})
 	}
 	// The status of an invalid object has the causes in the right form; code and reason differ.
 	status := apierrors.NewInvalid(k.GroupKind, req.Name, problems).ErrStatus

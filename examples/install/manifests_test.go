@@ -168,6 +168,7 @@ func changed() map[string][2]string {
 		"featureGates":                        {`"TemplateNoDefaults=true,CloneSetShortHash=false"`, `- --feature-gates=TemplateNoDefaults=true,CloneSetShortHash=false`},
 		"installation.namespace":              {`"elsewhere"`, `namespace: "elsewhere"`},
 		"installation.createNamespace":        {`false`, ``},
+		"installation.roleListGroups":         {`["example.test"]`, `- example.test`},
 		"externalCerts.annotations":           {`{"cert-manager.io/inject-ca-from":"a/b"}`, `cert-manager.io/inject-ca-from: a/b`},
 		"enableKubeCacheMutationDetector":     {`true`, `- name: KUBE_CACHE_MUTATION_DETECTOR`},
 		"imagePullSecrets":                    {`[{"name":"pull"}]`, `- name: pull`},
@@ -240,6 +241,8 @@ func needed(name string) []string {
 	switch group, leaf, _ := strings.Cut(name, "."); {
 	case name == "externalCerts.annotations":
 		return []string{`featureGates="EnableExternalCerts=true"`}
+	case name == "installation.roleListGroups":
+		return []string{`featureGates="ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"`}
 	case leaf != "enabled" && (group == "networkPolicy" || group == "serviceMonitor"):
 		return []string{group + ".enabled=true"}
 	}
@@ -301,7 +304,8 @@ func TestChartRefuses(t *testing.T) {
 	}{
 		{"an unknown value", []string{`daemon={"port":1}`}, []string{"daemon", "not allowed"}},
 		{"a misspelt value", []string{`manager.replica=1`}, []string{"/manager", "replica", "not allowed"}},
-		{"a value of a part that is not built", []string{`installation.roleListGroups=["*"]`}, []string{"/installation", "roleListGroups", "not allowed"}},
+		{"a value of a part that is not built", []string{`daemon.port=10221`}, []string{"daemon", "not allowed"}},
+		{"nobody to list", []string{`installation.roleListGroups=[]`}, []string{"/installation/roleListGroups", "minItems"}},
 		{"text for a number", []string{`manager.replicas="two"`}, []string{"/manager/replicas", "got string, want integer"}},
 		{"no replicas", []string{`manager.replicas=0`}, []string{"/manager/replicas", "minimum"}},
 		{"text for a switch", []string{`crds.managed="false"`}, []string{"/crds/managed", "got string, want boolean"}},

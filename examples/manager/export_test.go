@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/kinds"
@@ -55,7 +57,8 @@ func Cached() (map[client.Object]cache.ByObject, error) { return cached(apps.Def
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
-	errs := []error{certificates, reviews, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
+	_, refusals := newRefusals(registry, "", logr.Discard())
+	errs := []error{certificates, reviews, refusals, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
 		if k.Setup == nil {
 			continue
@@ -69,4 +72,9 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 // CountWatchErrors returns what is told of lists and watches that fail.
 func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHandlerWithContext, error) {
 	return countWatchErrors(registry)
+}
+
+// NewRefusals makes what tells of refused deletions.
+func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logger) (interface{ Refused(admission.Refusal) }, error) {
+	return newRefusals(registry, directory, log)
 }

@@ -15,7 +15,7 @@ func isBuilt(gate apps.Gate) bool {
 	case apps.GateInPlaceUpdateEnvFromMetadata, apps.GateKruiseDaemon, apps.GateCloneSetShortHash,
 		apps.GateCloneSetPartitionRollback, apps.GatePreparingUpdateAsUpdate, apps.GateRecreatePodWhenChangeVCT,
 		apps.GateInPlaceWorkloadVerticalScaling, apps.GateForceDeleteTimeoutExpectation, apps.GateTemplateNoDefaults,
-		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateExternalCerts,
+		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateDeletionProtectionForCRDCascading, apps.GateExternalCerts,
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
 		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness, apps.GateSidecarTerminator,
 		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateResourceDistribution:
@@ -31,8 +31,6 @@ func isMode(gate apps.Gate) bool { return gate == apps.GateExternalCerts }
 // missing says what of a gate is not built although the gate has an effect; empty if nothing is.
 func missing(gate apps.Gate) string {
 	switch gate {
-	case apps.GateResourcesDeletionProtection:
-		return "CloneSets and StatefulSets are protected; Namespaces, CustomResourceDefinitions, Services, Ingresses and other workloads are not"
 	case apps.GateKruiseDaemon:
 		return "there is no node daemon: where OpenKruise's does not run, containers do not restart for labels and annotations that their environment reads"
 	default:

@@ -82,8 +82,8 @@ func TestGateGaps(t *testing.T) {
 		{"defaults", "", nil},
 		{"the daemon by name", "KruiseDaemon=true", map[apps.Gate]string{apps.GateKruiseDaemon: "daemon"}},
 		{"no daemon", "KruiseDaemon=false", nil},
-		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},
-		{"protection with its stage", "KruiseDaemon=false,AllBeta=true", map[apps.Gate]string{apps.GateResourcesDeletionProtection: "Namespaces"}},
+		{"protection", "KruiseDaemon=false,ResourcesDeletionProtection=true", nil},
+		{"a stage", "KruiseDaemon=false,AllBeta=true", nil},
 		{"nothing of it, though it is on by default", "KruiseDaemon=false,WorkloadSpread=true", map[apps.Gate]string{apps.GateWorkloadSpread: "nothing"}},
 		{"whole", "KruiseDaemon=false,CloneSetShortHash=true", nil},
 	} {

@@ -54,6 +54,9 @@ type Options struct {
 	Kinds []kinds.Kind
 	// Loops are what else runs, of Pods that need not belong to one of the kinds; nil stands for [kinds.Loops].
 	Loops []kinds.Loop
+	// ProtectionLog is the directory of protection.log, which has a line for each refused deletion while the gate
+	// ResourcesDeletionProtection is on. It is made if need be. Empty stands for no log.
+	ProtectionLog string
 	// Version is part of the user agent.
 	Version string
 	// Registry takes the controllers' metrics; nil stands for controller-runtime's.

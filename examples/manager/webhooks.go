@@ -90,11 +90,16 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	if err != nil {
 		return nil, nil, err
 	}
+	refusals, err := newRefusals(options.Registry, protectionLogOf(options), log)
+	if err != nil {
+		return nil, nil, err
+	}
 	served := admission.Options{
-		Gates: options.Gates, Reader: c, Client: c, Namespace: w.Namespace, Log: log,
+		Refused: refusals.Refused,
+		Gates:   options.Gates, Reader: c, Client: c, Namespace: w.Namespace, Log: log,
 		TemplateUnchecked: reviews.templateUnchecked, UnknownPath: reviews.unknownPath, CutOff: reviews.cutOff,
 	}
-	endpoints := kinds.Endpoints(options.Kinds, served)
+	endpoints := append(kinds.Endpoints(options.Kinds, served), admission.Protection(served))
 	if options.Gates[apps.GatePodWebhook] {
 		endpoints = append(endpoints, pods.endpoint())
 	}
@@ -105,6 +110,14 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
 	}
 	return &deferred{rotated, log, after}, certs.Ready, nil
+}
+
+// protectionLogOf returns the directory of the log of refusals, none where nothing is protected.
+func protectionLogOf(options Options) string {
+	if !options.Gates[apps.GateResourcesDeletionProtection] {
+		return ""
+	}
+	return options.ProtectionLog
 }
 
 // deferred is a server that starts after something else, with a logger that managers do not pass on.

@@ -44,6 +44,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.set.HealthAddress, "health-probe-addr", ":8000", "address to serve /healthz and /readyz on; 0 serves none")
 	fs.BoolVar(&f.profile, "enable-pprof", true, "serve profiles")
 	fs.StringVar(&f.set.PprofAddress, "pprof-addr", "localhost:8090", "address to serve profiles on; 0 serves none")
+	fs.StringVar(&f.set.ProtectionLog, "protection-log-path", "/log",
+		"directory of protection.log, with a line for each deletion that was refused; needs the gate ResourcesDeletionProtection")
 	fs.StringVar(&f.set.Namespace, "namespace", "", "namespace to work in; empty means all")
 	fs.StringVar(&f.syncPeriod, "sync-period", "", "how often to look at every object again although nothing has changed; empty or 0 means never")
 	fs.DurationVar(&f.set.CacheSyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long a controller waits for its caches")

@@ -131,7 +131,7 @@ func TestDefaults(t *testing.T) {
 		return out
 	}
 	want := manager.Options{
-		MetricsAddress: ":8080", HealthAddress: ":8000", PprofAddress: "localhost:8090", CacheSyncTimeout: 2 * time.Minute,
+		MetricsAddress: ":8080", HealthAddress: ":8000", PprofAddress: "localhost:8090", CacheSyncTimeout: 2 * time.Minute, ProtectionLog: "/log",
 		LeaderElection: &manager.LeaderElection{
 			Namespace: "kruise-system", ID: "kruise-manager", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 		},
@@ -228,7 +228,7 @@ func TestTwoDashes(t *testing.T) {
 
 // Whoever switches a gate on learns what of it is missing.
 func TestGapsOfGatesAreSaid(t *testing.T) {
-	f, err := read("--feature-gates=KruiseDaemon=false,ResourcesDeletionProtection=true")
+	f, err := read("--feature-gates=KruiseDaemon=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestGapsOfGatesAreSaid(t *testing.T) {
 	}
 	var lines []string
 	f.announce(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	if len(lines) != 1 || !strings.Contains(lines[0], "ResourcesDeletionProtection") || !strings.Contains(lines[0], "Namespaces") {
+	if len(lines) != 1 || !strings.Contains(lines[0], "KruiseDaemon") || !strings.Contains(lines[0], "no node daemon") {
 		t.Errorf("said %q", lines)
 	}
 }

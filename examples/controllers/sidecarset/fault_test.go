@@ -35,15 +35,21 @@ import (
 // TestFaults: whatever happens, nothing but sidecars is touched, a Pod gets all of its set's images at once, the two containers of a hot
 // upgrade never run the same image, and the sets together keep the budget of each; and in the end all Pods have what they can have.
 func TestFaults(t *testing.T) {
-	chaos.Run(t, plan(t))
+	chaos.Run(t, plan(t, false))
+}
+
+// TestFaultsOfTwoSets has both sets roll out to the same Pods most of the time, one Pod at a time.
+func TestFaultsOfTwoSets(t *testing.T) {
+	chaos.Run(t, plan(t, true))
 }
 
 // TestFaultsReplay proves that a schedule depends on its seed alone.
 func TestFaultsReplay(t *testing.T) {
-	chaos.Replay(t, plan(t), 3)
+	chaos.Replay(t, plan(t, false), 3)
 }
 
-func plan(t testing.TB) chaos.Plan {
+// plan is for schedules of everything that happens or, where they are narrow, of little beside rollouts.
+func plan(t testing.TB, narrow bool) chaos.Plan {
 	scheme := apiruntime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -52,11 +58,15 @@ func plan(t testing.TB) chaos.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seeds := 300
+	if narrow {
+		seeds = 60
+	}
 	return chaos.Plan{
-		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.SidecarSet{}), &corev1.Namespace{}}, Seeds: 300, Steps: 200,
+		Scheme: scheme, Kinds: []client.Object{faultapi.ClusterWide(&v1beta1.SidecarSet{}), &corev1.Namespace{}}, Seeds: seeds, Steps: 200,
 		Quiet: 6 * time.Minute, // longer than a refused upgrade rests
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, control: control, taken: map[types.UID]taking{}}
+			w := &story{World: world, control: control, narrow: narrow, taken: map[types.UID]taking{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Settle: w.settle,
 				Denies: w.denies, Looks: w.look, Wrote: w.judge, Check: w.check, Converged: w.converged,
@@ -70,6 +80,7 @@ type story struct {
 	*chaos.World
 
 	control *sidecarcontrol.Control
+	narrow  bool
 	// denied is a Pod that nothing may be written to.
 	denied string
 	// once are Pods of which the next write is refused, and no other.
@@ -126,7 +137,9 @@ func (w *story) begin() {
 		}
 		set.Spec.PatchPodMetadata = patches(name, 0)
 		set.Spec.RevisionHistoryLimit = ptr.To(int32(1 + w.Rand().IntN(4)))
-		set.Spec.UpdateStrategy.MaxUnavailable = w.count(2, "34%", "100%")
+		if set.Spec.UpdateStrategy.MaxUnavailable = w.count(2, "34%", "100%"); w.narrow {
+			set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		}
 		w.must(api.Default(set))
 		w.must(w.User.Create(context.Background(), set))
 	}
@@ -199,6 +212,12 @@ func (w *story) set(name string) *v1beta1.SidecarSet {
 func (w *story) users() {
 	pod := w.AnyPod()
 	switch n := w.Rand().IntN(20); {
+	case w.narrow:
+		set := w.set([]string{mesh, logs}[n%2])
+		sidecars := sidecarsOf(set)
+		c := sidecars[w.Rand().IntN(len(sidecars))]
+		c.Image = c.Name + []string{":v1", ":v2", ":v3"}[w.Rand().IntN(3)]
+		w.update(set)
 	case n < 2 && w.pods < 12:
 		w.createPod()
 	case n < 3 && pod != nil:

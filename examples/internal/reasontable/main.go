@@ -70,6 +70,8 @@ func shownAt(pkg string) string {
 		return "the log at level 4, the observer of late caches"
 	case pkg == "inplaceupdate", pkg == "lifecycle":
 		return "conditions and events of the workload, the error of a refused update"
+	case strings.HasPrefix(pkg, "disruption"):
+		return "the answer of the webhook that asks"
 	case pkg == "rollout":
 		return "`Step.Limits`; events of the workload"
 	}

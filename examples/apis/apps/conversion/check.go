@@ -14,6 +14,8 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	policyv1alpha1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
+	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
 // roomy is how much can be written twice into an annotation, in bytes, whatever has to be escaped.
@@ -26,12 +28,12 @@ func Check(object []byte) field.ErrorList {
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("apiVersion"), field.OmitValueType{}, err.Error())}
 	}
-	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
+	k, ok := kindNamed(meta.Kind)
+	alpha, beta := k.versions()
 	other := alpha
 	if meta.APIVersion == alpha {
 		other = beta
 	}
-	k, ok := kindNamed(meta.Kind)
 	if ok && (meta.APIVersion == alpha || meta.APIVersion == beta) && fits(object, k.specKeys) {
 		return nil
 	}
@@ -88,6 +90,10 @@ func readParts[T any](object []byte, keys []string) (map[string]any, error) {
 		f = sidecarSetBetaFields(obj)
 	case *v1alpha1.SidecarSet:
 		f = sidecarSetAlphaFields(obj)
+	case *policyv1beta1.PodUnavailableBudget:
+		f = budgetBetaFields(obj)
+	case *policyv1alpha1.PodUnavailableBudget:
+		f = budgetAlphaFields(obj)
 	}
 	delete(*f.annotations, apps.AnnotationV1alpha1Only)
 	delete(*f.annotations, apps.AnnotationV1beta1Only)

@@ -62,6 +62,11 @@
 // selector that v1beta1 shows: an edit of it wins. spec.customVersion of v1beta1 is a label in v1alpha1; what no label may hold is in a note.
 // spec.strategy of v1alpha1, which OpenKruise 0.1 had, is dropped: nothing reads it.
 //
+// # PodUnavailableBudgets
+//
+// Two annotations of v1alpha1 stand for protectOperations and protectTotalReplicas of v1beta1. A v1alpha1 object shows them exactly when the
+// field has a value; a v1beta1 object keeps them, and they mean nothing there. A note keeps ignoredPodSelector, for which v1alpha1 has no place.
+//
 // # Schemaless fields
 //
 // Templates may hold fields these Go types do not know, or values that make no sense. [JSON] works on serialised objects, looks at

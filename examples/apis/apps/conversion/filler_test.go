@@ -117,7 +117,16 @@ func (f *filler) kind(v reflect.Value) {
 			}
 		}
 	case reflect.Map:
-		v.Set(reflect.ValueOf(f.stringMap()))
+		if v.Type().Elem().Kind() == reflect.String {
+			v.Set(reflect.ValueOf(f.stringMap()))
+			return
+		}
+		if f.choose(2) == 1 {
+			element := reflect.New(v.Type().Elem()).Elem()
+			f.value(element)
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf(f.word()), element)
+		}
 	case reflect.String:
 		v.SetString(f.word())
 	case reflect.Bool:

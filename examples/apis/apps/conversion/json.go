@@ -11,8 +11,10 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
 )
 
 // ErrUnknown is wrapped by errors of [JSON] about kinds and versions it does not convert.
@@ -20,6 +22,7 @@ var ErrUnknown = errors.New("not of a kind and version that is converted here")
 
 // kind is what [JSON] and [Check] need of one kind.
 type kind struct {
+	group           string
 	toAlpha, toBeta func(object []byte) ([]byte, error)
 	// specKeys is what conversion reads of a spec, and may change; metadataKeys are the same of all kinds.
 	specKeys []string
@@ -30,34 +33,42 @@ type kind struct {
 func kindNamed(name string) (kind, bool) {
 	switch name {
 	case kindCloneSet:
-		return kind{cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
+		return kind{apps.Group, cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
 	case kindStatefulSet:
-		return kind{statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
+		return kind{apps.Group, statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	case kindContainerRecreateRequest:
-		return kind{requestToAlpha, requestToBeta, nil, requestParts}, true
+		return kind{apps.Group, requestToAlpha, requestToBeta, nil, requestParts}, true
 	case kindResourceDistribution:
-		return kind{distributionToAlpha, distributionToBeta, nil, distributionParts}, true
+		return kind{apps.Group, distributionToAlpha, distributionToBeta, nil, distributionParts}, true
 	case kindSidecarSet:
-		return kind{sidecarSetToAlpha, sidecarSetToBeta, sidecarSetKeys(), sidecarSetParts}, true
+		return kind{apps.Group, sidecarSetToAlpha, sidecarSetToBeta, sidecarSetKeys(), sidecarSetParts}, true
 	case kindDaemonSet: // has the same places as a CloneSet
-		return kind{daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
+		return kind{apps.Group, daemonSetToAlpha, daemonSetToBeta, specKeys[:], daemonSetParts}, true
+	case kindPodUnavailableBudget:
+		return kind{policy.Group, budgetToAlpha, budgetToBeta, budgetKeys(), budgetParts}, true
 	}
 	return kind{}, false
 }
 
-// JSON converts a serialised CloneSet, ContainerRecreateRequest, ResourceDistribution, StatefulSet, DaemonSet or SidecarSet to the given apiVersion,
-// "apps.kruise.io/v1alpha1" or "apps.kruise.io/v1beta1". An object that has that version already is returned as it is. Of CloneSets and
+// versions are the two of the kind.
+func (k kind) versions() (alpha, beta string) {
+	return k.group + "/" + v1alpha1.GroupVersion.Version, k.group + "/" + v1beta1.GroupVersion.Version
+}
+
+// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet, ResourceDistribution or
+// PodUnavailableBudget to the given apiVersion, v1alpha1 or v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and
 // DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
 // in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
 // the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
-// of spec; of a ResourceDistribution the targets and the conditions of the status. Keys are read by their exact case; everything else is in the result as it was.
+// of spec; of a ResourceDistribution the targets and the conditions of the status; of a PodUnavailableBudget annotations and the fields of
+// spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {
 		return nil, fmt.Errorf("reading apiVersion: %w", err)
 	}
 	k, ok := kindNamed(meta.Kind)
-	alpha, beta := v1alpha1.GroupVersion.String(), v1beta1.GroupVersion.String()
+	alpha, beta := k.versions()
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%w: kind %q", ErrUnknown, meta.Kind)

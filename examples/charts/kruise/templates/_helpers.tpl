@@ -2,6 +2,10 @@
 {{- range splitList "," .Values.featureGates }}{{ if eq (trim .) "EnableExternalCerts=true" }}yes{{ end }}{{ end }}
 {{- end }}
 
+{{- define "kruise.listsCustomResources" -}}
+{{- range splitList "," .Values.featureGates }}{{ if eq (trim .) "DeletionProtectionForCRDCascadingGate=true" }}yes{{ end }}{{ end }}
+{{- end }}
+
 {{- /* Values that do not go together. */}}
 {{- define "kruise.check" -}}
 {{- if and .Values.externalCerts.annotations (not (include "kruise.externalCerts" .)) }}

@@ -1,0 +1,35 @@
+package disruption
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// InvalidBounds means that a budget has neither or both of maxUnavailable and minAvailable.
+const InvalidBounds reason.Code = "InvalidBounds"
+
+// Bounds says how many Pods have to serve: exactly one of the two is given, as a number or a percentage of the Pods that there should be.
+type Bounds struct {
+	MaxUnavailable, MinAvailable *intstr.IntOrString
+}
+
+// Need returns how many of the expected Pods have to serve. Percentages are rounded up, as PodDisruptionBudgets do. It is never more than
+// expected: a budget of 3 for a workload that was scaled to 2 protects both, and one that was scaled to 0 nobody. An expected
+// number below 0 counts as 0. path is that of the two fields' parent, for the error: InvalidBounds or partition.InvalidValue.
+func (b Bounds) Need(path string, expected int32) (int32, error) {
+	if (b.MaxUnavailable == nil) == (b.MinAvailable == nil) {
+		return 0, reason.Reason{Code: InvalidBounds, Path: path, Detail: "exactly one of maxUnavailable and minAvailable is needed"}
+	}
+	total := int(max(expected, 0))
+	if b.MinAvailable != nil {
+		need, err := partition.Resolve(path+".minAvailable", b.MinAvailable, total, partition.Up)
+		return int32(min(need, total)), err //nolint:gosec // between 0 and an int32
+	}
+	away, err := partition.Resolve(path+".maxUnavailable", b.MaxUnavailable, total, partition.Up)
+	if err != nil {
+		return 0, err
+	}
+	return int32(max(total-away, 0)), nil //nolint:gosec // between 0 and an int32
+}

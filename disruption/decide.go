@@ -1,0 +1,114 @@
+package disruption
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Why a request is refused.
+const (
+	// BudgetSpent means that as few Pods serve as have to.
+	BudgetSpent reason.Code = "BudgetSpent"
+	// NotCounted means that nobody has counted the Pods of the budget yet.
+	NotCounted reason.Code = "NotCounted"
+	// TooManyLetGo means that so many Pods were let go at a time that no more are written down.
+	TooManyLetGo reason.Code = "TooManyLetGo"
+)
+
+// Why a request is admitted without anything being spent.
+const (
+	// NotServing means that the Pod does not serve anyway.
+	NotServing reason.Code = "NotServing"
+	// NothingNeeded means that no Pod of the budget has to serve.
+	NothingNeeded reason.Code = "NothingNeeded"
+	// LetGoAlready means that the Pod was let go a moment ago.
+	LetGoAlready reason.Code = "LetGoAlready"
+)
+
+// Request is about one Pod. Whether a budget covers the operation, and is for the Pod at all, has been found out before.
+type Request struct {
+	// Pod is the one that may be taken out of service, as it is now. Required.
+	Pod *corev1.Pod
+	// Operation is what would do so. Required.
+	Operation Operation
+	// Serves says that the Pod is in service.
+	Serves bool
+}
+
+// Decision is the answer to a Request.
+type Decision struct {
+	// Admitted says that the Pod may be taken out of service.
+	Admitted bool
+	// Changed says that the ledger has changed and must be stored before the Pod is let go.
+	Changed bool
+	// Reason says why it is refused, or why nothing was spent. It has no code where something was.
+	Reason reason.Reason
+}
+
+// Decide answers a request, and returns the ledger to store where Decision.Changed is true; otherwise it is the one that was given. A
+// Pod that was let go a moment ago is let go once more for nothing, and has its time anew.
+func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
+	p = p.complete()
+	free := func(code reason.Code, detail string) (Ledger, Decision) {
+		return ledger, Decision{Admitted: true, Reason: r.reason(code, detail, "")}
+	}
+	refuse := func(code reason.Code, detail, remedy string) (Ledger, Decision) {
+		return ledger, Decision{Reason: r.reason(code, detail, remedy)}
+	}
+	switch {
+	case !r.Operation.isKnown():
+		return refuse(UnknownOperation, fmt.Sprintf("%q", r.Operation), "")
+	case !r.Serves:
+		return free(NotServing, "the Pod does not serve")
+	case !ledger.Counted:
+		return refuse(NotCounted, "the Pods of the budget have not been counted yet", "try again in a moment")
+	case ledger.Need <= 0:
+		return free(NothingNeeded, "no Pod has to serve")
+	case p.isLetGo(ledger, r, now):
+		return ledger.letGo(r, now), Decision{Admitted: true, Changed: true, Reason: r.reason(LetGoAlready, "the Pod was let go a moment ago", "")}
+	case ledger.Allowed <= 0:
+		serve := min(ledger.Current, ledger.Need) // those that were let go since the count are not among them
+		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
+	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
+		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
+	}
+	ledger.Allowed--
+	return ledger.letGo(r, now), Decision{Admitted: true, Changed: true}
+}
+
+// letGo returns the ledger with the Pod written down.
+func (l Ledger) letGo(r Request, now time.Time) Ledger {
+	since := metav1.NewTime(now.Truncate(time.Second)) // what the API keeps of it
+	if r.Operation.leaves() {
+		l.Leaving = with(maps.Clone(l.Leaving), r.Pod.Name, since)
+		return l
+	}
+	l.Changing = with(maps.Clone(l.Changing), r.Pod.Name, since)
+	return l
+}
+
+// isLetGo reports whether this very Pod is written down, and counts as away. Times have whole seconds: one that was created in the
+// second in which its name was written down may be a successor, and has to be let go by itself.
+func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) bool {
+	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
+	is := func(list map[string]metav1.Time, lasts time.Duration) bool {
+		wait, _ := left(list, m, lasts, now)
+		since := list[m.Name]
+		return wait > 0 && m.Created.Before(&since)
+	}
+	return is(ledger.Leaving, p.LeavingFor) || is(ledger.Changing, p.ChangingFor)
+}
+
+func (r *Request) reason(code reason.Code, detail, remedy string) reason.Reason {
+	why := reason.Reason{Code: code, Detail: detail, Remedy: remedy}
+	if r.Pod != nil {
+		why.Object = reason.ObjectOf("Pod", r.Pod)
+	}
+	return why
+}

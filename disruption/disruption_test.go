@@ -1,0 +1,346 @@
+package disruption_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/partition"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+var start = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+
+func at(seconds int) metav1.Time {
+	return metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+}
+
+func bound(text string) *intstr.IntOrString {
+	v := intstr.Parse(text)
+	return &v
+}
+
+func TestNeed(t *testing.T) {
+	maxUnavailable := func(text string) disruption.Bounds { return disruption.Bounds{MaxUnavailable: bound(text)} }
+	minAvailable := func(text string) disruption.Bounds { return disruption.Bounds{MinAvailable: bound(text)} }
+	for _, tc := range []struct {
+		name     string
+		bounds   disruption.Bounds
+		expected int32
+		want     int32
+		err      reason.Code
+	}{
+		{"PUB-8 max percentage rounds up", maxUnavailable("25%"), 10, 7, ""},
+		{"PUB-8 max number", maxUnavailable("2"), 10, 8, ""},
+		{"PUB-8 min percentage rounds up", minAvailable("25%"), 10, 3, ""},
+		{"PUB-8 min number", minAvailable("6"), 10, 6, ""},
+		{"PUB-8 one Pod, 10 %", maxUnavailable("10%"), 1, 0, ""},
+		{"PUB-8 more may be away than there are", maxUnavailable("7"), 5, 0, ""},
+		{"PUB-14 workload gone, max", maxUnavailable("10%"), 0, 0, ""},
+		{"PUB-14 scaled from 100 to 50", maxUnavailable("10%"), 50, 45, ""},
+		{"3.4 min number above what is expected", minAvailable("3"), 2, 2, ""},
+		{"3.4 min number of a workload that was scaled to 0", minAvailable("3"), 0, 0, ""},
+		{"3.4 nobody knows how many", maxUnavailable("1"), -1, 0, ""},
+		{"neither", disruption.Bounds{}, 5, 0, disruption.InvalidBounds},
+		{"both", disruption.Bounds{MaxUnavailable: bound("1"), MinAvailable: bound("1")}, 5, 0, disruption.InvalidBounds},
+		{"junk", maxUnavailable("many"), 5, 0, partition.InvalidValue},
+		{"junk", minAvailable("-1"), 5, 0, partition.InvalidValue},
+		{"more than 100 %", minAvailable("101%"), 5, 0, partition.InvalidValue},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := tc.bounds.Need("spec", tc.expected)
+			if got != tc.want || (tc.err == "") != (err == nil) || tc.err != "" && !errors.Is(err, tc.err) {
+				t.Errorf("%d, %v; want %d, %q", got, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+// serving returns Pods that serve, all of them an hour old.
+func serving(names ...string) (out []disruption.Member) {
+	for _, name := range names {
+		out = append(out, disruption.Member{Name: name, Created: at(-3600), Serves: true})
+	}
+	return out
+}
+
+func TestCount(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		before disruption.Ledger
+		census disruption.Census
+		at     int
+		want   disruption.Ledger
+		stayed []string
+		wait   time.Duration
+	}{
+		{
+			name: "PUB-9 nobody was let go", census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
+			want: disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 3, Allowed: 1},
+		},
+		{
+			name:   "PUB-9 one does not serve",
+			census: disruption.Census{Expected: 3, Need: 2, Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
+			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+		},
+		{
+			name: "PUB-9 never below zero", census: disruption.Census{Expected: 3, Need: 3, Members: serving("a")},
+			want: disruption.Ledger{Counted: true, Expected: 3, Need: 3, Current: 1},
+		},
+		{
+			name: "PUB-12 one that was let go is away until it is gone", at: 19,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}},
+			wait:   time.Second,
+		},
+		{
+			name: "PUB-12 it stayed for 20 s", at: 20,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 3, Allowed: 1},
+			stayed: []string{"a"},
+		},
+		{
+			name: "PUB-12 one that is gone is forgotten", at: 1,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(0)}},
+			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c")},
+			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+		},
+		{
+			name: "PUB-12 one that was changed counts again after 10 s", at: 10,
+			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(0), "b": at(4)}},
+			census: disruption.Census{Expected: 3, Need: 1, Members: serving("a", "b", "c")},
+			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 1, Current: 2, Allowed: 1, Changing: map[string]metav1.Time{"b": at(4)}},
+			wait:   4 * time.Second,
+		},
+		{
+			name: "PUB-12 the first of several comes next", at: 5,
+			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)}},
+			census: disruption.Census{Expected: 3, Need: 1, Members: serving("a", "b", "c")},
+			want: disruption.Ledger{
+				Counted: true, Expected: 3, Need: 1, Current: 1, Changing: map[string]metav1.Time{"a": at(2)}, Leaving: map[string]metav1.Time{"b": at(0)},
+			},
+			wait: 7 * time.Second,
+		},
+		{
+			name: "3.4 a successor of the name serves", at: 5,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 1, Need: 1, Members: []disruption.Member{{Name: "a", Created: at(1), Serves: true}}},
+			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Current: 1},
+		},
+		{
+			name: "3.4 created in the second in which the name was written down: it may be the same", at: 5,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}},
+			census: disruption.Census{Expected: 1, Need: 1, Members: []disruption.Member{{Name: "a", Created: at(0), Serves: true}}},
+			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Leaving: map[string]metav1.Time{"a": at(0)}},
+			wait:   15 * time.Second,
+		},
+		{
+			name: "a clock that is ahead holds a Pod no longer than one that is right", at: 0,
+			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3)}},
+			census: disruption.Census{Expected: 1, Need: 1, Members: serving("a")},
+			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Changing: map[string]metav1.Time{"a": at(3)}},
+			wait:   10 * time.Second,
+		},
+		{
+			name: "a time to come that somebody wrote holds nobody", at: 0,
+			before: disruption.Ledger{Changing: map[string]metav1.Time{"a": at(3600)}},
+			census: disruption.Census{Expected: 1, Need: 1, Members: serving("a")},
+			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Current: 1},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			given := fmt.Sprint(tc.before)
+			got, stayed, wait := disruption.Policy{}.Count(tc.before, tc.census, at(tc.at).Time)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.stayed, stayed); diff != "" || wait != tc.wait {
+				t.Errorf("wait %v, want %v; stayed (-want +got):\n%s", wait, tc.wait, diff)
+			}
+			if fmt.Sprint(tc.before) != given {
+				t.Errorf("the ledger before was written to: %v", tc.before)
+			}
+		})
+	}
+}
+
+func pod(name string, created int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)}}
+}
+
+func TestDecide(t *testing.T) {
+	counted := func(edit func(*disruption.Ledger)) disruption.Ledger {
+		l := disruption.Ledger{Counted: true, Expected: 5, Need: 4, Current: 5, Allowed: 1}
+		if edit != nil {
+			edit(&l)
+		}
+		return l
+	}
+	leaving := func(l *disruption.Ledger) { l.Allowed, l.Leaving = 0, map[string]metav1.Time{"a": at(0)} }
+	changing := func(l *disruption.Ledger) { l.Allowed, l.Changing = 0, map[string]metav1.Time{"a": at(0)} }
+	for _, tc := range []struct {
+		name     string
+		ledger   disruption.Ledger
+		op       disruption.Operation
+		created  int
+		idle     bool
+		at       int
+		admitted bool
+		code     reason.Code
+		want     *disruption.Ledger // nil where it stays
+	}{
+		{name: "PUB-20 eviction", ledger: counted(nil), op: disruption.Evict, created: -60, admitted: true, want: new(counted(leaving))},
+		{name: "PUB-20 deletion", ledger: counted(nil), op: disruption.Delete, created: -60, admitted: true, want: new(counted(leaving))},
+		{name: "PUB-20 update", ledger: counted(nil), op: disruption.Update, created: -60, admitted: true, want: new(counted(changing))},
+		{name: "3.4 a resize changes a Pod and does not delete it", ledger: counted(nil), op: disruption.Resize, created: -60, admitted: true, want: new(counted(changing))},
+		{name: "PUB-20 nothing is left", ledger: counted(func(l *disruption.Ledger) { l.Allowed = 0 }), op: disruption.Evict, created: -60, code: disruption.BudgetSpent},
+		{name: "a hand wrote less than nothing", ledger: counted(func(l *disruption.Ledger) { l.Allowed = -3 }), op: disruption.Evict, created: -60, code: disruption.BudgetSpent},
+		{name: "PUB-19 it does not serve", ledger: counted(func(l *disruption.Ledger) { l.Allowed = 0 }), op: disruption.Delete, idle: true, admitted: true, code: disruption.NotServing},
+		{name: "PUB-19 nobody has to serve", ledger: counted(func(l *disruption.Ledger) { l.Allowed, l.Need = 0, 0 }), op: disruption.Delete, admitted: true, code: disruption.NothingNeeded},
+		{name: "PUB-19 it was let go", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 19, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
+			l.Allowed, l.Leaving = 0, map[string]metav1.Time{"a": at(19)}
+		}))},
+		{name: "PUB-19 it was let go to be changed, and is deleted", ledger: counted(changing), op: disruption.Delete, created: -60, at: 9, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
+			l.Allowed, l.Changing, l.Leaving = 0, map[string]metav1.Time{"a": at(0)}, map[string]metav1.Time{"a": at(9)}
+		}))},
+		{name: "PUB-19 its time is over", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 20, code: disruption.BudgetSpent},
+		{name: "3.4 a successor of the name", ledger: counted(leaving), op: disruption.Evict, created: 5, at: 6, code: disruption.BudgetSpent},
+		{name: "3.4 created in the second in which the name was written down: it may be a successor", ledger: counted(leaving), op: disruption.Evict, at: 6, code: disruption.BudgetSpent},
+		{name: "3.4 before the first count", ledger: disruption.Ledger{}, op: disruption.Evict, code: disruption.NotCounted},
+		{name: "3.4 before the first count, though it was counted before the spec changed", ledger: counted(func(l *disruption.Ledger) { l.Counted = false }), op: disruption.Evict, code: disruption.NotCounted},
+		{name: "3.4 before the first count, and it does not serve", ledger: disruption.Ledger{}, op: disruption.Evict, idle: true, admitted: true, code: disruption.NotServing},
+		{name: "an operation that nobody knows", ledger: counted(nil), op: "MOVE", idle: true, code: disruption.UnknownOperation},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			given := fmt.Sprint(tc.ledger)
+			p := pod("a", tc.created)
+			got, decision := disruption.Policy{}.Decide(tc.ledger, disruption.Request{Pod: p, Operation: tc.op, Serves: !tc.idle}, at(tc.at).Add(300*time.Millisecond))
+			if decision.Admitted != tc.admitted || decision.Reason.Code != tc.code || decision.Changed != (tc.want != nil) {
+				t.Errorf("%+v; want admitted %t, code %q", decision, tc.admitted, tc.code)
+			}
+			want := tc.ledger
+			if tc.want != nil {
+				want = *tc.want
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if fmt.Sprint(tc.ledger) != given {
+				t.Errorf("the ledger before was written to: %v", tc.ledger)
+			}
+		})
+	}
+}
+
+// TestMaxEntries: PUB-20 has one more than it says.
+func TestMaxEntries(t *testing.T) {
+	ledger := disruption.Ledger{Counted: true, Expected: 9, Need: 1, Current: 9, Allowed: 8}
+	policy := disruption.Policy{MaxEntries: 3}
+	for i := range 5 {
+		var decision disruption.Decision
+		op := disruption.Update
+		if i == 1 {
+			op = disruption.Evict
+		}
+		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod(fmt.Sprint(i), -9), Operation: op, Serves: true}, start)
+		if want := i < 3; decision.Admitted != want || !want && !errors.Is(decision.Reason, disruption.TooManyLetGo) {
+			t.Errorf("PUB-20 Pod %d: %+v", i, decision)
+		}
+	}
+}
+
+// TestWorkedRuns are the two of the reference.
+func TestWorkedRuns(t *testing.T) {
+	var policy disruption.Policy
+	ask := func(l *disruption.Ledger, name string, op disruption.Operation, serves bool, second int) bool {
+		var decision disruption.Decision
+		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Operation: op, Serves: serves}, at(second).Time)
+		return decision.Admitted
+	}
+	l, _, _ := policy.Count(disruption.Ledger{}, disruption.Census{Expected: 5, Need: 4, Members: serving("1", "2", "3", "4", "5")}, start)
+	if !ask(&l, "1", disruption.Evict, true, 0) || l.Allowed != 0 || ask(&l, "2", disruption.Evict, true, 1) {
+		t.Errorf("PUB-26 after two evictions: %+v", l)
+	}
+	if l, _, _ = policy.Count(l, disruption.Census{Expected: 5, Need: 4, Members: serving("2", "3", "4", "5", "6")}, at(3).Time); l.Allowed != 1 {
+		t.Errorf("PUB-26 when a successor serves: %+v", l)
+	}
+	before := l
+	if !ask(&l, "7", disruption.Delete, false, 4) || !cmp.Equal(before, l) {
+		t.Errorf("PUB-26 a Pod that does not serve: %+v", l)
+	}
+
+	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	l, _, _ = policy.Count(disruption.Ledger{}, disruption.Census{Expected: 10, Need: 8, Members: serving(names...)}, start)
+	admitted := 0
+	for second := range 60 {
+		members := serving(names...)
+		for i := range admitted {
+			members[i].Serves = second < 1 // its new image never starts
+		}
+		l, _, _ = policy.Count(l, disruption.Census{Expected: 10, Need: 8, Members: members}, at(second).Time)
+		if next := names[admitted]; ask(&l, next, disruption.Update, true, second) {
+			admitted++
+		}
+	}
+	if admitted != 2 {
+		t.Errorf("PUB-27 %d Pods were updated, want 2", admitted)
+	}
+}
+
+func TestOperationOf(t *testing.T) {
+	sized := func(cpu, memory string, more ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)},
+		}}}}}
+		for _, edit := range more {
+			edit(p)
+		}
+		return p
+	}
+	restarts := func(name corev1.ResourceName) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: corev1.RestartContainer}}
+		}
+	}
+	for _, tc := range []struct {
+		name          string
+		before, after *corev1.Pod
+		want          disruption.Operation
+	}{
+		{"PUB-17 metadata and status", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) { p.Labels, p.Status.Phase = map[string]string{"a": "b"}, corev1.PodRunning }), ""},
+		{"PUB-17 another spelling", sized("1", "1Gi"), sized("1000m", "1024Mi"), ""},
+		{"PUB-18 image", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v2" }), disruption.Update},
+		{"PUB-18 cpu", sized("1", "1Gi"), sized("2", "1Gi"), disruption.Resize},
+		{"PUB-18 memory that restarts", sized("1", "1Gi", restarts("memory")), sized("1", "2Gi", restarts("memory")), disruption.Update},
+		{"PUB-18 cpu where memory restarts", sized("1", "1Gi", restarts("memory")), sized("2", "1Gi", restarts("memory")), disruption.Resize},
+		{"PUB-18 cpu and an image", sized("1", "1Gi"), sized("2", "1Gi", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app:v2" }), disruption.Update},
+		{"PUB-18 another resource", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.test/gpu": resource.MustParse("1")}
+		}), disruption.Update},
+		{"PUB-18 those of the whole Pod", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4")}}
+		}), disruption.Resize},
+		{"PUB-18 deadline", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) }), disruption.Update},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before, after := tc.before.DeepCopy(), tc.after.DeepCopy()
+			got, ok := disruption.OperationOf(tc.before, tc.after)
+			if got != tc.want || ok != (tc.want != "") {
+				t.Errorf("%q, %t; want %q", got, ok, tc.want)
+			}
+			if !cmp.Equal(before, tc.before) || !cmp.Equal(after, tc.after) {
+				t.Error("a Pod was written to")
+			}
+		})
+	}
+}

@@ -1,0 +1,19 @@
+// Package disruption answers "may this Pod be taken out of service now?" for budgets that several webhooks spend from at once.
+//
+// A [Ledger] says how many Pods of a budget serve, how many have to, and which Pods were let go since they were counted. It stands in the
+// status of the budget's object. A controller counts, whenever Pods change:
+//
+//	need, err := bounds.Need("spec", expected)
+//	ledger, wait := disruption.Policy{}.Count(ledger, disruption.Census{Expected: expected, Need: need, Members: members}, now)
+//
+// A webhook decides about one request, and stores the ledger before it answers, by compare-and-swap (package disruption/guard):
+//
+//	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: true}, now)
+//
+// A Pod that was let go counts as away until it is gone, or until it had the time to become unready: caches are late, and nobody may spend
+// in between what was spent already. A budget that was never counted lets nobody go. A Pod that does not serve is let go for
+// nothing, as with the eviction API (KEP-3017).
+//
+// Who protects Pods that an operator of another kind owns needs no more than this package and guard; what "serves" means, whom the
+// budget is for and which operations it covers are the caller's to say.
+package disruption

@@ -1,0 +1,375 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+var (
+	start = time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	key   = client.ObjectKey{Namespace: "shop", Name: "web"}
+)
+
+// config keeps ledgers in PodDisruptionBudgets.
+func config() guard.Config[*policyv1.PodDisruptionBudget] {
+	return guard.Config[*policyv1.PodDisruptionBudget]{
+		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
+			s := &b.Status
+			return disruption.Ledger{
+				Counted: s.ObservedGeneration >= b.Generation, Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
+				Leaving: s.DisruptedPods,
+			}
+		},
+		Store: func(b *policyv1.PodDisruptionBudget, l disruption.Ledger) {
+			b.Status.DisruptionsAllowed, b.Status.DisruptedPods = l.Allowed, l.Leaving
+		},
+		Clock: clocktesting.NewFakePassiveClock(start),
+	}
+}
+
+func budget(allowed int32, edits ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "b", Generation: 1},
+		Status: policyv1.PodDisruptionBudgetStatus{
+			ObservedGeneration: 1, ExpectedPods: 200, DesiredHealthy: 200 - allowed, CurrentHealthy: 200, DisruptionsAllowed: allowed,
+		},
+	}
+	for _, edit := range edits {
+		edit(b)
+	}
+	return b
+}
+
+// server stores objects, and refuses what was decided on another version. calls may be nil.
+func server(t testing.TB, calls *interceptor.Funcs, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := policyv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&policyv1.PodDisruptionBudget{})
+	if calls != nil {
+		builder = builder.WithInterceptorFuncs(*calls)
+	}
+	return builder.Build()
+}
+
+func newGuard(t testing.TB, c client.Client, live client.Reader, edits ...func(*guard.Config[*policyv1.PodDisruptionBudget])) *guard.Guard[*policyv1.PodDisruptionBudget] {
+	t.Helper()
+	conf := config()
+	for _, edit := range edits {
+		edit(&conf)
+	}
+	g, err := guard.New(c, live, &policyv1.PodDisruptionBudget{}, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func evict(name string) disruption.Request {
+	return disruption.Request{Operation: disruption.Evict, Serves: true, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: name, CreationTimestamp: metav1.NewTime(start.Add(-time.Hour)),
+	}}}
+}
+
+func stored(t testing.TB, c client.Reader) *policyv1.PodDisruptionBudget {
+	t.Helper()
+	b := &policyv1.PodDisruptionBudget{}
+	if err := c.Get(t.Context(), key, b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAsk(t *testing.T) {
+	type answer struct {
+		Admitted bool
+		Code     reason.Code
+		Left     int32
+		Leaving  int
+	}
+	ended := func(b *policyv1.PodDisruptionBudget) {
+		b.DeletionTimestamp, b.Finalizers = new(metav1.NewTime(start)), []string{"example.test/x"}
+	}
+	for _, tc := range []struct {
+		name    string
+		budget  *policyv1.PodDisruptionBudget
+		request disruption.Request
+		dryRun  bool
+		want    answer
+	}{
+		{name: "spent", budget: budget(2), request: evict("a"), want: answer{Admitted: true, Left: 1, Leaving: 1}},
+		{name: "PUB-21 a dry run writes nothing", budget: budget(2), request: evict("a"), dryRun: true, want: answer{Admitted: true, Left: 2}},
+		{name: "PUB-21 a dry run is refused", budget: budget(0), request: evict("a"), dryRun: true, want: answer{Code: disruption.BudgetSpent}},
+		{name: "refused", budget: budget(0), request: evict("a"), want: answer{Code: disruption.BudgetSpent}},
+		{name: "not counted for its spec", budget: budget(2, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }), request: evict("a"), want: answer{Code: disruption.NotCounted, Left: 2}},
+		{name: "PUB-22 it is being deleted", budget: budget(0, ended), request: evict("a"), want: answer{Admitted: true, Code: guard.BudgetGone}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := server(t, nil, tc.budget)
+			decision, err := newGuard(t, c, c).Ask(t.Context(), key, tc.request, tc.dryRun)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := stored(t, c)
+			got := answer{decision.Admitted, decision.Reason.Code, after.Status.DisruptionsAllowed, len(after.Status.DisruptedPods)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("PUB-22 it does not exist", func(t *testing.T) {
+		c := server(t, nil)
+		decision, err := newGuard(t, c, c).Ask(t.Context(), key, evict("a"), false)
+		if err != nil || !decision.Admitted || !errors.Is(decision.Reason, guard.BudgetGone) {
+			t.Errorf("%+v, %v", decision, err)
+		}
+	})
+}
+
+// late is a cache that shows any version that there has been, as caches of different replicas do.
+type late struct {
+	client.Client
+
+	mu   sync.Mutex
+	seen []*policyv1.PodDisruptionBudget
+}
+
+func (l *late) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	newest := &policyv1.PodDisruptionBudget{}
+	if err := l.Client.Get(ctx, key, newest); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, newest)
+	l.seen[rand.IntN(len(l.seen))].DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // there is no other kind
+	return nil
+}
+
+// TestReplicas: eight webhooks with late caches, and a controller that counts all the while, never let one Pod too many go.
+func TestReplicas(t *testing.T) {
+	const replicas, each, allowed = 8, 13, 5
+	c := server(t, nil, budget(allowed))
+	var admitted, refused atomic.Int32
+	var asking sync.WaitGroup
+	for i := range replicas {
+		g := newGuard(t, &late{Client: c}, c)
+		for j := range each {
+			asking.Go(func() {
+				// Those that are told to come again come again, as kubectl drain does.
+				for {
+					decision, err := g.Ask(t.Context(), key, evict(fmt.Sprintf("pod-%d-%d", i, j)), false)
+					switch {
+					case err != nil:
+						t.Error(err)
+						return
+					case decision.Admitted:
+						admitted.Add(1)
+						return
+					case !errors.Is(decision.Reason, guard.Contended):
+						refused.Add(1)
+						return
+					}
+				}
+			})
+		}
+	}
+	counting, stop := context.WithCancel(t.Context())
+	var controller sync.WaitGroup
+	controller.Go(func() {
+		for counting.Err() == nil {
+			count(t, c)
+		}
+	})
+	asking.Wait()
+	stop()
+	controller.Wait()
+	if admitted.Load() != allowed || refused.Load() != replicas*each-allowed {
+		t.Errorf("%d admitted, %d refused; want %d of %d", admitted.Load(), refused.Load(), allowed, replicas*each)
+	}
+	if after := stored(t, c); after.Status.DisruptionsAllowed != 0 || len(after.Status.DisruptedPods) != allowed {
+		t.Errorf("stored: %+v", after.Status)
+	}
+}
+
+// count is a pass of the controller: all Pods serve, as its late cache says.
+func count(t testing.TB, c client.Client) {
+	before := stored(t, c)
+	census := disruption.Census{Expected: 200, Need: before.Status.DesiredHealthy}
+	for i := range 200 - len(before.Status.DisruptedPods) {
+		census.Members = append(census.Members, disruption.Member{Name: fmt.Sprint("other-", i), Serves: true})
+	}
+	for name := range before.Status.DisruptedPods {
+		census.Members = append(census.Members, disruption.Member{Name: name, Created: metav1.NewTime(start.Add(-time.Hour)), Serves: true})
+	}
+	conf := config()
+	ledger, _, _ := conf.Policy.Count(conf.Ledger(before), census, start.Add(time.Second))
+	after := before.DeepCopy()
+	conf.Store(after, ledger)
+	err := c.Status().Patch(context.Background(), after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsConflict(err) {
+		t.Error(err)
+	}
+}
+
+// TestOwnCacheIsNotAwaited: a process that has spent decides on what it has stored, whatever its cache shows.
+func TestOwnCacheIsNotAwaited(t *testing.T) {
+	patches := 0
+	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		patches++
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}}, budget(3))
+	old := stored(t, c)
+	g := newGuard(t, &frozen{c, old}, c)
+	for i := range 5 {
+		decision, err := g.Ask(t.Context(), key, evict(fmt.Sprint("pod-", i)), false)
+		if err != nil || decision.Admitted != (i < 3) {
+			t.Errorf("request %d: %+v, %v", i, decision, err)
+		}
+	}
+	if patches != 3 {
+		t.Errorf("%d writes for 3 Pods", patches)
+	}
+}
+
+// frozen is a cache that stands still.
+type frozen struct {
+	client.Client
+	shows *policyv1.PodDisruptionBudget
+}
+
+func (f *frozen) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	f.shows.DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // there is no other kind
+	return nil
+}
+
+// TestWritesThatFail: a Pod is let go only if what it costs is stored.
+func TestWritesThatFail(t *testing.T) {
+	resource := schema.GroupResource{Resource: "budgets"}
+	failing := func(err error) *interceptor.Funcs {
+		return &interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return err
+		}}
+	}
+	for _, tc := range []struct {
+		name     string
+		answer   error
+		admitted bool
+		code     reason.Code
+		fails    bool
+	}{
+		{"conflicts without end", apierrors.NewConflict(resource, "web", errors.New("x")), false, guard.Contended, false},
+		{"the budget goes", apierrors.NewNotFound(resource, "web"), true, guard.BudgetGone, false},
+		{"forbidden", apierrors.NewForbidden(resource, "web", errors.New("x")), false, "", true},
+		{"no answer", apierrors.NewTimeoutError("x", 1), false, "", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := server(t, failing(tc.answer), budget(3))
+			decision, err := newGuard(t, c, c).Ask(t.Context(), key, evict("a"), false)
+			if decision.Admitted != tc.admitted || decision.Reason.Code != tc.code || (err != nil) != tc.fails || tc.fails && !errors.Is(err, tc.answer) {
+				t.Errorf("%+v, %v", decision, err)
+			}
+		})
+	}
+}
+
+// TestImpatient: who waits for its turn and goes away leaves the others theirs.
+func TestImpatient(t *testing.T) {
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		once.Do(func() { close(inside); <-goOn })
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}}, budget(2))
+	g := newGuard(t, c, c)
+	var first sync.WaitGroup
+	first.Go(func() {
+		if decision, err := g.Ask(t.Context(), key, evict("a"), false); err != nil || !decision.Admitted {
+			t.Errorf("the first: %+v, %v", decision, err)
+		}
+	})
+	<-inside
+	hurried, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.Ask(hurried, key, evict("b"), false); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	close(goOn)
+	first.Wait()
+	if decision, err := g.Ask(t.Context(), key, evict("c"), false); err != nil || !decision.Admitted {
+		t.Errorf("the one behind: %+v, %v", decision, err)
+	}
+}
+
+func TestNew(t *testing.T) {
+	c := server(t, nil)
+	for name, edit := range map[string]func(*guard.Config[*policyv1.PodDisruptionBudget]){
+		"Ledger": func(c *guard.Config[*policyv1.PodDisruptionBudget]) { c.Ledger = nil },
+		"Store":  func(c *guard.Config[*policyv1.PodDisruptionBudget]) { c.Store = nil },
+	} {
+		conf := config()
+		edit(&conf)
+		if _, err := guard.New(c, c, &policyv1.PodDisruptionBudget{}, conf); err == nil {
+			t.Errorf("no error without %s", name)
+		}
+	}
+	if _, err := guard.New[*policyv1.PodDisruptionBudget](nil, c, &policyv1.PodDisruptionBudget{}, config()); err == nil {
+		t.Error("no error without a client")
+	}
+	if _, err := guard.New[*policyv1.PodDisruptionBudget](c, nil, &policyv1.PodDisruptionBudget{}, config()); err == nil {
+		t.Error("no error without a reader")
+	}
+}
+
+// TestForgets: budgets that nobody asks any more are forgotten.
+func TestForgets(t *testing.T) {
+	const many = 50
+	var budgets []client.Object
+	for i := range many {
+		budgets = append(budgets, budget(1, func(b *policyv1.PodDisruptionBudget) {
+			b.Name, b.UID = fmt.Sprint("web-", i), types.UID(fmt.Sprint("b-", i))
+		}))
+	}
+	c, now := server(t, nil, budgets...), clocktesting.NewFakePassiveClock(start)
+	g := newGuard(t, c, c, func(conf *guard.Config[*policyv1.PodDisruptionBudget]) { conf.Clock = now })
+	ask := func(i int) {
+		if _, err := g.Ask(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: fmt.Sprint("web-", i)}, evict("a"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range many {
+		ask(i)
+	}
+	if g.Remembered() != many {
+		t.Errorf("%d budgets are remembered, want %d", g.Remembered(), many)
+	}
+	now.SetTime(start.Add(2 * time.Minute))
+	if ask(0); g.Remembered() != 1 {
+		t.Errorf("%d budgets are remembered, want the one that was asked", g.Remembered())
+	}
+}

@@ -1,0 +1,192 @@
+package disruption_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/disruption"
+)
+
+// FuzzLedger: several webhooks and a controller work on one ledger, on views that are late. However requests, counts, Pods that go, and time
+// follow each other, no Pod is let go that leaves fewer in service than have to be.
+func FuzzLedger(f *testing.F) {
+	for seed := range uint64(40) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 1)), now: start}
+		w.begin()
+		for range 400 {
+			w.step()
+		}
+	})
+}
+
+// The whole way from an answer to what the controller sees of it is shorter than a Policy waits by default.
+const (
+	latestRequest = 2 * time.Second // from the answer to the Pod that changes
+	latestEffect  = 2 * time.Second // from there to a Pod that does not serve
+	latestView    = 4 * time.Second // of Pods
+)
+
+// life is a Pod.
+type life struct {
+	name    string
+	created time.Time
+	serves  bool
+	gone    bool
+	// promised is when it was let go last; zero where that has taken effect, or never will.
+	promised time.Time
+	ends     bool      // it leaves, or it only changes
+	takes    time.Time // when it takes effect; zero for never
+	back     time.Time // when it serves again
+}
+
+// view is what a cache showed at a moment.
+type view struct {
+	at   time.Time
+	pods []disruption.Member
+}
+
+type world struct {
+	*testing.T
+
+	rng    *rand.Rand
+	policy disruption.Policy
+	now    time.Time
+	pods   []*life
+	views  []view
+	need   int32
+	// ledgers are all versions that were stored, the newest last. Who writes must have read that.
+	ledgers []disruption.Ledger
+	made    int
+}
+
+func (w *world) begin() {
+	for range 3 + w.rng.IntN(8) {
+		w.create().serves = true
+	}
+	w.need = int32(1 + w.rng.IntN(len(w.pods)))
+	w.ledgers = []disruption.Ledger{{}}
+	w.see()
+}
+
+// create makes a Pod, now and then under the name of one that is gone.
+func (w *world) create() *life {
+	w.made++
+	p := &life{name: fmt.Sprint("pod-", w.made), created: w.now}
+	for _, former := range w.pods {
+		if former.gone && w.rng.IntN(2) == 0 && !slices.ContainsFunc(w.pods, func(o *life) bool { return !o.gone && o.name == former.name }) {
+			p.name = former.name
+		}
+	}
+	w.pods = append(w.pods, p)
+	return p
+}
+
+func (w *world) see() {
+	v := view{at: w.now}
+	for _, p := range w.pods {
+		if !p.gone {
+			v.pods = append(v.pods, disruption.Member{Name: p.name, Created: metav1.NewTime(p.created.Truncate(time.Second)), Serves: p.serves})
+		}
+	}
+	w.views = append(w.views, v)
+}
+
+func (w *world) step() {
+	switch n := w.rng.IntN(10); {
+	case n < 4:
+		w.ask()
+	case n < 7:
+		w.count()
+	default:
+		w.pass(time.Duration(w.rng.IntN(1500)) * time.Millisecond)
+	}
+	w.see()
+}
+
+// pass lets time pass: what was promised happens.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	for _, p := range slices.Clone(w.pods) {
+		switch {
+		case p.gone:
+		case !p.promised.IsZero() && p.takes.IsZero() && w.now.Sub(p.promised) > latestRequest+latestEffect:
+			p.promised = time.Time{} // somebody else has refused it
+		case !p.promised.IsZero() && !p.takes.IsZero() && !w.now.Before(p.takes):
+			p.promised, p.serves = time.Time{}, false
+			if p.gone = p.ends; p.gone {
+				w.create().back = w.now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
+			} else {
+				p.back = w.now.Add(time.Duration(w.rng.IntN(9000)) * time.Millisecond)
+			}
+		case !p.serves && !w.now.Before(p.back):
+			p.serves = true
+		}
+	}
+}
+
+// count is a pass of the controller. Its Pods are late; the ledger is the newest, or its write is a conflict.
+func (w *world) count() {
+	seen := w.views[len(w.views)-1]
+	for _, v := range w.views {
+		if w.now.Sub(v.at) <= latestView && w.rng.IntN(3) == 0 {
+			seen = v
+			break
+		}
+	}
+	read := w.stale()
+	if read != len(w.ledgers)-1 {
+		return // a conflict
+	}
+	after, _, _ := w.policy.Count(w.ledgers[read], disruption.Census{Expected: int32(len(seen.pods)), Need: w.need, Members: seen.pods}, w.now)
+	w.ledgers = append(w.ledgers, after)
+}
+
+// stale draws which version somebody has read.
+func (w *world) stale() int {
+	return max(len(w.ledgers)-1-w.rng.IntN(6)/4, 0)
+}
+
+// ask is a request that a webhook answers.
+func (w *world) ask() {
+	p := w.pods[w.rng.IntN(len(w.pods))]
+	if p.gone {
+		return
+	}
+	op := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Update, disruption.Resize}[w.rng.IntN(4)]
+	request := disruption.Request{Operation: op, Serves: p.serves, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: p.name, CreationTimestamp: metav1.NewTime(p.created.Truncate(time.Second)),
+	}}}
+	read := w.stale()
+	after, decision := w.policy.Decide(w.ledgers[read], request, w.now)
+	if decision.Changed {
+		if read != len(w.ledgers)-1 {
+			return // a conflict
+		}
+		w.ledgers = append(w.ledgers, after)
+	}
+	if !decision.Admitted || !p.serves {
+		return
+	}
+	p.promised, p.takes, p.ends = w.now, time.Time{}, op == disruption.Delete || op == disruption.Evict
+	if w.rng.IntN(4) > 0 {
+		p.takes = w.now.Add(time.Duration(w.rng.Int64N(int64(latestRequest + latestEffect))))
+	}
+	serve := int32(0)
+	for _, p := range w.pods {
+		if !p.gone && p.serves && p.promised.IsZero() {
+			serve++
+		}
+	}
+	if serve < w.need {
+		w.Fatalf("%s of %s leaves %d Pods in service, and %d have to be; ledger %+v, decision %+v", op, p.name, serve, w.need, w.ledgers[len(w.ledgers)-1], decision)
+	}
+}

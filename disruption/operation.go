@@ -1,0 +1,86 @@
+package disruption
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Operation is what takes a Pod out of service.
+type Operation string
+
+// Operations, as OpenKruise's budgets call them.
+const (
+	Delete Operation = "DELETE"
+	Evict  Operation = "EVICT"
+	// Update changes the Pod's spec.
+	Update Operation = "UPDATE"
+	// Resize changes cpu and memory of containers that go on running.
+	Resize Operation = "RESIZE"
+)
+
+// UnknownOperation means that an Operation is none of those.
+const UnknownOperation reason.Code = "UnknownOperation"
+
+func (o Operation) isKnown() bool { return o.leaves() || o == Update || o == Resize }
+
+// leaves reports whether the Pod is gone afterwards.
+func (o Operation) leaves() bool { return o == Delete || o == Evict }
+
+// OperationOf returns what an update of a Pod does to it: Update or Resize, or nothing where its spec stays as it is. A resize that
+// restarts a container by its resizePolicy is an Update. See KEP-1287.
+func OperationOf(before, after *corev1.Pod) (Operation, bool) {
+	if equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		return "", false
+	}
+	was, is := before.Spec.DeepCopy(), after.Spec.DeepCopy()
+	if restarts(was, is) {
+		return Update, true
+	}
+	for _, spec := range []*corev1.PodSpec{was, is} {
+		spec.Resources = nil
+		for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range list {
+				list[i].Resources = withoutResizable(list[i].Resources)
+			}
+		}
+	}
+	if equality.Semantic.DeepEqual(was, is) {
+		return Resize, true
+	}
+	return Update, true
+}
+
+// restarts reports whether a changed resource restarts its container.
+func restarts(was, is *corev1.PodSpec) bool {
+	for _, lists := range [][2][]corev1.Container{{was.InitContainers, is.InitContainers}, {was.Containers, is.Containers}} {
+		for i := range lists[1] {
+			b := slices.IndexFunc(lists[0], func(c corev1.Container) bool { return c.Name == lists[1][i].Name })
+			if b < 0 {
+				continue
+			}
+			for _, policy := range lists[1][i].ResizePolicy {
+				if policy.RestartPolicy == corev1.RestartContainer && differs(&lists[0][b].Resources, &lists[1][i].Resources, policy.ResourceName) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func differs(was, is *corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	return !was.Requests.Name(name, "").Equal(*is.Requests.Name(name, "")) || !was.Limits.Name(name, "").Equal(*is.Limits.Name(name, ""))
+}
+
+// withoutResizable returns what of a container's resources cannot be resized.
+func withoutResizable(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
+		delete(list, corev1.ResourceCPU)
+		delete(list, corev1.ResourceMemory)
+	}
+	return r
+}

@@ -1,0 +1,167 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// Paths at which deletions of objects of other groups are judged.
+const (
+	ValidateNamespacePath   = "/validate-namespace"
+	ValidateCRDPath         = "/validate-customresourcedefinition"
+	ValidateDeploymentPath  = "/validate-apps-deployment"
+	ValidateReplicaSetPath  = "/validate-apps-replicaset"
+	ValidateStatefulSetPath = "/validate-apps-statefulset"
+	ValidateServicePath     = "/validate-service"
+	ValidateIngressPath     = "/validate-ingress"
+)
+
+// Refusal is a request that was refused to protect an object.
+type Refusal struct {
+	// Event is EventDeletionProtection.
+	Event string
+	// Kind, Namespace and Name are those of the object, and User is who asked.
+	Kind, Namespace, Name, User string
+}
+
+// EventDeletionProtection is the event of refused deletions.
+const EventDeletionProtection = "DeletionProtection"
+
+// Protection refuses deletions of Namespaces, CustomResourceDefinitions, workloads, Services and Ingresses of Kubernetes that have the label
+// apps.LabelDeleteProtection. With the gate ResourcesDeletionProtection off, every deletion passes. Only the main resources are looked at; an
+// object that is being deleted already is not protected. What cannot be found out refuses.
+func Protection(options Options) Endpoint {
+	gates := apps.ResolveGates(options.Gates)
+	p := &protection{options: options, on: gates[apps.GateResourcesDeletionProtection]}
+	ofCRDs := p.customResources
+	if !gates[apps.GateDeletionProtectionForCRDCascading] {
+		ofCRDs = func(context.Context, *protected) (content, error) { return content{}, errNotCounted }
+	}
+	guards := map[string]guard{
+		ValidateNamespacePath:   {"Namespace", schema.GroupResource{Resource: "namespaces"}, p.podsAndClaims},
+		ValidateCRDPath:         {"CustomResourceDefinition", schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, ofCRDs},
+		ValidateDeploymentPath:  {"Deployment", schema.GroupResource{Group: "apps", Resource: "deployments"}, replicas},
+		ValidateReplicaSetPath:  {"ReplicaSet", schema.GroupResource{Group: "apps", Resource: "replicasets"}, replicas},
+		ValidateStatefulSetPath: {"StatefulSet", schema.GroupResource{Group: "apps", Resource: "statefulsets"}, replicas},
+		ValidateServicePath:     {"Service", schema.GroupResource{Resource: "services"}, nil},
+		ValidateIngressPath:     {"Ingress", schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}, nil},
+	}
+	p.handlers = map[string]admission.Handler{}
+	for path, g := range guards {
+		p.handlers[path] = admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response { return p.judge(ctx, g, req) })
+	}
+	return p
+}
+
+type protection struct {
+	options  Options
+	on       bool
+	handlers map[string]admission.Handler
+}
+
+func (p *protection) endpoint() endpoint { return endpoint{handlers: p.handlers} }
+
+// guard is what is protected of one kind. holds finds what a cascading deletion would take along; nil for kinds that hold nothing.
+type guard struct {
+	kind     string
+	resource schema.GroupResource
+	holds    func(context.Context, *protected) (content, error)
+}
+
+// content is what an object holds. Where there is much, not all of it is counted.
+type content struct {
+	count  int
+	orMore bool
+	what   string
+}
+
+func (c content) String() string {
+	more := ""
+	if c.orMore {
+		more = " or more"
+	}
+	return fmt.Sprintf("%d%s %s", c.count, more, c.what)
+}
+
+// errNotCounted means that nobody counts what objects of a kind hold.
+var errNotCounted = errors.New("what it holds is not counted")
+
+// protected is what has to be known of an object.
+type protected struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+		Group    string `json:"group"`
+		Names    struct {
+			Kind string `json:"kind"`
+		} `json:"names"`
+		Versions []struct {
+			Name    string `json:"name"`
+			Storage bool   `json:"storage"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+func (p *protection) judge(ctx context.Context, g guard, req admission.Request) admission.Response {
+	if !p.on || req.Operation != admissionv1.Delete || req.SubResource != "" || len(req.OldObject.Raw) == 0 {
+		return admission.Allowed("")
+	}
+	object := &protected{}
+	if err := decode.Object(req.OldObject.Raw, object); err != nil {
+		return refuse(ctx, apierrors.NewBadRequest(fmt.Sprintf("decoding %s %q: %v", g.kind, req.Name, err)))
+	}
+	why, err := g.why(ctx, object)
+	switch {
+	case errors.Is(err, errNotCounted):
+		why = "protects it while it holds anything, and nobody looks: the feature gate " + string(apps.GateDeletionProtectionForCRDCascading) + " is off"
+	case err != nil:
+		return refuse(ctx, fmt.Errorf("finding out what %s %q holds: %w", g.kind, object.Name, err))
+	case why == "":
+		return admission.Allowed("")
+	}
+	if p.options.Refused != nil {
+		p.options.Refused(Refusal{EventDeletionProtection, g.kind, object.Namespace, object.Name, req.UserInfo.Username})
+	}
+	return refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("the label %s=%s %s", apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
+}
+
+// why returns why an object may not be deleted; nothing if it may.
+func (g guard) why(ctx context.Context, object *protected) (string, error) {
+	if object.DeletionTimestamp != nil {
+		return "", nil
+	}
+	switch object.Labels[apps.LabelDeleteProtection] {
+	case apps.DeleteProtectionAlways:
+		return "protects it: remove or change the label first", nil
+	case apps.DeleteProtectionCascading:
+		if g.holds == nil {
+			return "", nil
+		}
+		held, err := g.holds(ctx, object)
+		if err != nil || held.count == 0 {
+			return "", err
+		}
+		return fmt.Sprintf("protects it while it holds anything, and it has %s (>0)", held), nil
+	}
+	return "", nil
+}
+
+// replicas is what a workload holds.
+func replicas(_ context.Context, object *protected) (content, error) {
+	if object.Spec.Replicas == nil {
+		return content{}, nil
+	}
+	return content{count: int(max(*object.Spec.Replicas, 0)), what: "replicas"}, nil
+}

@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errNoReader means that nothing can be looked up.
+var errNoReader = errors.New("there is no client to look it up with")
+
+// pageOfContent bounds what one request lists: the first page that has something decides.
+const pageOfContent = 500
+
+// podsAndClaims is what a namespace holds: Pods that have not ended and are not being deleted, and else claims that have their volume.
+func (p *protection) podsAndClaims(ctx context.Context, namespace *protected) (content, error) {
+	active := fields.AndSelectors(
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
+	pods, err := p.count(ctx, metadataList(corev1.SchemeGroupVersion.WithKind("PodList")), nil,
+		client.InNamespace(namespace.Name), client.MatchingFieldsSelector{Selector: active})
+	pods.what = "active Pods"
+	if err != nil || pods.count > 0 {
+		return pods, err
+	}
+	isBound := func(object client.Object) bool {
+		claim, ok := object.(*corev1.PersistentVolumeClaim)
+		return ok && claim.Status.Phase == corev1.ClaimBound
+	}
+	claims, err := p.count(ctx, &corev1.PersistentVolumeClaimList{}, isBound, client.InNamespace(namespace.Name))
+	claims.what = "bound PersistentVolumeClaims"
+	return claims, err
+}
+
+// customResources is what a CustomResourceDefinition holds. Whoever reaches the webhooks' port can ask, and learns nothing of the kinds of
+// Kubernetes: the group of a definition has a dot.
+func (p *protection) customResources(ctx context.Context, crd *protected) (content, error) {
+	if !strings.Contains(crd.Spec.Group, ".") {
+		return content{}, fmt.Errorf("spec.group %q is none of a CustomResourceDefinition", crd.Spec.Group)
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Storage {
+			continue
+		}
+		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind + "List"}
+		held, err := p.count(ctx, metadataList(kind), nil)
+		if apimeta.IsNoMatchError(err) {
+			return content{}, nil // it is not established, and nobody can have made one
+		}
+		held.what = "custom resources"
+		return held, err
+	}
+	return content{}, errors.New("the CustomResourceDefinition has no version that is stored")
+}
+
+func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	return list
+}
+
+// count counts the objects that are not being deleted and that matter, all where matters is nil, page by page until there is one.
+func (p *protection) count(ctx context.Context, list client.ObjectList, matters func(client.Object) bool, options ...client.ListOption) (content, error) {
+	if p.options.Reader == nil {
+		return content{}, errNoReader
+	}
+	for {
+		page := []client.ListOption{client.Limit(pageOfContent), client.Continue(list.GetContinue())}
+		if err := p.options.Reader.List(ctx, list, append(page, options...)...); err != nil {
+			return content{}, err
+		}
+		n := 0
+		err := apimeta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok && object.GetDeletionTimestamp() == nil && (matters == nil || matters(object)) {
+				n++
+			}
+			return nil
+		})
+		if err != nil || n > 0 || list.GetContinue() == "" {
+			return content{count: n, orMore: list.GetContinue() != ""}, err
+		}
+	}
+}
