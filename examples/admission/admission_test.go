@@ -25,11 +25,12 @@ import (
 func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
-		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}))
+		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}),
+		admission.ResourceDistribution(admission.Options{}))
 	want := []string{
 		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
 		"/mutate-apps-kruise-io-statefulset",
-		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
+		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-resourcedistribution", "/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
@@ -75,7 +76,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" && resources[w.Name] != "sidecarsets" { // which no label protects
+			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions"}, resources[w.Name]) { // which no label protects
 				operations = append(operations, "DELETE")
 			}
 			rule := admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
