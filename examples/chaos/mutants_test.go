@@ -328,7 +328,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods that nobody controls are taken for the owner's", "ownercache/cache.go",
-			"Owner: owner, seen: cached, Pods: c.podsOf(owner),", "Owner: owner, seen: cached, Pods: append(c.podsOf(owner), c.Pods.Orphans(namespace)...),", games(),
+			"v.Pods, v.Revisions = c.podsOf(owner), ", "v.Pods, v.Revisions = append(c.podsOf(owner), c.Pods.Orphans(namespace)...), ", games(),
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

@@ -3,7 +3,7 @@ package chaos_test
 // resourceDistributionMutants are mistakes that the schedules of ResourceDistributions must find.
 func resourceDistributionMutants() []mutant {
 	const folder = "examples/controllers/resourcedistribution/"
-	const act, controller, copies, targets, report, watch = folder + "act.go", folder + "controller.go", folder + "copies.go", folder + "targets.go", folder + "report.go", folder + "watch.go"
+	const act, copies, targets, report, watch = folder + "act.go", folder + "copies.go", folder + "targets.go", folder + "report.go", folder + "watch.go"
 	found := schedules{tests: "./controllers/resourcedistribution"}
 	return []mutant{
 		{"what is somebody else's is taken for a copy", copies, "case !Belongs(found, distributor.Name):", "case !Belongs(found, distributor.Name) && found.GetUID() == \"\":", found},
@@ -17,17 +17,16 @@ func resourceDistributionMutants() []mutant {
 		{"labels are not copied", copies, "put(patch, \"labels\",", "put(map[string]any{}, \"labels\",", found},
 		{"what is immutable is written to", copies, "if ptr.Deref(isImmutable, false) && len(patch) > 0 {", "if ptr.Deref(isImmutable, false) && len(patch) > 9 {", found},
 		{"a copy is patched whatever it has become", copies, "meta[\"uid\"], meta[\"resourceVersion\"] = live.GetUID(), live.GetResourceVersion()", "meta[\"uid\"] = live.GetUID()", found},
-		{"a copy is deleted whatever it has become", act, "client.Preconditions{UID: &uid, ResourceVersion: &version}", "client.Preconditions{UID: &uid}", found},
+		{"a copy is deleted whatever it has become", act, "client.Preconditions{UID: &uid, ResourceVersion: &version}", "client.Preconditions{UID: &uid, ResourceVersion: map[bool]*string{true: &version}[false]}", found},
 		{"copies that are not wanted stay", act, "\t\t\tw.extra = append(w.extra, found)\n", "\t\t\tw.extra = append(w.extra, found)[:0]\n", found},
 		{"copies that are wanted are deleted", act, "if !wanted[namespace] && exists &&", "if exists &&", found},
-		{"own writes are not awaited", controller, "Client: c, Owned: sources,", "Client: c, Owned: sources[:1],", found},
 		{"nobody tries again what was refused in one namespace", act, "err = pass.Try(fanout.Task{Name: \"write copy\"}, p.UID, func() (err error) {", "err = func(_ fanout.Task, _ types.UID, do func() error) error { return do() }(fanout.Task{}, p.UID, func() (err error) {", found},
 		{"conflicts are not tried again", act, "\tcase apierrors.IsNotFound(err), apierrors.IsConflict(err):\n\t\tpass.Wake(again)\n\t\treturn \"\", \"\", errSettled\n", "\tcase apierrors.IsNotFound(err), apierrors.IsConflict(err):\n\t\treturn \"\", \"\", errSettled\n", found},
-		{"namespaces that lose a label wake nobody", watch, "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||", "if", found},
+		{"namespaces that lose a label wake nobody", watch, "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||", "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectOld.GetLabels()) ||", found},
 		{"namespaces that come wake nobody", watch, "CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { r.wakeAll(q) },", "", found},
 		{"what was in the way wakes nobody when it goes", watch, "\t\tfor _, owner := range r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName())) {", "\t\tfor _, owner := range r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetNamespace())) {", found},
 		{"conflicts count as copies", act, "\t\tw.fail(conditionOf(d), namespace, d.Why)\n", "\t\tw.fail(conditionOf(d), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
-		{"namespaces of a condition are in no order", report, "slices.Sorted(maps.Keys(failed))", "slices.Collect(maps.Keys(failed))", found},
+		{"namespaces of a condition are in another order", report, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return strings.Compare(b, a) })", found},
 		{"what is wrong with a copy is forgotten", act, "knownOf(live, w.resource.Hash, d.Why)", "knownOf(live, w.resource.Hash, reason.Reason{})", found},
 	}
 }
