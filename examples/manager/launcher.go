@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -108,16 +109,19 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	})
 }
 
+// metricsOf makes the metrics of a kind's controller.
+func metricsOf(registry prometheus.Registerer, k kinds.Kind) (*kruise.Metrics, error) {
+	if k.Copies {
+		return kruise.NewCopyMetrics(registry, k.Name())
+	}
+	return kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
+}
+
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
-	if k.Copies {
-		out.Metrics, err = kruise.NewCopyMetrics(o.Registry, k.Name())
-	} else {
-		out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name(), k.KeepsPods())
-	}
-	if err != nil {
+	if out.Metrics, err = metricsOf(o.Registry, k); err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return out, nil
