@@ -84,7 +84,7 @@ func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
 			{"v1beta1", "/spec/resource/data/player", "spec.resource.data.player", 7},
 			{"v1beta1", "/spec/resource/kind", "spec.resource.kind", "Pod"},
 			{"v1beta1", "/spec/resource/data", "spec.resource.data[no key!]", tree{"no key!": "x"}}, // the API server finds it
-			{"v1beta1", "/spec/resource/metadata/labels", "spec.resource.metadata.labels", tree{"a": "no label!"}},
+			{"v1beta1", "/spec/resource/metadata", "spec.resource.metadata.labels", tree{"name": "a", "labels": tree{"a": "no label!"}}},
 			{"v1alpha1", "/spec/targets/excludedNamespaces", "spec.targets.excludedNamespaces.list[0].name", tree{"list": []any{tree{"name": "a"}}}},
 			{
 				"v1alpha1", "/spec/targets/namespaceLabelSelector", "spec.targets.namespaceLabelSelector.matchExpressions[0].operator",
