@@ -70,6 +70,20 @@ type Options struct {
 	Observer expectations.Observer
 }
 
+// complete fills in the defaults, and refuses what contradicts itself.
+func (o Options) complete(mgr Manager, kind string) (Options, error) {
+	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil) {
+		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes and Members are about Pods", kind)
+	}
+	if o.Client == nil {
+		o.Client = mgr.GetClient()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o, nil
+}
+
 // Cache knows the owners of one kind and what they control. It is safe for concurrent use. Make it with New.
 type Cache[O client.Object] struct {
 	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options, Pods and Revisions with Options.Owned.
@@ -102,14 +116,8 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	if err != nil {
 		return nil, fmt.Errorf("ownercache: kind of %T: %w", owner, err)
 	}
-	if len(options.Owned) > 0 && (options.Claims || options.Nodes || options.Members != nil) {
-		return nil, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes and Members are about Pods", kind.Kind)
-	}
-	if options.Client == nil {
-		options.Client = mgr.GetClient()
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
+	if options, err = options.complete(mgr, kind.Kind); err != nil {
+		return nil, err
 	}
 	c := &Cache[O]{kind: kind, apiReader: mgr.GetAPIReader(), options: options, paces: paces{clock: options.Clock, at: map[types.UID]pace{}}}
 	sources, err := c.index(ctx, mgr.GetCache(), owner)

@@ -87,17 +87,23 @@ func (j *resourceJudge) check(ctx context.Context, obj, stored *v1beta1.Resource
 		return nil, ""
 	}
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		if code := status.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests &&
-			code != http.StatusRequestTimeout && code != http.StatusConflict && !apierrors.IsNotFound(err) {
-			return refusedCopy(status.Status(), path), ""
-		}
+	if errors.As(err, &status) && isRefusal(status.Status().Code) {
+		return refusedCopy(status.Status(), path), ""
 	}
 	if j.unchecked != nil {
 		j.unchecked(err)
 	}
 	j.log.V(1).Info("A resource was not checked by the API server", "namespace", j.namespace, "error", err.Error())
 	return nil, "spec.resource was not checked by the API server, which may refuse its copies; kruise-manager logs why (--v=1)"
+}
+
+// isRefusal reports whether an answer is about what was sent, and not about the API server or the namespace.
+func isRefusal(code int32) bool {
+	switch code {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
 // refusedCopy says where in the ResourceDistribution is what the API server does not accept.

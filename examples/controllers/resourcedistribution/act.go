@@ -143,8 +143,8 @@ func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
-			how, condition, err := verb(""), v1beta1.ResourceDistributionCreateResourceFailed, error(nil)
-			err = pass.Try(fanout.Task{Name: "write copy"}, p.UID, func() (err error) {
+			how, condition := verb(""), v1beta1.ResourceDistributionCreateResourceFailed
+			err := pass.Try(fanout.Task{Name: "write copy"}, p.UID, func() (err error) {
 				how, condition, err = r.write(ctx, v, pass, w, p)
 				return err
 			})

@@ -120,10 +120,10 @@ func Decide(resource *api.Resource, distributor metav1.OwnerReference, live api.
 	}
 	want := resource.Copy(live.GetNamespace(), distributor)
 	content, fixed := differs(want, live)
-	switch {
-	case fixed == SecretTypeFixed:
+	switch fixed {
+	case SecretTypeFixed:
 		return leave(fixed, resource, live, "its type is another one, which cannot be changed", "delete it, and it is made anew")
-	case fixed == CopyImmutable:
+	case CopyImmutable:
 		return leave(fixed, resource, live, "it is immutable, and differs from the template", "delete it, and it is made anew")
 	}
 	meta := differingMeta(want, live)

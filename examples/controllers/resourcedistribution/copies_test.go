@@ -125,8 +125,10 @@ func TestDecide(t *testing.T) {
 			o.(*corev1.ConfigMap).Immutable, o.(*corev1.ConfigMap).Data["k"] = new(true), "old" //nolint:forcetypeassert // It is one.
 		}), "Leave", "CopyImmutable", nil},
 		{"immutable, and not to be", demo, stored(t, demo, func(o api.Object) { o.(*corev1.ConfigMap).Immutable = new(true) }), "Leave", "CopyImmutable", nil}, //nolint:forcetypeassert // It is one.
-		{"immutable as it should be, but for a label", `{"immutable":true,` + demo[1:], stored(t, `{"immutable":true,`+demo[1:], func(o api.Object) { o.SetLabels(nil) }),
-			"Update", "", of(m{"labels": m{"a": "1"}}, nil)},
+		{
+			"immutable as it should be, but for a label", `{"immutable":true,` + demo[1:], stored(t, `{"immutable":true,`+demo[1:], func(o api.Object) { o.SetLabels(nil) }),
+			"Update", "", of(m{"labels": m{"a": "1"}}, nil),
+		},
 		{"to be immutable", `{"immutable":true,` + demo[1:], stored(t, `{"immutable":true,`+demo[1:], func(o api.Object) { o.(*corev1.ConfigMap).Immutable = nil }), "Update", "", of(nil, m{"immutable": true})}, //nolint:forcetypeassert // It is one.
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,8 +207,8 @@ func TestFieldsOfCopies(t *testing.T) {
 		reflect.TypeFor[corev1.Secret]():    {"TypeMeta", "ObjectMeta", "Immutable", "Data", "StringData", "Type"},
 	} {
 		var got []string
-		for i := range kind.NumField() {
-			got = append(got, kind.Field(i).Name)
+		for field := range kind.Fields() {
+			got = append(got, field.Name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-compared +there): compare what is new\n%s", kind.Name(), diff)

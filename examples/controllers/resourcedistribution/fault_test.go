@@ -228,7 +228,7 @@ func (w *story) userCopy(namespace string) {
 		if object.GetNamespace() != namespace || !w.Chance(50) {
 			continue
 		}
-		what := "deletes"
+		var what string
 		switch n := w.Rand().IntN(10); {
 		case n < 2:
 			w.must(w.User.Delete(context.Background(), object))

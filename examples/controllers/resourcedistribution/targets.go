@@ -54,17 +54,17 @@ func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.
 		if ending || api.IsSystem(name) {
 			out.Untouched.Insert(name)
 		}
+		chosen := isListed || targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels))
 		switch {
-		case api.IsSystem(name), excluded.Has(name), !isListed && !targets.AllNamespaces && !selector.Matches(labels.Set(namespace.Labels)):
-		case ending && isListed:
-			out.Missing = append(out.Missing, missing(NamespaceTerminating, name, "it is being deleted"))
-		case ending:
-		default:
+		case api.IsSystem(name), excluded.Has(name), !chosen:
+		case !ending:
 			out.Wanted = append(out.Wanted, name)
+		case isListed:
+			out.Missing = append(out.Missing, missing(NamespaceTerminating, name, "it is being deleted"))
 		}
 	}
-	for name := range listed {
-		if !existing.Has(name) && !excluded.Has(name) && !api.IsSystem(name) {
+	for name := range listed.Difference(existing).Difference(excluded) {
+		if !api.IsSystem(name) {
 			out.Missing = append(out.Missing, missing(NamespaceMissing, name, "it does not exist"))
 		}
 	}

@@ -98,7 +98,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		var namespaces []*corev1.Namespace
 		seen := sets.New[string]()
-		for _, text := range strings.Fields(there) {
+		for text := range strings.FieldsSeq(there) {
 			name, label, _ := strings.Cut(text, "=")
 			if n := exists(name, "team="+label); n.Name != "" && !seen.Has(n.Name) {
 				seen.Insert(n.Name)
@@ -122,7 +122,7 @@ func FuzzResolve(f *testing.F) {
 		if n := len(sets.New(chosen...)); n != len(chosen) {
 			t.Errorf("%q has doubles", chosen)
 		}
-		for _, name := range strings.Fields(included) {
+		for name := range strings.FieldsSeq(included) {
 			if !out.Has(name) && !slices.Contains(chosen, name) {
 				t.Errorf("%s is listed, and neither wanted nor missing", name)
 			}

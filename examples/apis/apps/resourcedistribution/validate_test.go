@@ -69,8 +69,11 @@ func TestValidateCreate(t *testing.T) {
 		{"RD-1 no name", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`), []string{"spec.resource.metadata.name: Required value"}},
 		{"RD-1 a name that cannot be", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"A_"}}`), []string{"spec.resource.metadata.name: Invalid value"}},
 		{"RD-1 too large", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 1<<20) + `"}}`), []string{"spec.resource.data: Too long"}},
-		{"RD-1 owners elsewhere", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]}}`),
-			[]string{"spec.resource.metadata.ownerReferences: Forbidden"}},
+		{
+			"RD-1 owners elsewhere",
+			distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]}}`),
+			[]string{"spec.resource.metadata.ownerReferences: Forbidden"},
+		},
 		{"RD-2 names that cannot be", targets(func(t *v1beta1.ResourceDistributionTargets) {
 			t.IncludedNamespaces, t.ExcludedNamespaces = list("a", "", "B"), list("c.d")
 		}), []string{
