@@ -34,9 +34,13 @@ func TestBarrierMemory(t *testing.T) {
 		if _, err := order.Inject(pod, ""); err != nil {
 			t.Fatal(err)
 		}
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: order.ConfigMapName(pod), UID: types.UID(fmt.Sprintf("cm%d", i)),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}},
-			Data: map[string]string{"junk": strings.Repeat("x", 1<<20-100)}}
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team", Name: order.ConfigMapName(pod), UID: types.UID(fmt.Sprintf("cm%d", i)),
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+			},
+			Data: map[string]string{"junk": strings.Repeat("x", 1<<20-100)},
+		}
 		for _, o := range []client.Object{pod, cm} {
 			if err := c.Create(ctx, o); err != nil {
 				t.Fatal(err)

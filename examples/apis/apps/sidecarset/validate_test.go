@@ -160,8 +160,10 @@ func TestValidateCreate(t *testing.T) {
 		{"a launch priority", first(func(c *pub.SidecarContainer) {
 			c.Env = []corev1.EnvVar{{Name: apps.EnvContainerPriority, Value: "-2147483647"}}
 		}), nil},
-		{"a barrier of its own", first(func(c *pub.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "x"}} }),
-			[]string{c0 + `env[0].name: Forbidden: is written by admission of Pods`}},
+		{
+			"a barrier of its own", first(func(c *pub.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "x"}} }),
+			[]string{c0 + `env[0].name: Forbidden: is written by admission of Pods`},
+		},
 		{"annotations that no Pod has room for", patches(pub.SidecarSetPatchPodMetadata{
 			PatchPolicy: pub.SidecarSetRetain, Annotations: map[string]string{"a": strings.Repeat("x", 128<<10)},
 		}), []string{`spec.patchPodMetadata: Too long: may not be more than 131072 bytes`}},
