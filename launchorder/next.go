@@ -55,6 +55,18 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 	return len(gates) > 0 && (!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
+// Opened returns which keys of the content of a ConfigMap the Pod's containers wait for, without the values: what else is in it, however much, says
+// nothing of the order.
+func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]string {
+	opened := map[string]string{}
+	for _, g := range o.gates(pod) {
+		if _, open := content[g.key]; open {
+			opened[g.key] = True
+		}
+	}
+	return opened
+}
+
 // Misses reports whether the kubelet cannot create a container although its keys are open: it has not looked again yet, or the ConfigMap is
 // gone.
 func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {

@@ -1,6 +1,7 @@
 package ownercache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -54,6 +55,9 @@ type Options struct {
 	// put something into them. It must depend on the Pod alone. With it, the Pods of a View are those, whoever controls them, and they wake
 	// the owner; where owners have a namespace, Pods of that one alone. Nil stands for the Pod's controller.
 	Members func(*corev1.Pod) []string
+	// RevisionNamespace is where the revisions of owners are that have no namespace. Objects of other namespaces that claim to be such an owner's
+	// are not: whoever may write there can write owner references. Without it, owners without a namespace have no revisions.
+	RevisionNamespace string
 	// Namespace that the manager's cache is restricted to; empty for all.
 	Namespace string
 	// Alarm is how long own writes may be missing from the cache before the Observer is told; 0 means a minute.
@@ -288,7 +292,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{Owner: owner, seen: cached, Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c}
 	if c.Pods != nil {
-		v.Pods, v.Revisions = c.podsOf(owner), c.Revisions.Of(namespace, uid)
+		v.Pods, v.Revisions = c.podsOf(owner), c.revisionsOf(owner)
 	}
 	if c.Claims != nil {
 		v.Claims = c.Claims.Of(namespace, uid)
@@ -345,6 +349,15 @@ func (c *Cache[O]) OwnerOf(pod *corev1.Pod) (owner O, ok bool) {
 		return *new(O), false
 	}
 	return owner, true
+}
+
+// revisionsOf returns the revisions of an owner, of one namespace alone.
+func (c *Cache[O]) revisionsOf(owner O) []*appsv1.ControllerRevision {
+	namespace := cmp.Or(owner.GetNamespace(), c.options.RevisionNamespace)
+	if namespace == "" {
+		return nil
+	}
+	return c.Revisions.Of(namespace, owner.GetUID())
 }
 
 // IsNewest reports whether a Pod of a view still is what the cache has, and the cache shows all that was written to it. Ask before

@@ -47,7 +47,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 		}
 		all = append(all, s.Pod)
 		byPod[s.Pod] = s
-		if s.isAway() {
+		if s.IsAway() {
 			away++
 		}
 		if r.wants(s) {
@@ -63,7 +63,7 @@ func Choose(pods []Standing, r Rollout) Choice {
 	for i, pod := range waiting {
 		s := byPod[pod]
 		switch {
-		case s.isAway(): // counted already; a newer image may mend it
+		case s.IsAway(): // counted already; a newer image may mend it
 		case !s.Ready:
 			away++ // it costs nothing, and counts from now on
 		case away >= r.MaxUnavailable:
@@ -82,9 +82,9 @@ func (r *Rollout) wants(s *Standing) bool {
 	return !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)))
 }
 
-// isAway reports whether the Pod is out of service, or may be, because of an upgrade. One that is not going to be Ready again, because a container
+// IsAway reports whether the Pod is out of service, or may be, because of an upgrade. One that is not going to be Ready again, because a container
 // has ended for good, holds nobody up.
-func (s *Standing) isAway() bool {
+func (s *Standing) IsAway() bool {
 	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready && !s.ended
 }
 

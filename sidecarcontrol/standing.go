@@ -93,7 +93,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 		return Standing{Pod: pod}
 	}
 	s.Injected, s.set = true, set
-	s.Busy = c.isBusy(pod, set, states, now)
+	s.Busy = c.isBusy(&s, set, states, now)
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
@@ -266,16 +266,42 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	return change
 }
 
+// flipPatience is for how long after its beginning a hot upgrade of another set is waited for that has nothing more to wait for. That set may be
+// gone by then, or have another shape.
+const flipPatience = 10 * time.Minute
+
 // isBusy reports whether another set's upgrade of the Pod goes on.
-func (c *Control) isBusy(pod *corev1.Pod, set *Set, states records, now time.Time) bool {
-	for _, name := range c.Injected(pod) {
-		if view := c.viewOf(pod, states[name]); name != set.spec.Name && view != nil {
-			if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
-				return true
-			}
+func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) bool {
+	var begun time.Time // the last upgrade of another set
+	for _, name := range c.Injected(s.Pod) {
+		view := c.viewOf(s.Pod, states[name])
+		if name == set.spec.Name || view == nil {
+			continue
+		}
+		if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
+			return true
+		}
+		if at := begunAt(states[name]); at.After(begun) && at.Before(now.Add(time.Minute)) { // clocks differ by less
+			begun = at
 		}
 	}
-	return c.othersFlip(pod, set)
+	left := begun.Add(flipPatience).Sub(now)
+	if left <= 0 || !c.othersFlip(s.Pod, set) {
+		return false
+	}
+	if s.RequeueAfter <= 0 || left < s.RequeueAfter {
+		s.RequeueAfter = left
+	}
+	return true
+}
+
+// begunAt returns when an upgrade began, as its state says.
+func begunAt(state json.RawMessage) time.Time {
+	var begun struct {
+		At time.Time `json:"updateTimestamp"`
+	}
+	_ = json.Unmarshal(state, &begun) // of what cannot be read nothing is waited for
+	return begun.At
 }
 
 // flip finds out whether a hot upgrade goes on, and whether it can be ended.

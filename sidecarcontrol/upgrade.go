@@ -56,7 +56,7 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 		return podpatch.Change{}, err
 	}
 	change, err := e.change(now)
-	if s.isAway() || !s.Ready {
+	if s.IsAway() || !s.Ready {
 		change.ResourceVersion = s.Pod.ResourceVersion // it may be free to take no more: its node may have it serve by now
 	}
 	return change, err

@@ -3,6 +3,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if options.Webhooks != nil {
 		_ = mgr.GetWebhookServer() // has it started with the manager
 		if options.Gates[apps.GatePodWebhook] {
-			if err := pods.start(ctx, mgr, options.Gates); err != nil {
+			if err := pods.start(ctx, mgr, cmp.Or(options.Namespace, options.ownNamespace()), options.Gates); err != nil {
 				return err
 			}
 		}

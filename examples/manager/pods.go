@@ -33,15 +33,15 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 	})
 }
 
-// start makes the steps, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
-func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool) error {
+// start makes the steps, with the namespace of SidecarSets' revisions, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, revisions string, gates map[apps.Gate]bool) error {
 	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(gates)}
 	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("SidecarSet"))
 	if err != nil {
 		return err
 	}
 	if installed {
-		injection, err := sidecars.NewInjection(ctx, mgr, gates)
+		injection, err := sidecars.NewInjection(ctx, mgr, revisions, gates)
 		if err != nil {
 			return fmt.Errorf("injection of sidecars: %w", err)
 		}

@@ -2,6 +2,7 @@ package sidecars
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,9 +33,12 @@ func Inject(pod *corev1.Pod, set *v1beta1.SidecarSet, now time.Time) error {
 	return err
 }
 
-// NewInjection returns the step of the Pod webhook that injects sidecars. It serves on every replica, from the manager's cache. Call it
-// before the manager starts, and only where the CRD of SidecarSets is installed.
-func NewInjection(ctx context.Context, mgr podwebhook.Manager, gates map[apps.Gate]bool) (podwebhook.Step, error) {
+// NewInjection returns the step of the Pod webhook that injects sidecars. namespace is that of the revisions: those that others have are nobody's.
+// The step serves on every replica, from the manager's cache. Call it before the manager starts, and only where the CRD of SidecarSets is installed.
+func NewInjection(ctx context.Context, mgr podwebhook.Manager, namespace string, gates map[apps.Gate]bool) (podwebhook.Step, error) {
+	if namespace == "" {
+		return podwebhook.Step{}, errors.New("injection needs the namespace of the revisions")
+	}
 	control, err := NewControl(gates)
 	if err != nil {
 		return podwebhook.Step{}, err
@@ -49,7 +53,7 @@ func NewInjection(ctx context.Context, mgr podwebhook.Manager, gates map[apps.Ga
 	}
 	sets, err := podwebhook.NewSets(ctx, mgr, &v1beta1.SidecarSet{}, func(set *v1beta1.SidecarSet) (*sidecarcontrol.Set, error) {
 		return Compile(set, RevisionName(set), func(pin *pub.SidecarSetInjectRevision) *appsv1.ControllerRevision {
-			return Find(revisions.Of("", set.UID), pin)
+			return Find(revisions.Of(namespace, set.UID), pin)
 		})
 	})
 	if err != nil {

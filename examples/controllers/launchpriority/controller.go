@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -151,7 +150,7 @@ func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchord
 		made := r.configMap(pod, step.Open)
 		err := r.client.Create(ctx, made)
 		if err == nil {
-			return barrier{pod: pod.UID, uid: made.UID, opened: made.Data}, step, nil
+			return barrier{pod: pod.UID, uid: made.UID, opened: r.order.Opened(pod, made.Data)}, step, nil
 		}
 		if !apierrors.IsAlreadyExists(err) || replaced {
 			return barrier{}, step, err
@@ -168,7 +167,7 @@ func (r *Reconciler) create(ctx context.Context, pod *corev1.Pod, step launchord
 				Remedy: "delete or rename it, or give the Pod another name",
 			}
 		case own:
-			known, step := barrier{pod: pod.UID, uid: found.UID, opened: found.Data}, r.order.Next(pod, found.Data)
+			known, step := barrier{pod: pod.UID, uid: found.UID, opened: r.order.Opened(pod, found.Data)}, r.order.Next(pod, found.Data)
 			if len(step.Open) > 0 {
 				known, err = r.add(ctx, pod, known, step.Open)
 				return known, step, err
@@ -211,7 +210,7 @@ func (r *Reconciler) add(ctx context.Context, pod *corev1.Pod, known barrier, ke
 	if err := r.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
 		return known, err
 	}
-	known.opened = maps.Clone(object.Data)
+	known.opened = r.order.Opened(pod, object.Data) // whoever writes to it can write much
 	return known, nil
 }
 

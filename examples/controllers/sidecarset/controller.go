@@ -91,7 +91,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 		Control: r.control, Calls: options.Calls, Observe: r.observe,
 		Cache: ownercache.Options{
 			Client: c, Clock: options.Clock, Alarm: options.ExpectationTimeout, DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation],
-			Observer: options.Metrics.Observer(r.nameOf),
+			Observer: options.Metrics.Observer(r.nameOf), RevisionNamespace: r.namespace,
 		},
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	}
 	if worst != nil && (now.heldUp != before.heldUp || now.generation != before.generation) {
 		r.events.Eventf(v.Owner, corev1.EventTypeWarning, apps.EventUpgradeHeldUp, "%s; out of service, among others, is Pod %s/%s: %s",
-			kruise.Waits(work.Choice.Limits), worst.Pod.Namespace, worst.Pod.Name, worst.Failing.Summary(kruise.ReasonsInEvent))
+			kruise.Waits(work.Choice.Limits), worst.Pod.Namespace, worst.Pod.Name, whyAway(worst))
 	}
 	return wait
 }
@@ -72,7 +72,20 @@ func (r *Reconciler) refusals(v *view, h *revision.History) string {
 // slow is for how long a Pod's sidecars may take to become ready before somebody is told.
 const slow = 30 * time.Second
 
-// heldUp returns the Pod whose sidecars have not been ready for longest, if others wait for it; nil if none has been for long. wait, where
+// whyAway says why a Pod counts as out of service.
+func whyAway(s *sidecarcontrol.Standing) string {
+	switch {
+	case len(s.Failing) > 0:
+		return s.Failing.Summary(kruise.ReasonsInEvent)
+	case len(s.Waiting) > 0:
+		return s.Waiting.Summary(kruise.ReasonsInEvent)
+	case s.Busy:
+		return "another SidecarSet upgrades its sidecars"
+	}
+	return "it is not Ready, though its sidecars are"
+}
+
+// heldUp returns the Pod that counts as out of service and has not been Ready for longest, if others wait for it; nil if none has been so for long. wait, where
 // it is positive, is when one will have been.
 func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, wait time.Duration) {
 	if !errors.Is(work.Choice.Limits.Err(), rollout.UpdateLimited) {
@@ -82,7 +95,7 @@ func heldUp(work upgrader.Work, now time.Time) (worst *sidecarcontrol.Standing, 
 	for i := range work.Pods {
 		s := &work.Pods[i]
 		ready := podstate.Condition(s.Pod, corev1.PodReady)
-		if len(s.Failing) > 0 && ready != nil && (worst == nil || ready.LastTransitionTime.Time.Before(since)) {
+		if s.IsAway() && ready != nil && ready.Status != corev1.ConditionTrue && (worst == nil || ready.LastTransitionTime.Time.Before(since)) {
 			worst, since = s, ready.LastTransitionTime.Time
 		}
 	}

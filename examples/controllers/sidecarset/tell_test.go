@@ -36,6 +36,9 @@ func TestHeldUp(t *testing.T) {
 	well := sidecarcontrol.Standing{Pod: pod("well", time.Hour)}
 	text := "Warning UpgradeHeldUp UpdateLimited: spec.updateStrategy.maxUnavailable: 1: 3 Pods wait; out of service, among others, is Pod shop/slower: " +
 		"SidecarNotReady: spec.containers[log]: it waits: ImagePullBackOff"
+	updated := sidecarcontrol.Standing{Pod: pod("updated", time.Minute), Updated: true}
+	alone := "Warning UpgradeHeldUp UpdateLimited: spec.updateStrategy.maxUnavailable: 1: 3 Pods wait; out of service, among others, is Pod shop/updated: " +
+		"it is not Ready, though its sidecars are"
 	kept := reason.List{{Code: rollout.PartitionReached, Path: "spec.updateStrategy.partition", New: "2", Detail: "2 Pods wait"}}
 	for _, tc := range []struct {
 		name   string
@@ -48,6 +51,7 @@ func TestHeldUp(t *testing.T) {
 		{"the partition keeps them", kept, []sidecarcontrol.Standing{slower}, "", 0},
 		{"the sidecars of none fail", limited, []sidecarcontrol.Standing{well}, "", 0},
 		{"not yet for long", limited, []sidecarcontrol.Standing{well, quick}, "", 20 * time.Second},
+		{"the application of one is not ready", limited, []sidecarcontrol.Standing{well, updated}, alone, 0},
 		{"for long", limited, []sidecarcontrol.Standing{slow, slower, quick, well}, text, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

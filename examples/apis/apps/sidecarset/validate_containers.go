@@ -1,12 +1,15 @@
 package sidecarset
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -67,11 +70,30 @@ func validateSidecar(c *pub.SidecarContainer, init bool, path *field.Path) field
 	if c.Image != strings.TrimSpace(c.Image) { // the API server takes it in a template, and in no Pod
 		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must not begin or end with space"))
 	}
+	if !init {
+		errs = append(errs, validateLaunchOrder(c, path.Child("env"))...)
+	}
 	errs = append(errs, validateUpgrade(c, init, path)...)
 	for i := range c.TransferEnv {
 		errs = append(errs, validateSource(c.TransferEnv[i].SourceContainerNameFrom, path.Child("transferEnv").Index(i).Child("sourceContainerNameFrom"))...)
 	}
 	return append(errs, validateResources(c, init, path)...)
+}
+
+// validateLaunchOrder: what admission of Pods refuses would have each Pod refused that the set matches.
+func validateLaunchOrder(c *pub.SidecarContainer, path *field.Path) (errs field.ErrorList) {
+	for i := range c.Env {
+		env, at := &c.Env[i], path.Index(i)
+		switch env.Name {
+		case apps.EnvContainerPriority:
+			if n, err := strconv.ParseInt(env.Value, 10, 64); err != nil || env.ValueFrom != nil || n < -math.MaxInt32 || n > math.MaxInt32 {
+				errs = append(errs, field.Invalid(at.Child("value"), env.Value, "must be a number from -2147483647 to 2147483647, written out"))
+			}
+		case apps.EnvContainerBarrier:
+			errs = append(errs, field.Forbidden(at.Child("name"), "is written by admission of Pods"))
+		}
+	}
+	return errs
 }
 
 func validateUpgrade(c *pub.SidecarContainer, init bool, path *field.Path) field.ErrorList {

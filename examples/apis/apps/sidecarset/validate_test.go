@@ -151,6 +151,22 @@ func TestValidateCreate(t *testing.T) {
 		{"1.2 an empty shareVolumeDevicePolicy", first(func(c *pub.SidecarContainer) { c.ShareVolumeDevicePolicy = &pub.ShareVolumePolicy{} }), nil},
 		{"an unknown upgradeType", first(func(c *pub.SidecarContainer) { c.UpgradeStrategy.UpgradeType = "Warm" }), []string{c0 + `upgradeStrategy.upgradeType: Unsupported value: "Warm"`}},
 		{"HU-14 hot", first(hot), nil},
+		{"a launch priority that is no number", first(func(c *pub.SidecarContainer) {
+			c.Env = []corev1.EnvVar{{Name: "A"}, {Name: apps.EnvContainerPriority, Value: "high"}}
+		}), []string{c0 + `env[1].value: Invalid value: "high": must be a number from -2147483647 to 2147483647, written out`}},
+		{"a launch priority that is too low", first(func(c *pub.SidecarContainer) {
+			c.Env = []corev1.EnvVar{{Name: apps.EnvContainerPriority, Value: "-2147483648"}}
+		}), []string{c0 + `env[0].value: Invalid value: "-2147483648": must be a number from -2147483647 to 2147483647, written out`}},
+		{"a launch priority", first(func(c *pub.SidecarContainer) {
+			c.Env = []corev1.EnvVar{{Name: apps.EnvContainerPriority, Value: "-2147483647"}}
+		}), nil},
+		{
+			"a barrier of its own", first(func(c *pub.SidecarContainer) { c.Env = []corev1.EnvVar{{Name: apps.EnvContainerBarrier, Value: "x"}} }),
+			[]string{c0 + `env[0].name: Forbidden: is written by admission of Pods`},
+		},
+		{"annotations that no Pod has room for", patches(pub.SidecarSetPatchPodMetadata{
+			PatchPolicy: pub.SidecarSetRetain, Annotations: map[string]string{"a": strings.Repeat("x", 128<<10)},
+		}), []string{`spec.patchPodMetadata: Too long: may not be more than 131072 bytes`}},
 		{"space around an image", first(func(c *pub.SidecarContainer) { c.Image = " a:v1" }), []string{c0 + `image: Invalid value: " a:v1": must not begin or end with space`}},
 		{"space around an empty image", first(func(c *pub.SidecarContainer) {
 			c.UpgradeStrategy = pub.SidecarUpgradeStrategy{UpgradeType: pub.SidecarHotUpgrade, HotUpgradeEmptyImage: "empty:v1 "}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -103,7 +105,7 @@ func patchName(patch *pub.SidecarSetPatchPodMetadata) string {
 func validatePatches(patches []pub.SidecarSetPatchPodMetadata, path *field.Path, at indexing) field.ErrorList {
 	var errs field.ErrorList
 	policies := []pub.SidecarSetPatchPolicy{pub.SidecarSetRetain, pub.SidecarSetOverwrite, pub.SidecarSetMergePatchJSON}
-	seen := map[string]bool{}
+	seen, size := map[string]bool{}, 0
 	for i := range patches {
 		patch := &patches[i]
 		where := at(path, i, patchName(patch))
@@ -121,7 +123,14 @@ func validatePatches(patches []pub.SidecarSetPatchPodMetadata, path *field.Path,
 				errs = append(errs, field.Duplicate(where.Child("annotations").Key(key), key))
 			}
 			seen[key] = true
+			size += len(key) + len(patch.Annotations[key])
 		}
+	}
+	if size > roomForPatches {
+		errs = append(errs, field.TooLong(path, field.OmitValueType{}, roomForPatches))
 	}
 	return errs
 }
+
+// roomForPatches is how large all annotations of a set may be, in bytes: half of what the API server takes of a Pod, which has others.
+const roomForPatches = apivalidation.TotalAnnotationSizeLimitB / 2
