@@ -23,7 +23,7 @@ func resourceDistributionMutants() []mutant {
 		{"conflicts are not tried again", act, "\tcase apierrors.IsNotFound(err), apierrors.IsConflict(err):\n\t\tpass.Wake(again)\n\t\treturn \"\", \"\", errSettled\n", "\tcase apierrors.IsNotFound(err), apierrors.IsConflict(err):\n\t\treturn \"\", \"\", errSettled\n", found},
 		{"namespaces that lose a label wake nobody", watch, "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||", "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectOld.GetLabels()) ||", found},
 		{"namespaces that come wake nobody", watch, "CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { r.wakeAll(q) },", "", found},
-		{"what was in the way wakes nobody when it goes", watch, "\t\tfor _, owner := range r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName())) {", "\t\tfor _, owner := range r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetNamespace())) {", found},
+		{"what was in the way wakes nobody when it goes", watch, "resourceKey(kind, object.GetName()))))", "resourceKey(kind, object.GetNamespace()))))", found},
 		{"conflicts count as copies", act, "\t\tw.fail(conditionOf(d), namespace, d.Why)\n", "\t\tw.fail(conditionOf(d), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
 		{"namespaces of a condition are in another order", report, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return strings.Compare(b, a) })", found},
 		{"what is wrong with a copy is forgotten", act, "knownOf(live, w.resource.Hash, d.Why)", "knownOf(live, w.resource.Hash, reason.Reason{})", found},

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,13 +40,15 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 
 // copyEvents wakes the ResourceDistributions that an object belongs to, or stands in the way of.
 func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
-	wake := func(q queue, object client.Object) {
-		if name := distributorOf(object); name != "" {
-			q.Add(requestFor(name))
+	wake := func(q queue, objects ...client.Object) {
+		woken := sets.New[string]()
+		for _, object := range objects {
+			if name := distributorOf(object); name != "" {
+				woken.Insert(name)
+			}
+			woken = woken.Union(ownerNames(r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName()))))
 		}
-		for _, owner := range r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName())) {
-			q.Add(requestFor(owner.Name))
-		}
+		wakeEach(q, woken)
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
@@ -55,8 +58,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return // somebody else's, or nothing has changed
 			}
-			wake(q, e.ObjectOld)
-			wake(q, e.ObjectNew)
+			wake(q, e.ObjectOld, e.ObjectNew)
 		},
 	}
 }
@@ -71,9 +73,20 @@ func byResource(owner *v1beta1.ResourceDistribution) []string {
 func resourceKey(kind, name string) string { return kind + "/" + name }
 
 // wakeAll wakes all. There are few, and a pass of one with nothing to do makes no request.
-func (r *Reconciler) wakeAll(q queue) {
-	for _, owner := range r.cache.Owners.All() {
-		q.Add(requestFor(owner.Name))
+func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
+
+func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
+	out := sets.New[string]()
+	for _, owner := range owners {
+		out.Insert(owner.Name)
+	}
+	return out
+}
+
+// wakeEach wakes each once, in the order of the names. A name that is added twice may be looked at twice, if a worker takes it in between.
+func wakeEach(q queue, owners sets.Set[string]) {
+	for _, name := range sets.List(owners) {
+		q.Add(requestFor(name))
 	}
 }
 
