@@ -42,7 +42,6 @@ func otherKinds() []kindOf {
 		{"persistentpodstates", apps, "PersistentPodState", false},
 		{"podprobemarkers", apps, "PodProbeMarker", false},
 		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
-		{"resourcedistributions", apps, "ResourceDistribution", true},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}
