@@ -100,7 +100,7 @@ func layers() []layer {
 		{"examples/admission", free, "decode examples/apis/... podstate sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // one row a kind
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/sidecarterminator examples/kinds examples/sidecars"},
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/resourcedistribution examples/controllers/sidecarterminator examples/kinds examples/sidecars"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},

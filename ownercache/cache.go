@@ -47,6 +47,10 @@ type Options struct {
 	// is restricted to a namespace must not be so for Nodes, which are in none. Give ControllerOptions.Watch what wakes owners for a Node, as
 	// WatchNodes does.
 	Nodes bool
+	// Owned are the caches of what owners write and decide on instead of Pods and revisions, such as ConfigMaps. With it, Cache.Pods and
+	// Cache.Revisions are nil, a View has none of both, and nothing wakes an owner but its own changes: give ControllerOptions.Watch. What
+	// knows Pods must not be used then: the options above and below that are about them, ObservePod, OwnerOf, IsNewest, AddPodController.
+	Owned []trackedclient.Source
 	// Members returns the names of the owners that a Pod belongs to, for owners that look after Pods which others control: those that have
 	// put something into them. It must depend on the Pod alone. With it, the Pods of a View are those, whoever controls them, and they wake
 	// the owner; where owners have a namespace, Pods of that one alone. Nil stands for the Pod's controller.
@@ -70,9 +74,23 @@ type Options struct {
 	Observer expectations.Observer
 }
 
+// complete fills in the defaults, and refuses what contradicts itself.
+func (o Options) complete(mgr Manager, kind string) (Options, error) {
+	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil) {
+		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes and Members are about Pods", kind)
+	}
+	if o.Client == nil {
+		o.Client = mgr.GetClient()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o, nil
+}
+
 // Cache knows the owners of one kind and what they control. It is safe for concurrent use. Make it with New.
 type Cache[O client.Object] struct {
-	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options.
+	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options, Pods and Revisions with Options.Owned.
 	Owners    *Index[O]
 	Pods      *Index[*corev1.Pod]
 	Revisions *Index[*appsv1.ControllerRevision]
@@ -102,11 +120,8 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	if err != nil {
 		return nil, fmt.Errorf("ownercache: kind of %T: %w", owner, err)
 	}
-	if options.Client == nil {
-		options.Client = mgr.GetClient()
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
+	if options, err = options.complete(mgr, kind.Kind); err != nil {
+		return nil, err
 	}
 	c := &Cache[O]{kind: kind, apiReader: mgr.GetAPIReader(), options: options, paces: paces{clock: options.Clock, at: map[types.UID]pace{}}}
 	sources, err := c.index(ctx, mgr.GetCache(), owner)
@@ -152,16 +167,19 @@ func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O
 	if c.Owners, err = NewIndex(ctx, informers, owner); err != nil {
 		return nil, err
 	}
+	plural, _ := meta.UnsafeGuessKindToResource(c.kind)
+	sources = []trackedclient.Source{trackedclient.Owners(plural.GroupResource(), c.kind, c.Owners)}
+	if len(c.options.Owned) > 0 {
+		return append(sources, c.options.Owned...), nil
+	}
 	if c.Pods, err = NewIndex(ctx, informers, &corev1.Pod{}); err != nil {
 		return nil, err
 	}
 	if c.Revisions, err = NewIndex(ctx, informers, &appsv1.ControllerRevision{}); err != nil {
 		return nil, err
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(c.kind)
-	sources = []trackedclient.Source{
-		trackedclient.Owners(plural.GroupResource(), c.kind, c.Owners), trackedclient.Pods(c.Pods), trackedclient.Revisions(c.Revisions),
-	}
+
+	sources = append(sources, trackedclient.Pods(c.Pods), trackedclient.Revisions(c.Revisions))
 	if !c.options.Claims {
 		return sources, nil
 	}
@@ -233,7 +251,7 @@ func (v *View[O]) For(pod *corev1.Pod) client.Client {
 // Gone reports whether a Pod is no longer in the cache. It is false for objects of other kinds.
 func (v *View[O]) Gone(object metav1.Object) bool {
 	pod, ok := object.(*corev1.Pod)
-	if !ok {
+	if !ok || v.cache.Pods == nil {
 		return false
 	}
 	_, exists := v.cache.Pods.ByUID(pod.UID)
@@ -272,9 +290,9 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	}
 	owner := cached.DeepCopyObject().(O) //nolint:forcetypeassert // DeepCopyObject returns the same type.
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
-	v := &View[O]{
-		Owner: owner, seen: cached, Pods: c.podsOf(owner), Revisions: c.revisionsOf(owner),
-		Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c,
+	v := &View[O]{Owner: owner, seen: cached, Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c}
+	if c.Pods != nil {
+		v.Pods, v.Revisions = c.podsOf(owner), c.revisionsOf(owner)
 	}
 	if c.Claims != nil {
 		v.Claims = c.Claims.Of(namespace, uid)
@@ -352,8 +370,8 @@ func (c *Cache[O]) IsNewest(ctx context.Context, pod *corev1.Pod) bool {
 
 // exists reports whether an owner or one of the Pods has the UID.
 func (c *Cache[O]) exists(uid types.UID) bool {
-	if _, ok := c.Owners.ByUID(uid); ok {
-		return true
+	if _, ok := c.Owners.ByUID(uid); ok || c.Pods == nil {
+		return ok
 	}
 	_, ok := c.Pods.ByUID(uid)
 	return ok

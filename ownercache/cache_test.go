@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/internal/clustertest"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
@@ -542,5 +543,28 @@ func TestPatchSpec(t *testing.T) {
 	}
 	if err := v.PatchSpec(t.Context(), version, map[string]any{"x": make(chan int)}); err == nil {
 		t.Error("what cannot be written as JSON is no error")
+	}
+}
+
+// TestOwnedInsteadOfPods: owners without Pods have a view without any, and options that are about Pods, or nothing that wakes owners, are refused.
+func TestOwnedInsteadOfPods(t *testing.T) {
+	cluster := clustertest.New()
+	index, err := ownercache.NewIndex(t.Context(), cluster.GetCache(), &corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := []trackedclient.Source{trackedclient.Pods(index)}
+	if _, err := ownercache.New(t.Context(), cluster, &appsv1.ReplicaSet{}, ownercache.Options{Owned: owned, Claims: true}); err == nil || !strings.Contains(err.Error(), "ReplicaSet") {
+		t.Errorf("with Claims: %v", err)
+	}
+	w := newWorld(t, ownercache.Options{Owned: owned})
+	owner := newOwner("web")
+	w.add(owner)
+	w.add(podOf(owner, "web-0"))
+	if v := w.observe("web"); len(v.Pods) > 0 || w.Pods != nil || v.Gone(podOf(owner, "web-0")) {
+		t.Errorf("%d Pods", len(v.Pods))
+	}
+	if err := w.AddController(nil, "web", nil, ownercache.ControllerOptions{}); err == nil || !strings.Contains(err.Error(), "controller web") {
+		t.Errorf("AddController = %v", err)
 	}
 }

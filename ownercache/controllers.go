@@ -61,14 +61,19 @@ func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.R
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
 	}
+	if len(c.options.Owned) > 0 && (o.Watch == nil || o.Numbered) {
+		return fmt.Errorf("ownercache: controller %s has Options.Owned, and nothing that wakes its owners for it: give ControllerOptions.Watch, without Numbered", name)
+	}
 	b := builder.ControllerManagedBy(mgr).
 		Named(name).
 		For(newOwner[O](), builder.WithPredicates(specEvents())).
-		Watches(&corev1.Pod{}, c.podEvents()).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			c.queue.Store(&q)
 			return nil
 		}))
+	if c.Pods != nil {
+		b = b.Watches(&corev1.Pod{}, c.podEvents())
+	}
 	if c.Claims != nil {
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, enqueueController(c.kind.GroupKind())).
 			Watches(&corev1.Pod{}, handler.Funcs{DeleteFunc: c.userGone})

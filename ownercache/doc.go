@@ -24,6 +24,8 @@
 // Where each Node has a Pod, Options.Nodes has owners wait for the cache of Nodes too, and [WatchNodes] wakes them for a Node; [WatchOrphans]
 // wakes them for Pods to adopt.
 //
+// Owners that have something else instead of Pods and revisions name it in Options.Owned.
+//
 // RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, on PersistentVolumeClaims where owners have claims, and on
 // Nodes with Options.Nodes; get on what is written to, for writes that were not answered.
 package ownercache

@@ -34,6 +34,9 @@ func (c *Cache[O]) watchGone() error {
 	}); err != nil {
 		return fmt.Errorf("ownercache: watching %s: %w", c.kind.Kind, err)
 	}
+	if c.Pods == nil {
+		return nil
+	}
 	if _, err := c.Pods.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			c.replacedPod(before)

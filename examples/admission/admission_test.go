@@ -27,12 +27,13 @@ func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
 		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}),
-		admission.Protection(admission.Options{}))
+		admission.ResourceDistribution(admission.Options{}), admission.Protection(admission.Options{}))
 	want := []string{
 		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
 		"/mutate-apps-kruise-io-statefulset",
 		"/validate-apps-deployment",
-		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
+		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-resourcedistribution",
+		"/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
 		"/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition", "/validate-ingress", "/validate-namespace",
 		"/validate-service",
 	}
@@ -82,7 +83,7 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && resources[w.Name] != "daemonsets" && resources[w.Name] != "sidecarsets" { // which no label protects
+			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions"}, resources[w.Name]) { // which no label protects
 				operations = append(operations, "DELETE")
 			}
 			rule := admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}

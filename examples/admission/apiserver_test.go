@@ -86,7 +86,7 @@ func start(t *testing.T) *cluster {
 func (c *cluster) install() {
 	c.t.Helper()
 	mux := http.NewServeMux()
-	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
+	gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true, apps.GateResourceDistribution: true}
 	handlers := handlersOf(admission.Options{Gates: gates, Client: c})
 	const requests = "/mutate-apps-kruise-io-containerrecreaterequest" // which are about Pods that are there
 	handlers[requests] = handlersOf(admission.Options{Reader: c})[requests]

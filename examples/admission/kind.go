@@ -45,8 +45,11 @@ type Kind[Hub, Old any] struct {
 	// Default, ValidateCreate, ValidateUpdate, CheckTemplate and ValidateDelete are not asked then, and may be nil. Other webhooks may change the object
 	// afterwards. Optional.
 	Admit func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
+	// Closed returns why no object may be made or get another spec now, such as a feature gate that is off. Objects that are there may be
+	// updated otherwise, or their finalizers could not go. Optional.
+	Closed func() error
 	// Default fills in what obj lacks. stored is the object before an update and nil on creation. It sets fields and appends to
-	// lists; what it removes or reorders is not patched.
+	// lists; what it removes or reorders is not patched. Nil for a kind whose API has a validating webhook and no other, unless Admit is set.
 	Default func(obj, stored *Hub)
 	// DefaultOld fills in what an object of the older version lacks and conversion would hide. Default comes after it. Optional.
 	DefaultOld func(obj *Old)
@@ -89,7 +92,10 @@ func (k *Kind[Hub, Old]) path(verb string) string {
 }
 
 func (k *Kind[Hub, Old]) endpoint() endpoint {
-	handlers := map[string]admission.Handler{k.MutatePath(): admission.HandlerFunc(k.Mutate)}
+	handlers := map[string]admission.Handler{}
+	if k.Admit != nil || k.Default != nil {
+		handlers[k.MutatePath()] = admission.HandlerFunc(k.Mutate)
+	}
 	if k.Admit == nil {
 		handlers[k.ValidatePath()] = admission.HandlerFunc(k.Validate)
 	}

@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -42,6 +43,11 @@ func (k *Kind[Hub, Old]) Validate(ctx context.Context, req admission.Request) ad
 
 // validateWrite judges a creation, if there is no stored object, or an update.
 func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Request, stored object[Hub, Old]) (warnings []string, err error) {
+	if k.Closed != nil && !leavesSpec(req) {
+		if err := k.Closed(); err != nil {
+			return nil, apierrors.NewForbidden(schema.GroupResource{Group: k.GroupKind.Group, Resource: k.Resource}, req.Name, err)
+		}
+	}
 	if err := k.tooMuch(req.Object.Raw, req.OldObject.Raw, req.Name); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func rotators() schedules    { return schedules{tests: "./chaos/webhookcert"} }
 
 func mutants() []mutant {
 	const controllers = "examples/controllers/cloneset/"
-	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants()), []mutant{
+	return append(slices.Concat(daemonSetMutants(), sidecarSetMutants(), launchPriorityMutants(), sidecarTerminatorMutants(), resourceDistributionMutants()), []mutant{
 		{"own writes are not awaited", "ownercache/cache.go", "case pending != nil:", "case pending != nil && pending.Late:", cloneSet()},
 		{"a process does not wait for what its predecessor wrote", "ownercache/cache.go", "NoBarrier: options.NoBarrier,", "NoBarrier: true,", cloneSet()},
 		{
@@ -328,7 +328,7 @@ func mutants() []mutant {
 		},
 		{
 			"Pods that nobody controls are taken for the owner's", "ownercache/cache.go",
-			"Owner: owner, seen: cached, Pods: c.podsOf(owner),", "Owner: owner, seen: cached, Pods: append(c.podsOf(owner), c.Pods.Orphans(namespace)...),", games(),
+			"v.Pods, v.Revisions = c.podsOf(owner), ", "v.Pods, v.Revisions = append(c.podsOf(owner), c.Pods.Orphans(namespace)...), ", games(),
 		},
 		{
 			"the next authority signs as soon as it is announced", "webhookcert/decide.go",

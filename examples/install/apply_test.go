@@ -198,8 +198,9 @@ func TestBuiltInRolesExtendToEveryKind(t *testing.T) {
 					granted := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 						return slices.Contains(rule.APIGroups, k.Kind.Group) && slices.Contains(rule.Resources, k.Resource) && slices.Contains(rule.Verbs, verb)
 					})
-					// A SidecarSet reaches into all namespaces, and no role for one lets anybody write it.
-					if granted != (slices.Contains(want, verb) && (verb == "get" || k.Resource != "sidecarsets")) {
+					// A SidecarSet reaches into all namespaces, and no role for one lets anybody write it. A ResourceDistribution may hold a Secret, too.
+					grants := slices.Contains(want, verb) && (verb == "get" || k.Resource != "sidecarsets") && k.Resource != "resourcedistributions"
+					if granted != grants {
 						return fmt.Errorf("role %s grants %s on %s: %v", name, verb, k.Resource, granted)
 					}
 				}
@@ -326,6 +327,17 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
+// withoutPods has a spec that is complete, of each kind that has no template of Pods.
+func withoutPods() map[string]map[string]any {
+	return map[string]map[string]any{
+		"ContainerRecreateRequest": {"podName": "left", "containers": []any{map[string]any{"name": "a"}}},
+		"ResourceDistribution": {
+			"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "left"}},
+			"targets":  map[string]any{"includedNamespaces": map[string]any{"list": []any{map[string]any{"name": "default"}}}},
+		},
+	}
+}
+
 // checkLeftAlone looks at a kind when the chart is gone: as the notes say, it can be used in the version that is stored, and not in
 // the other one, which nobody converts.
 func (c *cluster) checkLeftAlone(k kinds.Kind) {
@@ -337,8 +349,8 @@ func (c *cluster) checkLeftAlone(k kinds.Kind) {
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
 		},
 	}
-	if !k.KeepsPods() {
-		spec = map[string]any{"podName": "left", "containers": []any{map[string]any{"name": "a"}}} // no kind has Pods of its own but those
+	if own, without := withoutPods()[k.Kind.Kind]; without {
+		spec = own
 	}
 	left := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	left.SetGroupVersionKind(k.Kind)

@@ -64,9 +64,10 @@ func TestSecurityNamesWhatTheManagerMayDo(t *testing.T) {
 	objects := parse(t, must(t)(kubectl(t, "kustomize", "examples/config/metrics-secure")))
 	said := tables(t)
 	for heading, obj := range map[string]*unstructured.Unstructured{
-		"What the manager does in the whole cluster": find(t, objects, "ClusterRole", "kruise-manager-role"),
-		"What it does in its own namespace":          find(t, objects, "Role", "kruise-manager-role"),
-		"What it does only with secure metrics":      find(t, objects, "ClusterRole", "kruise-metrics-auth"),
+		"What the manager does in the whole cluster":   find(t, objects, "ClusterRole", "kruise-manager-role"),
+		"What it does only with ResourceDistributions": find(t, parse(t, must(t)(kubectl(t, "kustomize", "examples/config/resourcedistribution"))), "ClusterRole", "kruise-manager-resourcedistribution"),
+		"What it does in its own namespace":            find(t, objects, "Role", "kruise-manager-role"),
+		"What it does only with secure metrics":        find(t, objects, "ClusterRole", "kruise-metrics-auth"),
 	} {
 		got := map[string]string{}
 		for _, row := range said[heading] {

@@ -42,7 +42,6 @@ func otherKinds() []kindOf {
 		{"persistentpodstates", apps, "PersistentPodState", false},
 		{"podprobemarkers", apps, "PodProbeMarker", false},
 		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
-		{"resourcedistributions", apps, "ResourceDistribution", true},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}
@@ -195,7 +194,7 @@ func TestUpgradeWithoutCRDsKeepsThoseOfBuiltKinds(t *testing.T) {
 	var built []kindOf
 	var crds []string
 	for _, k := range kinds.All() {
-		built = append(built, kindOf{k.Resource, k.Kind.Group, k.Kind.Kind, k.Resource == "sidecarsets"})
+		built = append(built, kindOf{k.Resource, k.Kind.Group, k.Kind.Kind, k.Resource == "sidecarsets" || k.Resource == "resourcedistributions"})
 		crds = append(crds, built[len(built)-1].crd())
 	}
 	command := "kubectl annotate crd " + strings.Join(slices.Sorted(slices.Values(crds)), " ") + " helm.sh/resource-policy=keep"

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
@@ -37,6 +38,10 @@ type Kind struct {
 	Workers *int
 	// Flags adds the flags that no other kind has. Optional.
 	Flags func(*pflag.FlagSet)
+	// Gate has to be on for the controller to run; empty for none. Its webhooks answer in any case.
+	Gate apps.Gate
+	// Copies says that the controller keeps copies of something in namespaces, and has to do with no Pods: its metrics are about those.
+	Copies bool
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Nil for a kind that is served and converted here, and
 	// that somebody else acts on.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
@@ -81,7 +86,7 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest()}
+	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest(), resourceDistribution()}
 }
 
 // Measured returns the rows of [All] that have a Sample.

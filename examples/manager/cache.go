@@ -21,6 +21,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/controllers/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podstate"
@@ -38,6 +39,9 @@ func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) 
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
+		// Of these, metadata alone is watched: no controller keeps anybody's Secrets in memory.
+		&corev1.ConfigMap{}: {Transform: resourcedistribution.KeepMetadata},
+		&corev1.Secret{}:    {Transform: resourcedistribution.KeepMetadata},
 	}, nil
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 	"github.com/workloadkit/workloadkit/webhookcert/rotator"
 )
@@ -63,7 +62,7 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 		if k.Setup == nil {
 			continue
 		}
-		_, err := kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
+		_, err := metricsOf(registry, k)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

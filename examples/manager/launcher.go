@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,6 +54,10 @@ func (l *launcher) launchKinds(ctx context.Context) error {
 		}
 		if !installed {
 			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
+			continue
+		}
+		if k.Gate != "" && !l.options.Gates[k.Gate] {
+			log.Info("controller stays idle: its feature gate is off", "controller", k.Controller, "gate", k.Gate)
 			continue
 		}
 		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
@@ -104,11 +109,19 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 	})
 }
 
+// metricsOf makes the metrics of a kind's controller.
+func metricsOf(registry prometheus.Registerer, k kinds.Kind) (*kruise.Metrics, error) {
+	if k.Copies {
+		return kruise.NewCopyMetrics(registry, k.Name())
+	}
+	return kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
+}
+
 // controller returns the options of a kind's controller.
 func (o *Options) controller(k kinds.Kind, serverVersion string) (kruise.Options, error) {
 	out := o.shared(*k.Workers, serverVersion)
 	var err error
-	if out.Metrics, err = kruise.NewMetrics(o.Registry, k.Name(), k.KeepsPods()); err != nil {
+	if out.Metrics, err = metricsOf(o.Registry, k); err != nil {
 		return kruise.Options{}, fmt.Errorf("metrics of %s: %w", k.Controller, err)
 	}
 	return out, nil

@@ -174,12 +174,14 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, m
 		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
 		// Their objects are in no namespace. A cache cannot be told about a kind that is not installed.
-		installed, err := isInstalled(mapper, v1beta1.GroupVersion.WithKind("SidecarSet"))
-		if err != nil {
-			return out, err
-		}
-		if installed {
-			byObject[&v1beta1.SidecarSet{}] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
+		for kind, object := range map[string]client.Object{"SidecarSet": &v1beta1.SidecarSet{}, "ResourceDistribution": &v1beta1.ResourceDistribution{}} {
+			installed, err := isInstalled(mapper, v1beta1.GroupVersion.WithKind(kind))
+			if err != nil {
+				return out, err
+			}
+			if installed {
+				byObject[object] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
+			}
 		}
 	}
 	if e := options.LeaderElection; e != nil {

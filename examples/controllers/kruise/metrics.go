@@ -1,6 +1,8 @@
 package kruise
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/workloadkit/workloadkit/expectations"
@@ -12,6 +14,31 @@ type Metrics struct {
 	inPlace   prometheus.Counter
 	recreates *prometheus.CounterVec
 	leakage   *prometheus.CounterVec
+	copies    *prometheus.CounterVec
+}
+
+// NewCopyMetrics is NewMetrics for a kind that keeps copies of something in namespaces.
+func NewCopyMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	m := &Metrics{
+		leakage: newLeakage(kind),
+		copies: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: kind + "_copies_total", Help: "Copies written, by what was done to them: created, updated, deleted.",
+		}, []string{"action"}),
+	}
+	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.copies))
+}
+
+// Copied counts copies that were created, updated or deleted.
+func (m *Metrics) Copied(action string, n int) {
+	if m != nil {
+		m.copies.WithLabelValues(action).Add(float64(n))
+	}
+}
+
+func newLeakage(kind string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: kind + "_scale_expectation_leakage", Help: "Owners whose own writes did not become visible in time.",
+	}, []string{"namespace", "name"})
 }
 
 // NewMetrics registers the metrics of a kind's controller. Their names begin with the kind's, in lower case. recreates says that the
@@ -25,9 +52,7 @@ func NewMetrics(registry prometheus.Registerer, kind string, recreates bool) (*M
 			Name: kind + "_pods_recreated_total",
 			Help: "Pods deleted to be made anew for an update, by why they were not updated in place; policy means that none was asked for.",
 		}, []string{"reason"}),
-		leakage: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: kind + "_scale_expectation_leakage", Help: "Owners whose own writes did not become visible in time.",
-		}, []string{"namespace", "name"}),
+		leakage: newLeakage(kind),
 	}
 	collectors := []prometheus.Collector{m.inPlace, m.leakage}
 	if recreates {

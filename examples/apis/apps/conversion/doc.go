@@ -51,6 +51,11 @@
 // exactly when it is true. The rollingUpdateType Surging of v1alpha1 is Standard in v1beta1, with the numbers as they are. The revision in
 // the status has two names. Notes keep the rest as they do for a CloneSet; "when" is the type of update.
 //
+// # ResourceDistributions
+//
+// Two fields have other names: namespaceLabelSelector of v1alpha1 is namespaceSelector in v1beta1, and failedNamespace of its conditions
+// failedNamespaces. Nothing is kept in an annotation.
+//
 // # SidecarSets
 //
 // spec.namespace of v1alpha1 is a namespaceSelector in v1beta1, where it takes the place of another one. A note keeps both, and "when" is the

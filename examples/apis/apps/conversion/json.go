@@ -38,6 +38,8 @@ func kindNamed(name string) (kind, bool) {
 		return kind{apps.Group, statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	case kindContainerRecreateRequest:
 		return kind{apps.Group, requestToAlpha, requestToBeta, nil, requestParts}, true
+	case kindResourceDistribution:
+		return kind{apps.Group, distributionToAlpha, distributionToBeta, nil, distributionParts}, true
 	case kindSidecarSet:
 		return kind{apps.Group, sidecarSetToAlpha, sidecarSetToBeta, sidecarSetKeys(), sidecarSetParts}, true
 	case kindDaemonSet: // has the same places as a CloneSet
@@ -53,12 +55,13 @@ func (k kind) versions() (alpha, beta string) {
 	return k.group + "/" + v1alpha1.GroupVersion.Version, k.group + "/" + v1beta1.GroupVersion.Version
 }
 
-// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet or PodUnavailableBudget to the given
-// apiVersion, v1alpha1 or v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and
+// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet, ResourceDistribution or
+// PodUnavailableBudget to the given apiVersion, v1alpha1 or v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and
 // DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
 // in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
 // the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
-// of spec; of a PodUnavailableBudget annotations and the fields of spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
+// of spec; of a ResourceDistribution the targets and the conditions of the status; of a PodUnavailableBudget annotations and the fields of
+// spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta
 	if err := utiljson.Unmarshal(object, &meta); err != nil {

@@ -22,6 +22,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &CloneSet{}, &CloneSetList{}, &StatefulSet{}, &StatefulSetList{})
 	scheme.AddKnownTypes(GroupVersion, &ContainerRecreateRequest{}, &ContainerRecreateRequestList{})
 	scheme.AddKnownTypes(GroupVersion, &DaemonSet{}, &DaemonSetList{})
+	scheme.AddKnownTypes(GroupVersion, &ResourceDistribution{}, &ResourceDistributionList{})
 	scheme.AddKnownTypes(GroupVersion, &SidecarSet{}, &SidecarSetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -1,0 +1,142 @@
+package admission_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// smallDistribution is the least that is valid in a version, with more lines of targets.
+func smallDistribution(version string, targets ...string) string {
+	return `apiVersion: apps.kruise.io/` + version + `
+kind: ResourceDistribution
+metadata: {name: share}
+spec:
+  resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: game-demo}, data: {player: "1"}}
+  targets:
+    includedNamespaces: {list: [{name: a}]}
+` + strings.Join(targets, "\n")
+}
+
+// distribute sends an object, and deletes it when the test ends.
+func (c *cluster) distribute(t *testing.T, name string, object tree) (*unstructured.Unstructured, error) {
+	t.Helper()
+	sent := &unstructured.Unstructured{Object: object}
+	sent.SetName(name)
+	err := c.Create(t.Context(), sent)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := c.Delete(context.WithoutCancel(t.Context()), sent); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return sent, err
+}
+
+// TestResourceDistributionsOnTheAPIServer writes and reads ResourceDistributions in both versions.
+func TestResourceDistributionsOnTheAPIServer(t *testing.T) {
+	c := bare(t)
+	options := admission.Options{Client: c, Reader: c, Namespace: "default", Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
+	c.serveAlone(t, "resourcedistribution", options, admission.ResourceDistribution(options))
+	t.Run("E-2 the manifest, and its selector in both versions", func(t *testing.T) {
+		sent, err := c.distribute(t, "sample", manifest(t, smallDistribution("v1alpha1", "    namespaceLabelSelector: {matchLabels: {a: b}}")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := &unstructured.Unstructured{Object: tree{"apiVersion": "apps.kruise.io/v1beta1", "kind": "ResourceDistribution"}}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(sent), shown); err != nil {
+			t.Fatal(err)
+		}
+		targets := shown.Object["spec"].(tree)["targets"].(tree)
+		if diff := cmp.Diff(tree{"matchLabels": tree{"a": "b"}}, targets["namespaceSelector"]); diff != "" || targets["namespaceLabelSelector"] != nil {
+			t.Errorf("targets %v\n%s", targets, diff)
+		}
+		shown.SetFinalizers([]string{"a.test/b"})
+		if err := c.Update(t.Context(), shown); err != nil {
+			t.Error(err)
+		}
+		shown.SetFinalizers(nil)
+		if err := c.Update(t.Context(), shown); err != nil {
+			t.Error(err)
+		}
+		other := edit(t, shown.Object, "/spec/resource/metadata/name", "other")
+		if err := c.Update(t.Context(), &unstructured.Unstructured{Object: other}); !cmp.Equal(causes(err), []string{"spec.resource.metadata.name"}) {
+			t.Error(err)
+		}
+	})
+	t.Run("RD-1 what is wrong has its path", func(t *testing.T) {
+		for _, r := range []struct {
+			version, path, field string
+			value                any
+		}{
+			{"v1beta1", "/spec/resource/data/player", "spec.resource.data.player", 7},
+			{"v1beta1", "/spec/resource/kind", "spec.resource.kind", "Pod"},
+			{"v1beta1", "/spec/resource/data", "spec.resource.data[no key!]", tree{"no key!": "x"}}, // the API server finds it
+			{"v1beta1", "/spec/resource/metadata", "spec.resource.metadata.labels", tree{"name": "a", "labels": tree{"a": "no label!"}}},
+			{"v1alpha1", "/spec/targets/excludedNamespaces", "spec.targets.excludedNamespaces.list[0].name", tree{"list": []any{tree{"name": "a"}}}},
+			{
+				"v1alpha1", "/spec/targets/namespaceLabelSelector", "spec.targets.namespaceLabelSelector.matchExpressions[0].operator",
+				tree{"matchExpressions": []any{tree{"key": "a", "operator": "Is"}}},
+			},
+		} {
+			_, err := c.distribute(t, "bad", edit(t, manifest(t, smallDistribution(r.version)), r.path, r.value))
+			if !apierrors.IsInvalid(err) || !cmp.Equal(causes(err), []string{r.field}) {
+				t.Errorf("%s: %v, causes %q", r.field, err, causes(err))
+			}
+		}
+	})
+	t.Run("RD-1 a resource of the name may be there", func(t *testing.T) {
+		there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "game-demo"}}
+		if err := c.Create(t.Context(), there); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), there) })
+		if _, err := c.distribute(t, "there", manifest(t, smallDistribution("v1beta1"))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestResourceDistributionGate: nobody writes what nobody carries out, but finalizers can go.
+func TestResourceDistributionGate(t *testing.T) {
+	const path = "/validate-apps-kruise-io-resourcedistribution"
+	object := manifest(t, smallDistribution("v1beta1"))
+	changed := edit(t, object, "/spec/resource/data/player", "2")
+	labelled := edit(t, object, "/metadata/labels", tree{"a": "b"})
+	for _, c := range []struct {
+		name      string
+		on        bool
+		next, old tree
+		code      int32
+	}{
+		{"RD-1 off, created", false, object, nil, 403},
+		{"RD-1 off, changed", false, changed, object, 403},
+		{"RD-1 off, labelled", false, labelled, object, 0},
+		{"RD-1 on, created", true, object, nil, 0},
+		{"RD-1 on, changed", true, changed, object, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourceDistribution: c.on}}
+			operation := "CREATE"
+			if c.old != nil {
+				operation = "UPDATE"
+			}
+			got := review(t, options, path, request(t, admissionv1.Operation(operation), c.next, c.old))
+			if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package v1beta1
+
+import (
+	"encoding/json"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// UnmarshalJSON reads a spec that need not make sense, as that of a CloneSet does.
+func (s *ResourceDistributionSpec) UnmarshalJSON(data []byte) error {
+	type plain ResourceDistributionSpec
+	var read plain
+	problems, err := decode.Fields(data, &read, "spec")
+	if err != nil {
+		return err
+	}
+	*s = ResourceDistributionSpec(read)
+	s.Undecodable = problems
+	return nil
+}
+
+// MarshalJSON refuses a spec that was not read in full: writing it would lose what was not read.
+func (s ResourceDistributionSpec) MarshalJSON() ([]byte, error) {
+	if err := readInFull(s.Undecodable); err != nil {
+		return nil, err
+	}
+	type plain ResourceDistributionSpec
+	return json.Marshal(plain(s))
+}
+
+// UnmarshalJSON reads a status, and leaves out what makes no sense, as that of a CloneSet does.
+func (s *ResourceDistributionStatus) UnmarshalJSON(data []byte) error {
+	type plain ResourceDistributionStatus
+	var read plain
+	if _, err := decode.Fields(data, &read, "status"); err != nil {
+		return err
+	}
+	*s = ResourceDistributionStatus(read)
+	return nil
+}

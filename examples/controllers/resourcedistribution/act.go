@@ -1,0 +1,262 @@
+package resourcedistribution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// work is one pass: what was decided, and what has become of it.
+type work struct {
+	resource *api.Resource
+	owner    metav1.OwnerReference
+	desired  int
+	// open are namespaces whose copy has to be made, looked at or updated, and extra are copies that are not wanted.
+	open  []*place
+	extra []client.Object
+
+	mu        sync.Mutex
+	succeeded int
+	failures  map[v1beta1.ResourceDistributionConditionType]map[string]error // by namespace
+	wrote     map[verb][]string                                              // namespaces
+}
+
+// place is a namespace with the copy in it, to carry decisions out side by side.
+type place struct {
+	metav1.ObjectMeta
+
+	action Action
+}
+
+// placeOf is one for each ResourceDistribution and namespace, whatever is in it: what is refused there is remembered under its UID.
+func placeOf(owner types.UID, namespace string, action Action) *place {
+	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action}
+}
+
+// verb is what was done to copies.
+type verb string
+
+const (
+	created verb = "created"
+	updated verb = "updated"
+	deleted verb = "deleted"
+)
+
+// fail notes why something in a namespace is not as it should be.
+func (w *work) fail(condition v1beta1.ResourceDistributionConditionType, namespace string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failures[condition] == nil {
+		w.failures[condition] = map[string]error{}
+	}
+	w.failures[condition][namespace] = err
+}
+
+// done notes a copy that is as it should be, and what was done for that; an empty verb for nothing.
+func (w *work) done(namespace string, how verb) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if how != deleted {
+		w.succeeded++
+	}
+	if how != "" {
+		w.wrote[how] = append(w.wrote[how], namespace)
+	}
+}
+
+// plan decides by the caches. It writes and reads nothing.
+func (r *Reconciler) plan(v *view, resource *api.Resource, targets Targets) *work {
+	uid := v.Owner.UID
+	w := &work{
+		resource: resource, owner: reference(v.Owner), desired: len(targets.Wanted) + len(targets.Missing),
+		failures: map[v1beta1.ResourceDistributionConditionType]map[string]error{}, wrote: map[verb][]string{},
+	}
+	for _, missing := range targets.Missing {
+		w.fail(v1beta1.ResourceDistributionNamespaceNotExists, missing.Object.Name, missing)
+	}
+	copies, known := r.copies[resource.Kind], r.knownCopies(uid, targets.Wanted)
+	wanted := make(map[string]bool, len(targets.Wanted))
+	for _, namespace := range targets.Wanted {
+		wanted[namespace] = true
+		var found metav1.Object
+		if object, ok := copies.Get(namespace, resource.Name); ok {
+			found = object
+		}
+		if d := Glance(resource, w.owner, found, known[namespace]); !w.settled(namespace, d) {
+			w.open = append(w.open, placeOf(uid, namespace, d.Action))
+		}
+	}
+	for _, found := range copies.By(distributorIndex, v.Owner.Name) {
+		namespace := found.GetNamespace()
+		_, exists := r.namespaces.Get("", namespace)
+		if !wanted[namespace] && exists && !targets.Untouched.Has(namespace) && found.GetName() == resource.Name && found.GetDeletionTimestamp() == nil {
+			w.extra = append(w.extra, found)
+		}
+	}
+	return w
+}
+
+// settled notes what is known of a copy without a request, and reports whether that is all.
+func (w *work) settled(namespace string, d Decision) bool {
+	switch d.Action {
+	case None:
+		w.done(namespace, "")
+	case Leave:
+		w.fail(conditionOf(d), namespace, d.Why)
+	default:
+		return false
+	}
+	return true
+}
+
+// conditionOf is where it is said that a copy is left as it is.
+func conditionOf(d Decision) v1beta1.ResourceDistributionConditionType {
+	switch d.Why.Code {
+	case NameTaken:
+		return v1beta1.ResourceDistributionConflictOccurred
+	case CopyEnding:
+		return v1beta1.ResourceDistributionCreateResourceFailed
+	default:
+		return v1beta1.ResourceDistributionUpdateResourceFailed
+	}
+}
+
+func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
+func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
+
+// act carries out what was decided. What is refused in one namespace says nothing about the next.
+func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
+	return errors.Join(
+		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
+			how, condition := verb(""), v1beta1.ResourceDistributionCreateResourceFailed
+			err := pass.Try(fanout.Task{Name: "write copy"}, p.UID, func() (err error) {
+				how, condition, err = r.write(ctx, v, pass, w, p)
+				return err
+			})
+			return r.note(w, p.Name, how, condition, err)
+		}),
+		fanout.Each(ctx, pass, deleteTask(), w.extra, func(ctx context.Context, found client.Object) (bool, error) {
+			err := pass.Try(fanout.Task{Name: "delete copy"}, found.GetUID(), func() error { return r.remove(ctx, v, pass, w.resource, found) })
+			return r.note(w, found.GetNamespace(), deleted, v1beta1.ResourceDistributionDeleteResourceFailed, err)
+		}),
+	)
+}
+
+// errSettled means that there is nothing to do or to say about a copy now.
+var errSettled = errors.New("settled")
+
+// note keeps what has become of one copy. It hands on what is worth trying again at once; for the rest the pass has asked to be called again.
+func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1.ResourceDistributionConditionType, err error) (bool, error) {
+	switch {
+	case errors.Is(err, errSettled):
+		return false, nil
+	case err == nil:
+		w.done(namespace, how)
+		return how != "", nil
+	}
+	w.fail(condition, namespace, err)
+	if podwrite.IsLasting(err) {
+		return false, nil
+	}
+	return false, err
+}
+
+// write makes, or looks at and updates, one copy. condition is where a failure is told.
+func (r *Reconciler) write(
+	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
+) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
+	if p.action == Create {
+		how, err = r.create(ctx, v, pass, w, p.Name)
+		return how, v1beta1.ResourceDistributionCreateResourceFailed, err
+	}
+	live := w.resource.Empty()
+	object, ok := live.(client.Object)
+	if !ok {
+		return "", v1beta1.ResourceDistributionGetResourceFailed, fmt.Errorf("a %T is no object", live)
+	}
+	key := client.ObjectKey{Namespace: p.Name, Name: w.resource.Name}
+	switch err := r.cache.APIReader().Get(ctx, key, object); {
+	case apierrors.IsNotFound(err):
+		pass.Wake(again)
+		return "", "", errSettled
+	case err != nil:
+		return "", v1beta1.ResourceDistributionGetResourceFailed, fmt.Errorf("reading %s %s: %w", w.resource.Kind, key, err)
+	}
+	d := Decide(w.resource, w.owner, live)
+	switch d.Action {
+	case None, Leave:
+		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // which the cache will show
+			r.remember(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, d.Why))
+		}
+		if w.settled(p.Name, d) {
+			return "", "", errSettled
+		}
+	}
+	body, err := json.Marshal(d.Patch)
+	if err != nil {
+		return "", v1beta1.ResourceDistributionUpdateResourceFailed, fmt.Errorf("encoding what differs in %s %s: %w", w.resource.Kind, key, err)
+	}
+	err = v.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		pass.Wake(again)
+		return "", "", errSettled
+	case err != nil:
+		return "", v1beta1.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.resource.Kind, key, err)
+	}
+	r.remember(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, reason.Reason{}))
+	return updated, "", nil
+}
+
+// again is when to look again at what the cache was late with.
+const again = time.Second
+
+func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *work, namespace string) (verb, error) {
+	wanted := w.resource.Copy(namespace, w.owner)
+	object, ok := wanted.(client.Object)
+	if !ok {
+		return "", fmt.Errorf("a %T is no object", wanted)
+	}
+	err := v.Client.Create(ctx, object)
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		pass.Wake(again) // the cache is late with the object, or with the end of the namespace
+		return "", errSettled
+	case err != nil:
+		return "", fmt.Errorf("creating %s %s/%s: %w", w.resource.Kind, namespace, w.resource.Name, err)
+	}
+	r.remember(v.Owner.UID, namespace, knownOf(wanted, w.resource.Hash, reason.Reason{}))
+	return created, nil
+}
+
+// remove deletes a copy that is not wanted, if it is as the cache has it.
+func (r *Reconciler) remove(ctx context.Context, v *view, pass *fanout.Pass, resource *api.Resource, found client.Object) error {
+	uid, version := found.GetUID(), found.GetResourceVersion()
+	gone := metadataOf(resource.Kind)
+	gone.SetNamespace(found.GetNamespace())
+	gone.SetName(found.GetName())
+	err := v.Client.Delete(ctx, gone, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		pass.Wake(again)
+		return errSettled
+	case err != nil:
+		return fmt.Errorf("deleting %s %s/%s: %w", resource.Kind, found.GetNamespace(), found.GetName(), err)
+	}
+	return nil
+}

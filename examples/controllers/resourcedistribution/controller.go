@@ -1,0 +1,206 @@
+package resourcedistribution
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "resourcedistribution-controller"
+
+// Options of the controller. The zero value is usable. With a Namespace no other gets copies, and no other is counted: it is for tests.
+type Options = kruise.Options
+
+// Reconciler reconciles ResourceDistributions.
+type Reconciler struct {
+	cache      *ownercache.Cache[*v1beta1.ResourceDistribution]
+	copies     map[string]*ownercache.Index[client.Object] // by kind; their metadata alone may be looked at
+	namespaces *ownercache.Index[*corev1.Namespace]
+	fanout     *fanout.Fanout
+	events     record.EventRecorder
+	options    Options
+
+	mu sync.Mutex
+	// known is what is known of the copies of each ResourceDistribution, by namespace.
+	known map[types.UID]map[string]Known
+}
+
+// view is one ResourceDistribution, as the cache shows it.
+type view = ownercache.View[*v1beta1.ResourceDistribution]
+
+// distributorIndex finds copies by the name of their ResourceDistribution.
+const distributorIndex = "workloadkit/resourcedistribution"
+
+// Setup adds the controller to the manager. c is the client it writes with; whole copies are read with the manager's API reader. The scheme must know
+// the ResourceDistribution types. The manager's cache should have [KeepMetadata] as transform of ConfigMaps and Secrets, or it holds the labels and
+// annotations of all there are.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, c, options)
+	if err != nil {
+		return err
+	}
+	queue := ownercache.ControllerOptions{Workers: r.options.Workers, Watch: r.watch}
+	if r.options.RateLimiter != nil {
+		queue.RateLimiter = r.options.RateLimiter()
+	}
+	return r.cache.AddController(mgr, "resourcedistribution", r, queue)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		copies: map[string]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName),
+		options: options, known: map[types.UID]map[string]Known{},
+	}
+	var sources []trackedclient.Source
+	for _, of := range [][2]string{{api.ConfigMap, "configmaps"}, {api.Secret, "secrets"}} {
+		kind, resource := of[0], of[1]
+		index, err := ownercache.NewIndex[client.Object](ctx, mgr.GetCache(), metadataOf(kind))
+		if err != nil {
+			return nil, err
+		}
+		if err := index.Add(distributorIndex, byDistributor); err != nil {
+			return nil, err
+		}
+		source := trackedclient.Source{
+			Store: expectations.Store{GroupResource: schema.GroupResource{Resource: resource}}, Kind: corev1.SchemeGroupVersion.WithKind(kind), Index: index,
+		}
+		if options.Namespace != "" {
+			source.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+		}
+		r.copies[kind], sources = index, append(sources, source)
+	}
+	var err error
+	if r.namespaces, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Namespace{}); err != nil {
+		return nil, err
+	}
+	r.cache, err = ownercache.New(ctx, mgr, &v1beta1.ResourceDistribution{}, ownercache.Options{
+		Client: c, Owned: sources, Clock: options.Clock, Alarm: options.ExpectationTimeout,
+		DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(r.nameOf),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.cache.Owners.Add(resourceIndex, byResource); err != nil {
+		return nil, err
+	}
+	r.cache.OnGone(r.forget)
+	return r, nil
+}
+
+// metadataOf is an object of a kind of which nothing but the metadata is read and watched.
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return out
+}
+
+func byDistributor(object client.Object) []string {
+	if name := distributorOf(object); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+// nameOf finds the name of a ResourceDistribution that waits for the cache.
+func (r *Reconciler) nameOf(pending expectations.Pending) (namespace, name string) {
+	if owner, ok := r.cache.Owners.ByUID(pending.Owner); ok {
+		return "", owner.Name
+	}
+	return "", string(pending.Owner)
+}
+
+// Reconcile brings the copies of one ResourceDistribution closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // its copies are collected as garbage
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	resource, targets, err := r.resolve(v.Owner)
+	if err != nil {
+		return r.refuse(ctx, v, pass, err)
+	}
+	todo := r.plan(v, resource, targets)
+	err = r.act(ctx, v, pass, todo)
+	_, statusErr := v.WriteStatus(ctx, r.report(v, todo))
+	return pass.Result(err, statusErr)
+}
+
+// resolve reads the spec, which admission need not have seen.
+func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, Targets, error) {
+	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
+		return nil, Targets{}, undecodable[0]
+	}
+	resource, problems := api.Read(owner.Spec.Resource.Raw, api.ResourcePath())
+	if len(problems) > 0 {
+		return nil, Targets{}, kruise.Refused(problems)
+	}
+	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
+	if only := r.options.Namespace; only != "" {
+		namespaces, spec = nil, restricted(spec, only)
+		if namespace, ok := r.namespaces.Get("", only); ok {
+			namespaces = []*corev1.Namespace{namespace}
+		}
+	}
+	targets, err := Resolve(spec, namespaces)
+	return resource, targets, err
+}
+
+// restricted leaves one namespace of those that are listed.
+func restricted(spec *v1beta1.ResourceDistributionTargets, only string) *v1beta1.ResourceDistributionTargets {
+	out := spec.DeepCopy()
+	out.IncludedNamespaces.List = nil
+	if names(spec.IncludedNamespaces.List).Has(only) {
+		out.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{{Name: only}}
+	}
+	return out
+}
+
+// knownCopies returns what is known of the copies of a ResourceDistribution, and forgets the namespaces that are of no interest any more.
+func (r *Reconciler) knownCopies(owner types.UID, wanted []string) map[string]Known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := make(map[string]Known, len(wanted))
+	for _, namespace := range wanted {
+		if known, ok := r.known[owner][namespace]; ok {
+			kept[namespace] = known
+		}
+	}
+	r.known[owner] = kept
+	return maps.Clone(kept)
+}
+
+// remember keeps what is known of a copy, as long as the ResourceDistribution is there.
+func (r *Reconciler) remember(owner types.UID, namespace string, known Known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if copies, ok := r.known[owner]; ok {
+		copies[namespace] = known
+	}
+}
+
+func (r *Reconciler) forget(owner types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, owner)
+}

@@ -1,0 +1,95 @@
+package resourcedistribution
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// watch wakes ResourceDistributions for namespaces, and for what has the name of their copies.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	for _, kind := range []string{api.ConfigMap, api.Secret} {
+		b = b.Watches(metadataOf(kind), r.copyEvents(kind))
+	}
+	return b.Watches(&corev1.Namespace{}, handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { r.wakeAll(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { r.wakeAll(q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				r.wakeAll(q)
+			}
+		},
+	})
+}
+
+// copyEvents wakes the ResourceDistributions that an object belongs to, or stands in the way of.
+func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
+	wake := func(q queue, objects ...client.Object) {
+		woken := sets.New[string]()
+		for _, object := range objects {
+			if name := distributorOf(object); name != "" {
+				woken.Insert(name)
+			}
+			woken = woken.Union(ownerNames(r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName()))))
+		}
+		wakeEach(q, woken)
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, after := distributorOf(e.ObjectOld), distributorOf(e.ObjectNew)
+			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+				return // somebody else's, or nothing has changed
+			}
+			wake(q, e.ObjectOld, e.ObjectNew)
+		},
+	}
+}
+
+// resourceIndex finds ResourceDistributions by what they distribute.
+const resourceIndex = "workloadkit/resource"
+
+func byResource(owner *v1beta1.ResourceDistribution) []string {
+	return []string{resourceKey(api.Named(owner.Spec.Resource.Raw))}
+}
+
+func resourceKey(kind, name string) string { return kind + "/" + name }
+
+// wakeAll wakes all. There are few, and a pass of one with nothing to do makes no request.
+func (r *Reconciler) wakeAll(q queue) { wakeEach(q, ownerNames(r.cache.Owners.All())) }
+
+func ownerNames(owners []*v1beta1.ResourceDistribution) sets.Set[string] {
+	out := sets.New[string]()
+	for _, owner := range owners {
+		out.Insert(owner.Name)
+	}
+	return out
+}
+
+// wakeEach wakes each once, in the order of the names. A name that is added twice may be looked at twice, if a worker takes it in between.
+func wakeEach(q queue, owners sets.Set[string]) {
+	for _, name := range sets.List(owners) {
+		q.Add(requestFor(name))
+	}
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

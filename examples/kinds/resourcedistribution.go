@@ -1,0 +1,19 @@
+package kinds
+
+import (
+	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/resourcedistribution"
+)
+
+func resourceDistribution() Kind {
+	workers := 3
+	return Kind{
+		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", Converted: true,
+		AddToScheme: v1beta1.AddToScheme,
+		Controller:  resourcedistribution.ControllerName, Workers: &workers, Gate: apps.GateResourceDistribution, Copies: true,
+		Setup:     resourcedistribution.Setup,
+		Admission: func(options admission.Options) admission.Endpoint { return admission.ResourceDistribution(options) },
+	}
+}
