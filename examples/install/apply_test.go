@@ -309,7 +309,7 @@ func (c *cluster) follow(notes, namespace string) {
 	crds := kinds.ConvertedCRDs(kinds.All())
 	for _, text := range append([]string{
 		"kruise-controller-manager", namespace, "helm uninstall kruise --namespace default", "v1alpha1",
-		"kruise-webhook-certs", "kubectl delete crd " + strings.Join(crds, " "), "What stays: the CRDs of these kinds",
+		"kruise-webhook-certs", "kubectl delete crd " + strings.Join(slices.Sorted(slices.Values(crds)), " "), "What stays: the CRDs of these kinds",
 	}, crds...) {
 		if !strings.Contains(notes, text) {
 			c.t.Errorf("the notes do not name %s:\n%s", text, notes)
