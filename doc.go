@@ -7,6 +7,7 @@
 //	ordinals       which numbers do Pods have, with a start and reserved ranges?
 //	revision       has the template changed, and which template was that Pod made from?
 //	rollout        what next: how many Pods (of which numbers, on which Nodes) to create, delete and update now, to which revision, and what limits it?
+//	completion     is this job over, how many of its Pods may run now, and when do I have to look again?
 //	podorder       which Pod first, to update and to delete?
 //	inplaceupdate  can this Pod become that template without being recreated, and is it done?
 //	lifecycle      may I delete or update this Pod now, or does somebody have to finish something first?
@@ -46,6 +47,7 @@
 //	revision/history.Sync        the revision of today's template
 //	podcontrol.Reader.Read       which Pods are ready, available, updated, to be deleted
 //	rollout.Plan, Numbered ...   how many, which, or on which Nodes to create, delete and update
+//	completion.Next              for jobs, instead of a rollout: how many to start, and whether it is over
 //	podcontrol.Set.Choose...     which Pods these are, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
 //	podcontrol/executor          what each Pod needs, and what becomes of a refusal

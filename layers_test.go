@@ -48,7 +48,8 @@ func layers() []layer {
 		{"ordinals", pure, "reason"},
 		{"expectations", pure, "reason"},
 		{"adopt", pure, "reason"},
-		{"nodefit", pure, "reason"},
+		{"nodefit", pure, "podstate reason"},
+		{"completion", pure, "nodefit partition podstate reason"},
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
 		{"rollout", pure, "ordinals reason"},
 		{"disruption", pure, "partition reason"},
@@ -73,7 +74,7 @@ func layers() []layer {
 		{"pvc/claimwriter", acting, "pvc reason"},
 		{"expectations/trackedclient", acting, "expectations reason"},
 		{"ownercache", acting, "expectations expectations/trackedclient fairqueue nodefit ordinals"},
-		{"podcontrol/executor", acting, "fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
+		{"podcontrol/executor", acting, "disruption fanout inplaceupdate lifecycle nodefit ordinals ownercache podcontrol podpatch podpatch/podwrite podstate reason revision revision/history rollout"},
 		{"disruption/guard", acting, "disruption reason"},
 		{"sidecarcontrol/podwebhook", acting, "decode reason sidecarcontrol"},
 		{"sidecarcontrol/upgrader", acting, "fanout ownercache podpatch podpatch/podwrite podstate sidecarcontrol"},
@@ -94,13 +95,25 @@ func layers() []layer {
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
-		{"examples/sidecars", free, "KIT examples/apis/..."}, // what the controller of SidecarSets and the Pod webhook share
+		{"examples/sidecars", free, "KIT examples/apis/..."},                                                    // what the controller of SidecarSets and the Pod webhook share
+		{"examples/budgets", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},       // what the controller of PodUnavailableBudgets, webhook and other controllers share
+		{"examples/listedkinds", free, "ownercache"},                                                            // kinds that come and go
+		{"examples/placements", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds"}, // what the controller of PersistentPodStates and the Pod webhook share
+		{"examples/controllers/persistentpodstate", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds examples/placements"},
+		{"examples/controllers/podunavailablebudget", free, "KIT examples/apis/... examples/controllers/kruise examples/budgets"},
 		{"examples/controllers/sidecarset", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},
+		{"examples/schedule", free, "reason"},                                                 // what the controller of AdvancedCronJobs and admission share
+		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/controllers/kruise"}, // what a BroadcastJob does now
+		{"examples/controllers/broadcastjob", free, "KIT examples/apis/... examples/broadcastjobs examples/controllers/kruise"},
+		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"},            // which runs an AdvancedCronJob asks for
+		{"examples/distribution", free, "KIT examples/apis/... examples/controllers/kruise"}, // which copies a ResourceDistribution asks for
+		{"examples/controllers/advancedcronjob", free, "KIT examples/apis/... examples/controllers/kruise examples/cronjobs examples/schedule"},
+		{"examples/controllers/resourcedistribution", free, "KIT examples/apis/... examples/controllers/kruise examples/distribution"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
-		{"examples/admission", free, "decode examples/apis/... podstate sidecarcontrol/podwebhook"},
+		{"examples/admission", free, "decode disruption examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // one row a kind
-		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/resourcedistribution examples/controllers/sidecarterminator examples/kinds examples/sidecars"},
+		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/persistentpodstate examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kinds examples/placements examples/sidecars examples/budgets"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},

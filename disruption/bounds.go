@@ -17,19 +17,23 @@ type Bounds struct {
 
 // Need returns how many of the expected Pods have to serve. Percentages are rounded up, as PodDisruptionBudgets do. It is never more than
 // expected: a budget of 3 for a workload that was scaled to 2 protects both, and one that was scaled to 0 nobody. An expected
-// number below 0 counts as 0. path is that of the two fields' parent, for the error: InvalidBounds or partition.InvalidValue.
+// number below 0 counts as 0. path is that of the two fields' parent, for the error: InvalidBounds or partition.InvalidValue. Beside an
+// error all are needed: who ignores it protects too many and not too few.
 func (b Bounds) Need(path string, expected int32) (int32, error) {
 	if (b.MaxUnavailable == nil) == (b.MinAvailable == nil) {
-		return 0, reason.Reason{Code: InvalidBounds, Path: path, Detail: "exactly one of maxUnavailable and minAvailable is needed"}
+		return max(expected, 0), reason.Reason{Code: InvalidBounds, Path: path, Detail: "exactly one of maxUnavailable and minAvailable is needed"}
 	}
 	total := int(max(expected, 0))
 	if b.MinAvailable != nil {
 		need, err := partition.Resolve(path+".minAvailable", b.MinAvailable, total, partition.Up)
-		return int32(min(need, total)), err //nolint:gosec // between 0 and an int32
+		if err != nil {
+			return int32(total), err //nolint:gosec // it was an int32
+		}
+		return int32(min(need, total)), nil //nolint:gosec // between 0 and an int32
 	}
 	away, err := partition.Resolve(path+".maxUnavailable", b.MaxUnavailable, total, partition.Up)
 	if err != nil {
-		return 0, err
+		return int32(total), err //nolint:gosec // it was an int32
 	}
 	return int32(max(total-away, 0)), nil //nolint:gosec // between 0 and an int32
 }

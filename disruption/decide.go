@@ -52,7 +52,8 @@ type Decision struct {
 }
 
 // Decide answers a request, and returns the ledger to store where Decision.Changed is true; otherwise it is the one that was given. A
-// Pod that was let go a moment ago is let go once more for nothing, and has its time anew.
+// Pod that was let go a moment ago is let go once more for nothing, and has its time anew, unless nearly all of it is left: who has asked before
+// sending a request causes no second write when a webhook asks about the request.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -70,8 +71,16 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 		return refuse(NotCounted, "the Pods of the budget have not been counted yet", "try again in a moment")
 	case ledger.Need <= 0:
 		return free(NothingNeeded, "no Pod has to serve")
-	case p.isLetGo(ledger, r, now):
-		return ledger.letGo(r, now), Decision{Admitted: true, Changed: true, Reason: r.reason(LetGoAlready, "the Pod was let go a moment ago", "")}
+	}
+	if again, justNow := p.isLetGo(ledger, r, now); again {
+		ledger, decision := free(LetGoAlready, "the Pod was let go a moment ago")
+		if justNow {
+			return ledger, decision
+		}
+		decision.Changed = true
+		return ledger.letGo(r, now), decision
+	}
+	switch {
 	case ledger.Allowed <= 0:
 		serve := min(ledger.Current, ledger.Need) // those that were let go since the count are not among them
 		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
@@ -93,16 +102,23 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	return l
 }
 
-// isLetGo reports whether this very Pod is written down, and counts as away. Times have whole seconds: one that was created in the
-// second in which its name was written down may be a successor, and has to be let go by itself.
-func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) bool {
+// isLetGo reports whether this very Pod is written down, and counts as away; justNow says that nine tenths of its time are left at least, for what
+// it is let go for now. Times have whole seconds: one that was created in the second in which its name was written down may be a successor, and
+// has to be let go by itself.
+func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
-	is := func(list map[string]metav1.Time, lasts time.Duration) bool {
+	rest := func(list map[string]metav1.Time, lasts time.Duration) time.Duration {
 		wait, _ := left(list, m, lasts, now)
-		since := list[m.Name]
-		return wait > 0 && m.Created.Before(&since)
+		if since := list[m.Name]; !m.Created.Before(&since) {
+			return 0
+		}
+		return wait
 	}
-	return is(ledger.Leaving, p.LeavingFor) || is(ledger.Changing, p.ChangingFor)
+	leaving, changing := rest(ledger.Leaving, p.LeavingFor), rest(ledger.Changing, p.ChangingFor)
+	if justNow = leaving >= p.LeavingFor/10*9; !r.Operation.leaves() {
+		justNow = changing >= p.ChangingFor/10*9
+	}
+	return leaving > 0 || changing > 0, justNow
 }
 
 func (r *Request) reason(code reason.Code, detail, remedy string) reason.Reason {

@@ -49,11 +49,11 @@ func TestNeed(t *testing.T) {
 		{"3.4 min number above what is expected", minAvailable("3"), 2, 2, ""},
 		{"3.4 min number of a workload that was scaled to 0", minAvailable("3"), 0, 0, ""},
 		{"3.4 nobody knows how many", maxUnavailable("1"), -1, 0, ""},
-		{"neither", disruption.Bounds{}, 5, 0, disruption.InvalidBounds},
-		{"both", disruption.Bounds{MaxUnavailable: bound("1"), MinAvailable: bound("1")}, 5, 0, disruption.InvalidBounds},
-		{"junk", maxUnavailable("many"), 5, 0, partition.InvalidValue},
-		{"junk", minAvailable("-1"), 5, 0, partition.InvalidValue},
-		{"more than 100 %", minAvailable("101%"), 5, 0, partition.InvalidValue},
+		{"neither", disruption.Bounds{}, 5, 5, disruption.InvalidBounds},
+		{"both", disruption.Bounds{MaxUnavailable: bound("1"), MinAvailable: bound("1")}, 5, 5, disruption.InvalidBounds},
+		{"junk", maxUnavailable("many"), 5, 5, partition.InvalidValue},
+		{"junk", minAvailable("-1"), 5, 5, partition.InvalidValue},
+		{"more than 100 %", minAvailable("101%"), 5, 5, partition.InvalidValue},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := tc.bounds.Need("spec", tc.expected)
@@ -90,6 +90,10 @@ func TestCount(t *testing.T) {
 			name:   "PUB-9 one does not serve",
 			census: disruption.Census{Expected: 3, Need: 2, Members: append(serving("a", "b"), disruption.Member{Name: "c"})},
 			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+		},
+		{
+			name: "a name twice counts once, and numbers below zero are zero", census: disruption.Census{Expected: -3, Need: -2, Members: serving("a", "b", "a")},
+			want: disruption.Ledger{Counted: true, Current: 2, Allowed: 2},
 		},
 		{
 			name: "PUB-9 never below zero", census: disruption.Census{Expected: 3, Need: 3, Members: serving("a")},
@@ -207,6 +211,8 @@ func TestDecide(t *testing.T) {
 		{name: "a hand wrote less than nothing", ledger: counted(func(l *disruption.Ledger) { l.Allowed = -3 }), op: disruption.Evict, created: -60, code: disruption.BudgetSpent},
 		{name: "PUB-19 it does not serve", ledger: counted(func(l *disruption.Ledger) { l.Allowed = 0 }), op: disruption.Delete, idle: true, admitted: true, code: disruption.NotServing},
 		{name: "PUB-19 nobody has to serve", ledger: counted(func(l *disruption.Ledger) { l.Allowed, l.Need = 0, 0 }), op: disruption.Delete, admitted: true, code: disruption.NothingNeeded},
+		{name: "PUB-19 it was let go just now: nothing to write", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 1, admitted: true, code: disruption.LetGoAlready},
+		{name: "PUB-19 it was let go to be changed just now", ledger: counted(changing), op: disruption.Resize, created: -60, at: 0, admitted: true, code: disruption.LetGoAlready},
 		{name: "PUB-19 it was let go", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 19, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
 			l.Allowed, l.Leaving = 0, map[string]metav1.Time{"a": at(19)}
 		}))},

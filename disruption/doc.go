@@ -14,6 +14,9 @@
 // in between what was spent already. A budget that was never counted lets nobody go. A Pod that does not serve is let go for
 // nothing, as with the eviction API (KEP-3017).
 //
+// The clocks of those who count and those who decide should agree to a few seconds. A difference makes a Pod count again that much earlier, when it
+// may still be about to go, or later; what comes near to Policy.LeavingFor or ChangingFor may let one too many go.
+//
 // Who protects Pods that an operator of another kind owns needs no more than this package and guard; what "serves" means, whom the
 // budget is for and which operations it covers are the caller's to say.
 package disruption

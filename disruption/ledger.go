@@ -59,9 +59,11 @@ type Member struct {
 
 // Census is what a count goes by.
 type Census struct {
-	// Expected is how many Pods there should be, whether or not they are there, and Need how many have to serve: see Bounds.Need.
+	// Expected is how many Pods there should be, whether or not they are there, and Need how many have to serve: see Bounds.Need. Both are
+	// required; below 0 they count as 0, which protects nobody.
 	Expected, Need int32
-	Members        []Member
+	// Members are the active Pods, each once. Of two with one name the first counts.
+	Members []Member
 }
 
 // Count returns the ledger after a count. Pods that were let go and are gone are forgotten, and so are those that had their time;
@@ -69,8 +71,13 @@ type Census struct {
 // says that somebody's time is over.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, stayed []string, wait time.Duration) {
 	p = p.complete()
-	after = Ledger{Counted: true, Expected: max(c.Expected, 0), Need: c.Need}
+	after = Ledger{Counted: true, Expected: max(c.Expected, 0), Need: max(c.Need, 0)}
+	seen := make(map[string]bool, len(c.Members))
 	for _, m := range c.Members {
+		if seen[m.Name] {
+			continue
+		}
+		seen[m.Name] = true
 		leaves, wasLeaving := left(before.Leaving, m, p.LeavingFor, now)
 		changes, _ := left(before.Changing, m, p.ChangingFor, now)
 		switch {

@@ -111,7 +111,8 @@ func (p *Pass) UntilChanged(phases ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// Result is what a reconcile returns. Of the errors it returns those that are worth trying again. Where there are any, it has the
+// Result is what a reconcile returns. Of the errors it returns those that are worth trying again: the others are final, and nobody sees them unless
+// the caller puts them in a condition or an event. Where there are any, it has the
 // owner woken as well when Wake has asked for that: controller-runtime drops RequeueAfter beside an error.
 func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	p.wakeInDoubt()
@@ -176,6 +177,31 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	p.note(made > 0, n > most && err == nil)
 	// Where ctx has ended, nobody has refused anything.
 	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
+}
+
+// CreateEach is Create for calls of which each has a name of its own, within the owner. One that failed when it was last made comes after the
+// others, so that it does not end a batch that others could be in.
+func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int) string, do func(ctx context.Context, i int) error) (made int, err error) {
+	owner, backoff := p.Owner().GetUID(), p.fanout.Backoff
+	var first, last []int
+	for i := range n {
+		if backoff.WasRefused(owner, Task{Name: name(i)}) {
+			last = append(last, i)
+		} else {
+			first = append(first, i)
+		}
+	}
+	order := slices.Concat(first, last)
+	return p.Create(ctx, task, n, func(ctx context.Context, i int) error {
+		one := Task{Name: name(order[i])}
+		err := do(ctx, order[i])
+		if err != nil {
+			backoff.Refused(Attempt{Object: owner, Task: one}, err, p.view.Time())
+			return err
+		}
+		backoff.Succeeded(owner, one)
+		return nil
+	})
 }
 
 // Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports whether it has changed anything.
@@ -254,7 +280,8 @@ func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T,
 
 // Try does something for one object, unless that was refused a moment ago. It is for what Each does where a refusal of one object says
 // nothing about the next. A refusal is remembered with the object (Backoff.WasRefused tells), a final error too: the owner is woken when it
-// has rested long enough, and once more soon, because others may have their turn first. A change of the owner's spec is tried at once.
+// has rested long enough, and once more soon, because others may have their turn first. A change of the owner's spec is tried at once. It does not mark the pass as changed: call it in what
+// Each or Once does, which says so.
 func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	attempt := p.attempt(task)
 	attempt.Object = object

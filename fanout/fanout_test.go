@@ -778,3 +778,36 @@ func TestNothingToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestCreateEach: what was refused once is tried after the others from then on, and in its place again when it is accepted.
+func TestCreateEach(t *testing.T) {
+	f, v := fanout.New(1), newView("a")
+	broken := true
+	for i, want := range []string{"[0 1 2]", "[0 2 3 1 4]", "[0 2 3 1 4]", "[0 1 2 3 4]"} {
+		if i == 2 {
+			broken = false
+		}
+		v.now = v.now.Add(time.Hour) // nothing rests
+		var mu sync.Mutex
+		var order []int
+		_, err := f.Begin(v).CreateEach(t.Context(), fanout.Task{Name: "create Pods"}, 5, func(i int) string { return fmt.Sprintf("create Pod %d", i) }, func(_ context.Context, i int) error {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, i)
+			if broken && i == 1 {
+				return forbidden("web-1")
+			}
+			return nil
+		})
+		if (err != nil) != broken {
+			t.Errorf("%d: %v", i, err)
+		}
+		slices.Sort(order[1:min(3, len(order))]) // those of a batch, which has 1, 2 and 4 calls, are made side by side
+		if len(order) > 3 {
+			slices.Sort(order[3:])
+		}
+		if got := fmt.Sprint(order); got != want {
+			t.Errorf("%d: called %s, want %s", i, got, want)
+		}
+	}
+}

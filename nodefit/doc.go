@@ -14,7 +14,8 @@
 //     NoSchedule alone stays where it is, but none is created.
 //
 // A Node that is cordoned counts as tainted with node.kubernetes.io/unschedulable, also before it has that taint. Resources, ports and the
-// affinity to other Pods are not looked at: they are the scheduler's and the kubelet's affair.
+// affinity to other Pods are not looked at: they are the scheduler's and the kubelet's affair. A job that is to be over when each Node is done
+// leaves out Nodes that have too little for its Pods even when they are empty: [SizeOf] tells.
 //
 // Give New the tolerations that the controller adds to its Pods, so that a Pod is judged as it will be, and have [Requirements.Place] make a
 // new Pod one of its Node. [DaemonSetTolerations] are those of daemons.
@@ -26,7 +27,8 @@
 // Pod is, or where it is pinned to. [PodName] names the Pod of a Node so that nobody can create it twice. Which Nodes need one,
 // rollout.PerNode says.
 //
-// Nodes report their health all the time: ask [Changed] before an update of one is given a thought.
+// Nodes report their health all the time: ask [Changed] before an update of one is given a thought, and
+// [ChangedSize] where resources count.
 //
 // Everything here is pure and safe for concurrent use. Nodes are never modified; Tolerate and Pin modify the spec that they are given, and
 // nothing that it shares with others.

@@ -312,6 +312,43 @@ func TestNewNamesEverythingThatCannotBeCompiled(t *testing.T) {
 	}
 }
 
+// TestHealthTolerations: a Node whose health is in doubt keeps what runs there, and one that somebody wants to be empty does not.
+func TestHealthTolerations(t *testing.T) {
+	fits := func(edit func(*corev1.Node), tolerations ...corev1.Toleration) bool {
+		requirements, err := nodefit.New(&corev1.PodSpec{}, tolerations...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := &corev1.Node{}
+		edit(node)
+		return requirements.Fits(node).Run
+	}
+	for _, key := range []string{
+		"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/network-unavailable",
+		"node.kubernetes.io/disk-pressure", "node.kubernetes.io/memory-pressure", "node.kubernetes.io/pid-pressure",
+	} {
+		for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+			taint := func(node *corev1.Node) { node.Spec.Taints = []corev1.Taint{{Key: key, Effect: effect}} }
+			if fits(taint) || !fits(taint, nodefit.HealthTolerations()...) {
+				t.Errorf("%s:%s: %t without, %t with the tolerations", key, effect, fits(taint), fits(taint, nodefit.HealthTolerations()...))
+			}
+		}
+	}
+	for name, edit := range map[string]func(*corev1.Node){
+		"cordoned": func(node *corev1.Node) { node.Spec.Unschedulable = true },
+		"another": func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}}
+		},
+		"shutdown": func(node *corev1.Node) {
+			node.Spec.Taints = []corev1.Taint{{Key: "node.cloudprovider.kubernetes.io/shutdown", Effect: corev1.TaintEffectNoSchedule}}
+		},
+	} {
+		if fits(edit, nodefit.HealthTolerations()...) {
+			t.Errorf("%s: it is tolerated", name)
+		}
+	}
+}
+
 func TestDaemonSetTolerations(t *testing.T) {
 	tests := []struct {
 		name        string

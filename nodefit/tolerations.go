@@ -34,6 +34,19 @@ func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 	return all
 }
 
+// HealthTolerations returns tolerations of the taints that Kubernetes itself gives to a Node whose health it doubts: one that is not ready, cannot be
+// reached, has no network, or lacks disk, memory or process ids. Such taints often go within seconds. Give them to New for Pods that run already
+// and are not to end for that: where the trouble lasts, Kubernetes evicts those that do not tolerate it.
+func HealthTolerations() (all []corev1.Toleration) {
+	for _, key := range []string{
+		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable,
+		corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure,
+	} {
+		all = append(all, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
+	return all
+}
+
 // Tolerate adds tolerations to a Pod's spec. Those that differ from one of the spec in tolerationSeconds alone take its place.
 func Tolerate(spec *corev1.PodSpec, tolerations ...corev1.Toleration) {
 	spec.Tolerations = merged(spec.Tolerations, tolerations)

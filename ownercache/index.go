@@ -128,6 +128,14 @@ func (x *Index[T]) ensure(name string, keys func(T) []string) error {
 // By returns the objects that an index has under a key, in no particular order. It panics if Add was not called for the index.
 func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
+// In returns the objects of a namespace, in no particular order.
+func (x *Index[T]) In(namespace string) []T {
+	if found, err := x.informer.GetIndexer().ByIndex(toolscache.NamespaceIndex, namespace); err == nil {
+		return typed[T](found)
+	}
+	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace }) // an informer that somebody else made
+}
+
 // All returns all objects of the cache, in no particular order.
 func (x *Index[T]) All() []T { return typed[T](x.informer.GetIndexer().List()) }
 

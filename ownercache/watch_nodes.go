@@ -2,6 +2,7 @@ package ownercache
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -17,13 +18,16 @@ import (
 // WatchNodes returns a ControllerOptions.Watch that wakes owners by what happens to Nodes, for owners of which each Node has a Pod. claim
 // says what a Node is to an owner: whether a Pod is to run there and whether one may stay, for example. Its zero value means nothing. An
 // owner is woken where that changes, and no Pod is looked at for it. claim is called for each owner when a Node comes, goes or changes in
-// what nodefit.Changed looks at, so it must not compile the requirements each time. It must be safe for concurrent use.
-func WatchNodes[O client.Object, C comparable](cache *Cache[O], claim func(owner O, node *corev1.Node) C) func(*builder.Builder) *builder.Builder {
+// what nodefit.Changed looks at, or one of also, so it must not compile the requirements each time. It must be safe for concurrent use.
+func WatchNodes[O client.Object, C comparable](
+	cache *Cache[O], claim func(owner O, node *corev1.Node) C, also ...func(before, after *corev1.Node) bool,
+) func(*builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, before, after client.Object) {
 		old, _ := before.(*corev1.Node)
 		node, _ := after.(*corev1.Node)
-		if old != nil && node != nil && !nodefit.Changed(old, node) {
+		matters := func(changed func(before, after *corev1.Node) bool) bool { return changed(old, node) }
+		if old != nil && node != nil && !nodefit.Changed(old, node) && !slices.ContainsFunc(also, matters) {
 			return
 		}
 		for _, owner := range cache.Owners.All() {

@@ -295,6 +295,23 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 	return true
 }
 
+// Unfinished says what upgrades in place wait for that have begun in a Pod, whatever sets they are of: containers that do not run their image yet.
+// Who asks whether a Pod serves need not know the sets. What the Pod says about itself and makes no sense is left out.
+func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
+	if pod.Annotations[c.keys.StateAnnotation] == "" {
+		return nil
+	}
+	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
+	for _, name := range c.Injected(pod) {
+		if view := c.viewOf(pod, states[name]); view != nil {
+			if step, err := c.updater.Next(view, now); err == nil {
+				waiting = append(waiting, step.Waiting...)
+			}
+		}
+	}
+	return waiting
+}
+
 // begunAt returns when an upgrade began, as its state says.
 func begunAt(state json.RawMessage) time.Time {
 	var begun struct {

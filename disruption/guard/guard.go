@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ import (
 const (
 	// BudgetGone means that the budget does not exist, or is being deleted: it protects nobody any more.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that others changed the budget each time that something was to be spent from it.
+	// Contended means that others changed the budget each time that something was to be spent from it, or that too many wait for that.
 	Contended reason.Code = "Contended"
 )
 
@@ -71,10 +72,15 @@ type budget[O client.Object] struct {
 	used   time.Time
 	newest O
 	known  bool
+	// confirmed is when the API server was asked last.
+	confirmed time.Time
 }
 
 // remembered is how long the guard remembers a budget that nobody asks. By then every cache shows what was stored.
 const remembered = time.Minute
+
+// confirms is for how long what the API server has said of a budget stands for it, where nothing is spent. A cache may be later than that.
+const confirms = time.Second
 
 // New returns a Guard for the kind of empty, which is an object of it, such as &v1.Budget{}. c writes, and may read from a cache; live must
 // not. The error says what is missing.
@@ -82,14 +88,18 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 	if c == nil || live == nil || config.Ledger == nil || config.Store == nil {
 		return nil, errors.New("guard: a client, an API reader, Ledger and Store are required")
 	}
+	if v := reflect.ValueOf(empty); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("guard: empty must be an object, such as &v1.Budget{}, and is a nil %T", empty)
+	}
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
 	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[types.UID]*budget[O]{}}, nil
 }
 
-// Ask decides about a request, and stores what it spends unless it is a dry run. A budget that does not exist admits everything, with
-// BudgetGone. The error is that of a read or a write that failed, or the context's: then nothing is known, and the Pod must not be let go.
+// Ask decides about a request, and stores what it spends unless it is a dry run. A budget that does not exist, or is being deleted, admits
+// everything, with BudgetGone. The error is that of a read or a write that failed, or the context's, or says that what was stored is not there:
+// then nothing is known, and the Pod must not be let go.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	object, err := g.read(ctx, key)
 	if apierrors.IsNotFound(err) {
@@ -99,6 +109,9 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 		return disruption.Decision{}, err
 	}
 	b, err := g.enter(ctx, object.GetUID())
+	if errors.Is(err, errCrowded) {
+		return contended(key), nil
+	}
 	if err != nil {
 		return disruption.Decision{}, fmt.Errorf("waiting for other requests about budget %s: %w", key, err)
 	}
@@ -114,41 +127,114 @@ func retries() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6}
 }
 
+// prompt is how long a write may take without the Pod's time being written down anew: that counts from before the write, and the Pod goes after it.
+const prompt = time.Second
+
 // spend decides and stores, until it has decided on what is stored.
 func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	key := client.ObjectKeyFromObject(object)
 	for pause := retries(); ; {
-		if object.GetDeletionTimestamp() != nil {
-			return gone(key), nil
-		}
-		ledger, decision := g.config.Policy.Decide(g.config.Ledger(object), request, g.config.Clock.Now())
-		if !decision.Changed || dryRun {
-			return decision, nil
-		}
-		after, _ := object.DeepCopyObject().(O) // of the same type
-		g.config.Store(after, ledger)
-		err := g.client.Status().Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+		decision, then, failed := g.try(ctx, b, object, request, dryRun)
 		switch {
-		case err == nil:
-			b.newest, b.known = after, true
+		case then == missing: // which the API server says of a status that is no subresource, too
+		case failed != nil:
+			return disruption.Decision{}, failed
+		case then == done:
 			return decision, nil
-		case apierrors.IsNotFound(err):
-			return gone(key), nil
-		case !apierrors.IsConflict(err):
-			return disruption.Decision{}, fmt.Errorf("spending from budget %s: %w", key, err)
-		case pause.Steps <= 0:
+		case then == slow: // the next answer may be that the Pod was let go a moment ago, by this request
+			object = b.newest
+			continue
+		case then == overtaken && pause.Steps <= 0:
 			return contended(key), nil
+		case then == overtaken:
+			if err := sleep(ctx, pause.Step()); err != nil {
+				return disruption.Decision{}, fmt.Errorf("waiting to spend from budget %s: %w", key, err)
+			}
 		}
-		if err := sleep(ctx, pause.Step()); err != nil {
-			return disruption.Decision{}, fmt.Errorf("waiting to spend from budget %s: %w", key, err)
-		}
-		uid := object.GetUID()
-		if object, err = g.get(ctx, g.live, key); apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
-			return gone(key), nil // a successor of the name has its own turn
-		} else if err != nil {
+		newest, err := g.get(ctx, g.live, key)
+		if client.IgnoreNotFound(err) != nil {
 			return disruption.Decision{}, err
 		}
+		if newest.GetUID() != object.GetUID() { // a successor of the name has its own turn
+			return gone(key), nil
+		}
+		if then == missing {
+			return disruption.Decision{}, failed
+		}
+		if object = newest; then == unconfirmed {
+			b.newest, b.known, b.confirmed = newest, true, g.config.Clock.Now()
+		}
 	}
+}
+
+// next is what has become of a try.
+type next uint8
+
+const (
+	done        next = iota
+	unconfirmed      // the API server is to be asked first
+	overtaken        // somebody else was faster
+	slow             // it is stored, and the Pod's time has begun long ago
+	missing          // there is no such object, or no such subresource; the error says which was written
+)
+
+// try decides once, and stores what it spends.
+func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, next, error) {
+	key, now := client.ObjectKeyFromObject(object), g.config.Clock.Now()
+	if object.GetDeletionTimestamp() != nil {
+		return gone(key), done, nil
+	}
+	ledger, decision := g.config.Policy.Decide(g.config.Ledger(object), request, now)
+	if !decision.Changed && now.Sub(b.confirmed) >= confirms && mayHaveChanged(decision.Reason.Code) {
+		// Nothing is written that an old cache would make a conflict of, and others may have spent for this very request.
+		return decision, unconfirmed, nil
+	}
+	if !decision.Changed || dryRun {
+		return decision, done, nil
+	}
+	after, _ := object.DeepCopyObject().(O) // of the same type
+	g.config.Store(after, ledger)
+	if err := g.verify(after, ledger); err != nil {
+		return decision, done, fmt.Errorf("Config.Store and Config.Ledger do not agree on budget %s: %w", key, err)
+	}
+	err := g.client.Status().Patch(ctx, after, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsNotFound(err):
+		return decision, missing, fmt.Errorf("patching the status of budget %s, which its CRD must have as a subresource: %w", key, err)
+	case apierrors.IsConflict(err):
+		return decision, overtaken, nil
+	case err != nil:
+		return decision, done, fmt.Errorf("spending from budget %s: %w", key, err)
+	}
+	if err := g.verify(after, ledger); err != nil {
+		return decision, done, fmt.Errorf("the API server does not store the ledger of budget %s; is a field missing in its schema: %w", key, err)
+	}
+	if b.newest, b.known = after, true; g.config.Clock.Since(now) >= prompt {
+		return decision, slow, nil
+	}
+	return decision, done, nil
+}
+
+// errNotKept means that an object does not say what was written to it. Others would spend once more what was spent.
+var errNotKept = errors.New("the ledger was not kept")
+
+// verify makes sure that an object says what is left, and who was let go.
+func (g *Guard[O]) verify(object O, want disruption.Ledger) error {
+	got := g.config.Ledger(object)
+	if got.Allowed != want.Allowed || len(got.Leaving) != len(want.Leaving) || len(got.Changing) != len(want.Changing) {
+		return fmt.Errorf("%w: %d allowed, %d leaving and %d changing were written, and %d, %d and %d are there", errNotKept,
+			want.Allowed, len(want.Leaving), len(want.Changing), got.Allowed, len(got.Leaving), len(got.Changing))
+	}
+	return nil
+}
+
+// mayHaveChanged reports whether a decision that writes nothing depends on a count that may be an old one.
+func mayHaveChanged(code reason.Code) bool {
+	switch code {
+	case disruption.NothingNeeded, disruption.BudgetSpent, disruption.NotCounted:
+		return true
+	}
+	return false
 }
 
 // read reads a budget, from the API server where the cache does not have it: it may be new.
@@ -174,13 +260,23 @@ func isOlder(a, b client.Object) bool {
 	return err == nil && order < 0
 }
 
-// enter waits for one's turn.
+// crowd is how many requests about one budget are answered or wait at a time. Who asks for more is told to come again at once: a webhook has places
+// for the requests of all namespaces, and those that wait for one budget must not take them all.
+const crowd = 64
+
+var errCrowded = errors.New("guard: too many requests wait")
+
+// enter waits for one's turn, unless too many do. The error is errCrowded then.
 func (g *Guard[O]) enter(ctx context.Context, uid types.UID) (*budget[O], error) {
 	g.mu.Lock()
 	b := g.budgets[uid]
 	if b == nil {
 		b = &budget[O]{turn: make(chan struct{}, 1)}
 		g.budgets[uid] = b
+	}
+	if b.users >= crowd {
+		g.mu.Unlock()
+		return nil, errCrowded
 	}
 	b.users++
 	g.mu.Unlock()
@@ -220,7 +316,7 @@ func gone(key client.ObjectKey) disruption.Decision {
 
 func contended(key client.ObjectKey) disruption.Decision {
 	return disruption.Decision{Reason: reason.Reason{
-		Code: Contended, Object: objectOf(key), Detail: "others changed the budget each time that something was to be spent", Remedy: "try again in a moment",
+		Code: Contended, Object: objectOf(key), Detail: "others ask for it, or change it, at the same time", Remedy: "try again in a moment",
 	}}
 }
 

@@ -284,7 +284,7 @@ func TestWritesThatFail(t *testing.T) {
 		fails    bool
 	}{
 		{"conflicts without end", apierrors.NewConflict(resource, "web", errors.New("x")), false, guard.Contended, false},
-		{"the budget goes", apierrors.NewNotFound(resource, "web"), true, guard.BudgetGone, false},
+		{"the status is no subresource", apierrors.NewNotFound(resource, "web"), false, "", true},
 		{"forbidden", apierrors.NewForbidden(resource, "web", errors.New("x")), false, "", true},
 		{"no answer", apierrors.NewTimeoutError("x", 1), false, "", true},
 	} {
@@ -293,6 +293,80 @@ func TestWritesThatFail(t *testing.T) {
 			decision, err := newGuard(t, c, c).Ask(t.Context(), key, evict("a"), false)
 			if decision.Admitted != tc.admitted || decision.Reason.Code != tc.code || (err != nil) != tc.fails || tc.fails && !errors.Is(err, tc.answer) {
 				t.Errorf("%+v, %v", decision, err)
+			}
+		})
+	}
+}
+
+// TestBudgetGoes: a budget that is deleted between read and write protects nobody.
+func TestBudgetGoes(t *testing.T) {
+	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+		if err := c.Delete(ctx, budget(3)); err != nil {
+			return err
+		}
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "budgets"}, o.GetName())
+	}}, budget(3))
+	decision, err := newGuard(t, c, c).Ask(t.Context(), key, evict("a"), false)
+	if err != nil || !decision.Admitted || decision.Reason.Code != guard.BudgetGone {
+		t.Errorf("%+v, %v", decision, err)
+	}
+}
+
+// TestNotKept: what was spent is in the status, or nobody is let go. Otherwise the next one would spend it again.
+func TestNotKept(t *testing.T) {
+	pruning := &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, and what the schema does not have is dropped
+	}}
+	for name, tc := range map[string]struct {
+		calls *interceptor.Funcs
+		store func(*policyv1.PodDisruptionBudget, disruption.Ledger)
+	}{
+		"Store does nothing":                    {nil, func(*policyv1.PodDisruptionBudget, disruption.Ledger) {}},
+		"Store forgets what is left":            {nil, func(b *policyv1.PodDisruptionBudget, l disruption.Ledger) { b.Status.DisruptedPods = l.Leaving }},
+		"Store forgets who was let go":          {nil, func(b *policyv1.PodDisruptionBudget, l disruption.Ledger) { b.Status.DisruptionsAllowed = l.Allowed }},
+		"the API server prunes what is unknown": {pruning, config().Store},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := server(t, tc.calls, budget(3))
+			g := newGuard(t, c, c, func(conf *guard.Config[*policyv1.PodDisruptionBudget]) { conf.Store = tc.store })
+			for i := range 3 {
+				if decision, err := g.Ask(t.Context(), key, evict(fmt.Sprint("pod-", i)), false); err == nil || decision.Admitted {
+					t.Errorf("request %d: %+v, %v", i, decision, err)
+				}
+			}
+		})
+	}
+}
+
+// TestSlowWrites: a Pod has its whole time from when it is let go, however long the write took that says so.
+func TestSlowWrites(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		allowed int32
+		takes   []time.Duration
+		want    disruption.Decision
+		since   time.Duration // of the entry, after the start
+	}{
+		{"at once", 2, []time.Duration{0}, disruption.Decision{Admitted: true}, 0},
+		{"within its time", 1, []time.Duration{15 * time.Second, 0}, disruption.Decision{Admitted: true}, 15 * time.Second},
+		{"again and again", 1, []time.Duration{15 * time.Second, 15 * time.Second, 0}, disruption.Decision{Admitted: true}, 30 * time.Second},
+		{"longer than that, and there is room", 2, []time.Duration{time.Minute, 0}, disruption.Decision{Admitted: true}, time.Minute},
+		{"longer than that, and there is none", 1, []time.Duration{time.Minute, 0}, disruption.Decision{}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			now, calls := clocktesting.NewFakePassiveClock(start), 0
+			c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				now.SetTime(now.Now().Add(tc.takes[calls]))
+				calls++
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			}}, budget(tc.allowed))
+			decision, err := newGuard(t, c, c, func(conf *guard.Config[*policyv1.PodDisruptionBudget]) { conf.Clock = now }).Ask(t.Context(), key, evict("a"), false)
+			if err != nil || decision.Admitted != tc.want.Admitted {
+				t.Fatalf("%+v, %v", decision, err)
+			}
+			entry := stored(t, c).Status.DisruptedPods["a"]
+			if decision.Admitted && !entry.Time.Equal(start.Add(tc.since)) || !decision.Admitted && decision.Reason.Code != disruption.BudgetSpent {
+				t.Errorf("%+v, since %v", decision, entry)
 			}
 		})
 	}
@@ -326,6 +400,50 @@ func TestImpatient(t *testing.T) {
 	}
 }
 
+// TestCrowd: who would wait behind many others is told to come again, and nothing is spent for it.
+func TestCrowd(t *testing.T) {
+	const places = 64
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		once.Do(func() { close(inside); <-goOn })
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}}, budget(100))
+	g := newGuard(t, c, c)
+	answers := make(chan disruption.Decision, 101)
+	ask := func(i int) {
+		decision, err := g.Ask(t.Context(), key, evict(fmt.Sprintf("pod-%d", i)), false)
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- decision
+	}
+	go ask(0)
+	<-inside // and nobody gets a turn before those that find no place have their answer
+	for i := range 100 {
+		go ask(i + 1)
+	}
+	for range 101 - places {
+		select {
+		case decision := <-answers:
+			if decision.Admitted || decision.Reason.Code != guard.Contended {
+				t.Errorf("%+v, while all places are taken", decision)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("those that find no place wait")
+		}
+	}
+	close(goOn)
+	for range places {
+		if decision := <-answers; !decision.Admitted {
+			t.Errorf("one that had a place: %+v", decision)
+		}
+	}
+	if left := stored(t, c).Status.DisruptionsAllowed; left != 100-places {
+		t.Errorf("%d left, want %d", left, 100-places)
+	}
+}
+
 func TestNew(t *testing.T) {
 	c := server(t, nil)
 	for name, edit := range map[string]func(*guard.Config[*policyv1.PodDisruptionBudget]){
@@ -343,6 +461,9 @@ func TestNew(t *testing.T) {
 	}
 	if _, err := guard.New[*policyv1.PodDisruptionBudget](c, nil, &policyv1.PodDisruptionBudget{}, config()); err == nil {
 		t.Error("no error without a reader")
+	}
+	if _, err := guard.New(c, c, (*policyv1.PodDisruptionBudget)(nil), config()); err == nil {
+		t.Error("no error without an empty object")
 	}
 }
 

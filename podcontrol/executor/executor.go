@@ -16,6 +16,7 @@
 //   - A deletion that is refused, or the end of an update, is tried again after 10 seconds, then 20, and so on up to five minutes, for
 //     each Pod on its own.
 //   - Where Pods have a place, an ordinal or a Node, those that end again and again are not replaced in a loop: see [Pods.Ended].
+//   - A Pod that a disruption budget protects is left alone while the budget does not let it go: see Options.Permit.
 //   - Each thing that happens to a Pod is told once, as an [Event], for the controller to turn into events and metrics of its own.
 //
 // RBAC: create, patch and delete on pods, patch on pods/status and pods/resize.
@@ -34,6 +35,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
@@ -118,6 +120,10 @@ type Options[O client.Object] struct {
 	Observe func(owner O, e Event)
 	// AfterDelete is called when a Pod of a pass was deleted, for what goes with it. Optional.
 	AfterDelete func(ctx context.Context, view *ownercache.View[O], pod *corev1.Pod) error
+	// Permit is asked before a Pod is taken out of service: deleted, changed in place, or its readiness gate closed. An error says why that may
+	// not be now, such as a disruption budget that is spent; the pass goes on with others, and comes again after a second. Nobody is told by
+	// an Event, and the error is final. It must be safe for concurrent use. Optional.
+	Permit func(ctx context.Context, owner O, pod *corev1.Pod, operation disruption.Operation) error
 	// Merger knows what the API server can do.
 	Merger podpatch.Merger
 	// Clock defaults to the real clock.
@@ -143,6 +149,9 @@ func New[O client.Object](
 	}
 	if options.Observe == nil {
 		options.Observe = func(O, Event) {}
+	}
+	if options.Permit == nil {
+		options.Permit = func(context.Context, O, *corev1.Pod, disruption.Operation) error { return nil }
 	}
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}

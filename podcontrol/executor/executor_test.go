@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/internal/clustertest"
@@ -60,12 +61,14 @@ type world struct {
 
 	mu     sync.Mutex // Pods are worked on side by side
 	events []string
+	// permit is asked before Pods are taken out of service; nil lets all go.
+	permit func(pod *corev1.Pod, operation disruption.Operation) error
 	// afterDelete is called for deleted Pods.
 	afterDelete func(pod *corev1.Pod) error
 	pass        *fanout.Pass
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, edit ...func(*podcontrol.Config)) *world {
 	t.Helper()
 	w := &world{Cluster: clustertest.New(), t: t, clock: testingclock.NewFakePassiveClock(begin), fanout: fanout.New(5)}
 	w.rules.Policy = podcontrol.InPlaceIfPossible
@@ -78,7 +81,11 @@ func newWorld(t *testing.T) *world {
 	w.must(err)
 	machine, err := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: "example.com/since"})
 	w.must(err)
-	w.control, err = podcontrol.New(podcontrol.Config{InPlace: w.inPlace, RevisionLabel: revisionLabel, FullRevisions: true, Lifecycle: machine})
+	config := podcontrol.Config{InPlace: w.inPlace, RevisionLabel: revisionLabel, FullRevisions: true, Lifecycle: machine}
+	for _, f := range edit {
+		f(&config)
+	}
+	w.control, err = podcontrol.New(config)
 	w.must(err)
 	w.x, err = executor.New(w.control, w.cache, w.fanout, executor.Options[owner]{
 		Rules: func(owner) podcontrol.Rules { return w.rules }, Clock: w.clock,
@@ -86,6 +93,12 @@ func newWorld(t *testing.T) *world {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Type, e.Pod.Name, e.Revision)))
+		},
+		Permit: func(_ context.Context, _ owner, pod *corev1.Pod, operation disruption.Operation) error {
+			if w.permit == nil {
+				return nil
+			}
+			return w.permit(pod, operation)
 		},
 		AfterDelete: func(_ context.Context, _ *ownercache.View[owner], pod *corev1.Pod) error {
 			if w.afterDelete == nil {

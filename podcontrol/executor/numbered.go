@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -108,32 +107,18 @@ func (p *Pods[O]) createAt(
 		})
 }
 
-// createEach creates n Pods, each as what its own task says, and for a Node where build names one. A Pod that was refused is tried after the others, so that it does not end a
-// batch that others could be in.
+// createEach creates n Pods, each as what its own task says, and for a Node where build names one.
 func (p *Pods[O]) createEach(
 	ctx context.Context, task fanout.Task, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
 ) (made int, err error) {
-	owner, backoff := p.view.Owner.GetUID(), p.executor.fanout.Backoff
-	var first, last []int
-	for i := range n {
-		if backoff.WasRefused(owner, fanout.Task{Name: own(i)}) {
-			last = append(last, i)
-		} else {
-			first = append(first, i)
-		}
-	}
-	order := slices.Concat(first, last)
-	return p.pass.Create(ctx, task, n, func(ctx context.Context, i int) error {
-		one := fanout.Task{Name: own(order[i])}
-		pod, node, err := build(ctx, order[i])
+	return p.pass.CreateEach(ctx, task, n, own, func(ctx context.Context, i int) error {
+		pod, node, err := build(ctx, i)
 		if err == nil {
 			err = p.create(ctx, pod, selector, node)
 		}
 		if err != nil {
-			backoff.Refused(fanout.Attempt{Object: owner, Task: one}, err, p.view.Now)
 			return failed("creating", pod, err)
 		}
-		backoff.Succeeded(owner, one)
 		return nil
 	})
 }

@@ -97,7 +97,7 @@ func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "")
+	return p.do(ctx, pod, step, "", true)
 }
 
 // Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is. It reports whether it
@@ -107,7 +107,7 @@ func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "")
+	return p.do(ctx, pod, step, "", false)
 }
 
 // Settle takes a Pod back that waits for its hook before an update which is not wanted any more, and no other. It reports whether
@@ -117,7 +117,7 @@ func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	return p.do(ctx, pod, step, "")
+	return p.do(ctx, pod, step, "", false)
 }
 
 // UpdateTo returns what takes a Pod to a revision: in place, or by its deletion, as the rules say. plan returns the plan for a Pod;
@@ -147,7 +147,7 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 			p.executor.options.Observe(p.view.Owner, Event{Type: Blocked, Pod: pod, Revision: target, Why: step.Why})
 			return false, reason.Final(failed("updating", pod, step.Why))
 		case step.Act != podcontrol.Start:
-			changed, err = p.do(ctx, pod, step, target)
+			changed, err = p.do(ctx, pod, step, target, false)
 		default:
 			changed, err = p.start(ctx, pod, step, target)
 		}
@@ -175,7 +175,9 @@ func (p *Pods[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 		return false, nil
 	}
 	defer done()
-	if changed, err = p.do(ctx, pod, step, target); err != nil {
+	if changed, err = p.do(ctx, pod, step, target, false); isWithheld(err) {
+		return false, err
+	} else if err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: StartFailed, Pod: pod, Revision: target, Err: err})
 		return changed, err
 	}
@@ -193,7 +195,9 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	if err != nil {
 		return false, reason.Final(err)
 	}
-	if changed, err = p.do(ctx, pod, step, target); err != nil {
+	if changed, err = p.do(ctx, pod, step, target, true); isWithheld(err) {
+		return false, err
+	} else if err != nil {
 		p.executor.options.Observe(p.view.Owner, Event{Type: RecreateFailed, Pod: pod, Revision: target, Why: why, Err: err})
 		return changed, err
 	}
@@ -206,15 +210,18 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	return changed, nil
 }
 
-// do sends a step. target is the revision of an update that the step is for, empty for none.
-func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
-	switch step.Act {
-	case podcontrol.Patch, podcontrol.Start:
-		return p.patch(ctx, pod, step)
-	case podcontrol.Delete:
-		return p.remove(ctx, pod, target)
+// do sends a step. target is the revision of an update that the step is for, empty for none; leaves says that the Pod is to be deleted in the end.
+func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
+	if step.Act == podcontrol.Delete {
+		return p.remove(ctx, pod, step, target)
 	}
-	return false, nil
+	if step.Act != podcontrol.Patch && step.Act != podcontrol.Start {
+		return false, nil
+	}
+	if err := p.permit(ctx, pod, step, leaves); err != nil {
+		return false, err
+	}
+	return p.patch(ctx, pod, step)
 }
 
 // patch merges the changes and sends them. They are awaited by the owner before its next decision, and by the Pod's own loop before
@@ -229,10 +236,13 @@ func (p *Pods[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 }
 
 // remove deletes the Pod that was decided on, unless that was refused a moment ago.
-func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, target string) (changed bool, err error) {
+func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := p.executor.fanout.Backoff.Resting(attempt, p.view.Now); err != nil {
 		p.pass.Wake(wait)
+		return false, err
+	}
+	if err := p.permit(ctx, pod, step, true); err != nil {
 		return false, err
 	}
 	err = p.view.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})

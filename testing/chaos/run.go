@@ -162,7 +162,7 @@ func Replay(t *testing.T, plan Plan, seeds int) {
 		b := play(t, &plan, seed, Full(plan.Steps), true).trace
 		for i := range max(len(a), len(b)) {
 			if i >= len(a) || i >= len(b) || a[i] != b[i] {
-				t.Errorf("seed %d: the stories differ from line %d on:\n%s\n%s", seed, i+1,
+				t.Errorf("seed %d: the stories differ from line %d on:\n%s\n----\n%s\n----\n%s", seed, i+1, strings.Join(a[max(0, i-5):min(i, len(a))], "\n"),
 					strings.Join(a[min(i, len(a)):min(i+3, len(a))], "\n"), strings.Join(b[min(i, len(b)):min(i+3, len(b))], "\n"))
 				break
 			}

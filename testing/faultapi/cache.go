@@ -55,7 +55,7 @@ func (s *Server) Cache(lag func(resource string, events int) int) *Cache {
 		c.feeds = append(c.feeds, f)
 		f.next = len(k.log)
 		if lag != nil {
-			f.next -= min(max(lag(k.resource.Resource, f.next), 0), f.next)
+			f.next -= min(max(lag(c.name(k), f.next), 0), f.next)
 		}
 		f.replace()
 	}
@@ -83,18 +83,31 @@ func (f *feed) replace() {
 	}
 }
 
-// Resources returns the names of the resources, in a fixed order.
+// name is the plural, with the group where a resource that came before has the same: StatefulSets of two groups, for example.
+func (c *Cache) name(k *kind) string {
+	for _, f := range c.feeds {
+		if f.kind == k {
+			break
+		}
+		if f.kind.resource.Resource == k.resource.Resource {
+			return k.resource.String()
+		}
+	}
+	return k.resource.Resource
+}
+
+// Resources returns the names of the resources, in a fixed order. Of several that have the same plural those after the first have their group, too.
 func (c *Cache) Resources() []string {
 	names := make([]string, len(c.feeds))
 	for i, f := range c.feeds {
-		names[i] = f.kind.resource.Resource
+		names[i] = c.name(f.kind)
 	}
 	return names
 }
 
 func (c *Cache) feed(resource string) *feed {
 	for _, f := range c.feeds {
-		if f.kind.resource.Resource == resource {
+		if c.name(f.kind) == resource {
 			return f
 		}
 	}
@@ -218,7 +231,7 @@ func (c *Cache) Altered() string {
 		for _, found := range f.informer.indexer.List() {
 			obj := found.(client.Object)
 			if !sameObject(shown[sortKey(obj)], obj) {
-				return f.kind.resource.Resource + " " + sortKey(obj)
+				return c.name(f.kind) + " " + sortKey(obj)
 			}
 		}
 	}
@@ -231,7 +244,7 @@ func (c *Cache) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	if err != nil {
 		return err
 	}
-	stored := c.feed(k.resource.Resource).informer.byKey(storeKey(key))
+	stored := c.feed(c.name(k)).informer.byKey(storeKey(key))
 	if stored == nil {
 		return apierrors.NewNotFound(k.resource, key.Name)
 	}
@@ -249,7 +262,7 @@ func (c *Cache) List(_ context.Context, list client.ObjectList, opts ...client.L
 	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
 		return unsupported("field selectors")
 	}
-	f := c.feed(k.resource.Resource)
+	f := c.feed(c.name(k))
 	var found []client.Object
 	for _, item := range f.informer.indexer.List() {
 		obj := item.(client.Object)
@@ -266,7 +279,7 @@ func (c *Cache) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 	if err != nil {
 		return nil, err
 	}
-	return c.feed(k.resource.Resource).informer, nil
+	return c.feed(c.name(k)).informer, nil
 }
 
 // WaitForCacheSync is true: the first list is there from the beginning.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -325,6 +326,27 @@ func TestCacheReads(t *testing.T) {
 }
 
 // TestCacheIsReadOnly: what Get and List return is the caller's; what the stores share is not, and who changes it is found.
+// TestTwoResourcesOfOnePlural: kinds of two groups with the same name are two resources, each with its own objects.
+func TestTwoResourcesOfOnePlural(t *testing.T) {
+	s := newStage(t, &corev1.Event{}, &eventsv1.Event{})
+	s.must(s.user.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
+	s.must(s.user.Create(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}))
+	for _, resource := range []string{"events", "events.events.k8s.io"} {
+		if n := s.cache.Behind(resource); n != 1 {
+			t.Errorf("%d changes of %s, want 1", n, resource)
+		}
+		s.cache.Deliver(resource, 1)
+	}
+	for name, object := range map[string]client.Object{"a": &corev1.Event{}, "b": &eventsv1.Event{}} {
+		if err := s.cache.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, object); err != nil || object.GetName() != name {
+			t.Errorf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+	if err := s.cache.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &eventsv1.Event{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other group's is shown: %v", err)
+	}
+}
+
 func TestCacheIsReadOnly(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))
