@@ -66,7 +66,7 @@ lint: ## go vet and golangci-lint, with the linters listed in .golangci.yml
 
 generate: ## deepcopy functions, CRDs, the chart's copies of manifests, the table of reasons, the embedded binaries module
 	cd examples/apis && $(TOOL) controller-gen object paths="./apps/...;./policy/..."
-	cd examples/apis && $(TOOL) controller-gen crd paths=./apps/... output:crd:dir=../config/crd
+	cd examples/apis && $(TOOL) controller-gen crd paths="./apps/...;./policy/..." output:crd:dir=../config/crd
 	cd examples && $(GO) run ./internal/crdconversion config/crd
 	@for d in crd webhook rbac resourcedistribution; do rm -rf examples/charts/kruise/files/$$d && mkdir -p examples/charts/kruise/files/$$d && \
 		cp examples/config/$$d/*.yaml examples/charts/kruise/files/$$d/ || exit 1; done

@@ -27,16 +27,20 @@ func TestPaths(t *testing.T) {
 	handlers := handlersOf(admission.Options{})
 	paths := admission.Paths(admission.CloneSet(admission.Options{}), admission.ContainerRecreateRequest(admission.Options{}),
 		admission.StatefulSet(admission.Options{}), admission.DaemonSet(admission.Options{}), admission.SidecarSet(admission.Options{}),
-		admission.ResourceDistribution(admission.Options{}), admission.Protection(admission.Options{}))
+		admission.ResourceDistribution(admission.Options{}), admission.PodUnavailableBudget(admission.Options{}), admission.PersistentPodState(admission.Options{}), admission.BroadcastJob(admission.Options{}), admission.AdvancedCronJob(admission.Options{}), admission.Protection(admission.Options{}))
 	want := []string{
-		mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
+		"/mutate-apps-kruise-io-advancedcronjob", "/mutate-apps-kruise-io-broadcastjob", mutatePath, "/mutate-apps-kruise-io-containerrecreaterequest", "/mutate-apps-kruise-io-daemonset", "/mutate-apps-kruise-io-sidecarset",
 		"/mutate-apps-kruise-io-statefulset",
 		"/validate-apps-deployment",
-		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-resourcedistribution",
+		"/validate-apps-kruise-io-advancedcronjob",
+		"/validate-apps-kruise-io-broadcastjob",
+		validatePath, "/validate-apps-kruise-io-daemonset", "/validate-apps-kruise-io-persistentpodstate", "/validate-apps-kruise-io-resourcedistribution",
 		"/validate-apps-kruise-io-sidecarset", "/validate-apps-kruise-io-statefulset",
+		"/validate-policy-kruise-io-podunavailablebudget",
 		"/validate-apps-replicaset", "/validate-apps-statefulset", "/validate-customresourcedefinition", "/validate-ingress", "/validate-namespace",
 		"/validate-service",
 	}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
@@ -60,11 +64,12 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resources, wanted := map[string]string{}, []string{"mpod.kb.io"} // by name of the webhook
+	groups := map[string]string{}
+	resources, wanted := map[string]string{}, []string{"mpod.kb.io", "vpod.kb.io", "vpodeviction.kb.io"} // by name of the webhook
 	for _, k := range kinds.All() {
 		for _, path := range admission.Paths(k.Admission(admission.Options{})) {
 			name := path[1:2] + k.Name() + ".kb.io" // m or v
-			resources[name], wanted = k.Resource, append(wanted, name)
+			resources[name], groups[name], wanted = k.Resource, k.Kind.Group, append(wanted, name)
 		}
 	}
 	protected := protectedRules()
@@ -83,10 +88,10 @@ func TestManifestsMatchHandlers(t *testing.T) {
 			w := &c.Webhooks[i]
 			paths, names = append(paths, *w.ClientConfig.Service.Path), append(names, w.Name)
 			operations := []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}
-			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions"}, resources[w.Name]) { // which no label protects
+			if strings.HasPrefix(w.Name, "v") && !slices.Contains([]string{"daemonsets", "sidecarsets", "resourcedistributions", "persistentpodstates", "broadcastjobs", "advancedcronjobs", "podunavailablebudgets"}, resources[w.Name]) { // which no label protects
 				operations = append(operations, "DELETE")
 			}
-			rule := admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
+			rule := admissionregistrationv1.Rule{APIGroups: []string{groups[w.Name]}, APIVersions: []string{"v1alpha1", "v1beta1"}, Resources: []string{resources[w.Name]}}
 			if w.Name == "mpod.kb.io" {
 				operations, rule = operations[:1], admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
 			}
@@ -95,11 +100,14 @@ func TestManifestsMatchHandlers(t *testing.T) {
 				operations, rule, policy = []admissionregistrationv1.OperationType{"DELETE"}, of, admissionregistrationv1.Ignore
 				checkProtection(t, w)
 			}
-			rules := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}}
+			rules, effects := []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}}, admissionregistrationv1.SideEffectClassNone
+			if of, ok := podRules()[w.Name]; ok {
+				rules, effects = of, admissionregistrationv1.SideEffectClassNoneOnDryRun
+			}
 			if diff := cmp.Diff(rules, w.Rules); diff != "" {
 				t.Errorf("%s: rules (-want +got):\n%s", w.Name, diff)
 			}
-			if *w.FailurePolicy != policy || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+			if *w.FailurePolicy != policy || *w.SideEffects != effects ||
 				!slices.Equal(w.AdmissionReviewVersions, []string{"v1", "v1beta1"}) {
 				t.Errorf("%s: %+v", w.Name, w)
 			}
@@ -108,13 +116,27 @@ func TestManifestsMatchHandlers(t *testing.T) {
 	for _, list := range [][]string{paths, names, wanted} {
 		slices.Sort(list)
 	}
-	pods := admission.Pods(func() webhookadmission.Handler { return nil })
+	paths = slices.Compact(paths) // evictions are asked about where Pods are
+	none := func() webhookadmission.Handler { return nil }
+	pods := admission.Pods(none, none)
 	served := slices.Sorted(slices.Values(admission.Paths(append(kinds.Endpoints(kinds.All(), admission.Options{}), pods, admission.Protection(admission.Options{}))...)))
 	if diff := cmp.Diff(served, paths); diff != "" {
 		t.Errorf("paths (-handlers +manifests):\n%s", diff)
 	}
 	if diff := cmp.Diff(wanted, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// podRules are what the webhooks are asked about that protect Pods.
+func podRules() map[string][]admissionregistrationv1.RuleWithOperations {
+	rule := func(resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+		return admissionregistrationv1.RuleWithOperations{
+			Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}
+	}
+	return map[string][]admissionregistrationv1.RuleWithOperations{
+		"vpod.kb.io": {rule("pods", "UPDATE", "DELETE"), rule("pods/resize", "UPDATE")}, "vpodeviction.kb.io": {rule("pods/eviction", "CREATE")},
 	}
 }
 

@@ -138,6 +138,7 @@ func (c *cluster) configurations() []*unstructured.Unstructured {
 	c.t.Helper()
 	var objects []*unstructured.Unstructured
 	for name, kind := range map[string]string{
+		"advancedcronjobs.apps.kruise.io":          "apiextensions.k8s.io/v1 CustomResourceDefinition",
 		"clonesets.apps.kruise.io":                 "apiextensions.k8s.io/v1 CustomResourceDefinition",
 		"containerrecreaterequests.apps.kruise.io": "apiextensions.k8s.io/v1 CustomResourceDefinition",
 		"statefulsets.apps.kruise.io":              "apiextensions.k8s.io/v1 CustomResourceDefinition",

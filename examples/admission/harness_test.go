@@ -36,7 +36,7 @@ type tree = map[string]any
 // handlersOf returns everything that is served, for all kinds.
 func handlersOf(options admission.Options) map[string]http.Handler {
 	return admission.Handlers(options, admission.CloneSet(options), admission.ContainerRecreateRequest(options), admission.StatefulSet(options),
-		admission.DaemonSet(options), admission.SidecarSet(options), admission.ResourceDistribution(options), admission.Protection(options))
+		admission.DaemonSet(options), admission.SidecarSet(options), admission.ResourceDistribution(options), admission.PodUnavailableBudget(options), admission.PersistentPodState(options), admission.BroadcastJob(options), admission.AdvancedCronJob(options), admission.Protection(options))
 }
 
 // manifest reads an object from YAML.

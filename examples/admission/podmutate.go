@@ -18,19 +18,22 @@ import (
 // MutatePodPath is where Pods are asked about that are being created.
 const MutatePodPath = "/mutate-pod"
 
-// Pods serves the webhook for Pods. handler is asked for each request, because what it needs is made after the server; while it returns nil,
-// Pods have to wait.
-func Pods(handler func() admission.Handler) Endpoint { return podEndpoint{handler} }
+// Pods serves the webhooks for Pods: for those that are being created, and for those that would be taken out of service. Both functions are asked for
+// each request, because what the handlers need is made after the server; while one returns nil, Pods have to wait.
+func Pods(mutate, validate func() admission.Handler) Endpoint { return podEndpoint{mutate, validate} }
 
-type podEndpoint struct{ handler func() admission.Handler }
+type podEndpoint struct{ mutate, validate handlerOfPods }
 
 func (p podEndpoint) endpoint() endpoint {
-	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p}}
+	return endpoint{handlers: map[string]admission.Handler{MutatePodPath: p.mutate, ValidatePodPath: p.validate}}
 }
 
+// handlerOfPods is a handler that is made later.
+type handlerOfPods func() admission.Handler
+
 // Handle implements admission.Handler.
-func (p podEndpoint) Handle(ctx context.Context, request admission.Request) admission.Response {
-	handler := p.handler()
+func (h handlerOfPods) Handle(ctx context.Context, request admission.Request) admission.Response {
+	handler := h()
 	if handler == nil {
 		return refuse(ctx, apierrors.NewServiceUnavailable("the webhook for Pods is starting"))
 	}

@@ -17,13 +17,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	policyv1beta1 "github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/internal/served"
 )
 
@@ -37,6 +40,7 @@ const (
 type admissionOptions struct {
 	manager        string
 	sets, matching int
+	budgets        int
 	rate, parallel int
 	lasts          time.Duration
 }
@@ -60,15 +64,16 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (e
 	managerArgs := flags.String("manager-args", "", "further arguments of the manager, separated by spaces")
 	flags.IntVar(&o.sets, "sets", 1000, "SidecarSets in all")
 	flags.IntVar(&o.matching, "matching", 3, "SidecarSets that match the Pods")
+	flags.IntVar(&o.budgets, "budgets", 1000, "PodUnavailableBudgets in the namespace; one of them is for the Pods, and lets all go")
 	flags.IntVar(&o.rate, "rate", 200, "Pods to create in a second")
 	flags.DurationVar(&o.lasts, "for", 30*time.Second, "for how long")
 	flags.IntVar(&o.parallel, "parallel", 1000, "Pods to create at once afterwards")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if o.matching < 0 || o.sets < o.matching || o.rate < 1 || o.parallel < 1 || o.lasts < time.Second {
-		return fmt.Errorf("--sets %d, --matching %d, --rate %d, --parallel %d, --for %v: want matching sets among all, and at least 1, 1 and 1s",
-			o.sets, o.matching, o.rate, o.parallel, o.lasts)
+	if o.matching < 0 || o.sets < o.matching || o.budgets < 0 || o.rate < 1 || o.parallel < 1 || o.lasts < time.Second {
+		return fmt.Errorf("--sets %d, --matching %d, --budgets %d, --rate %d, --parallel %d, --for %v: want matching sets among all, no negative number, and at least 1, 1 and 1s",
+			o.sets, o.matching, o.budgets, o.rate, o.parallel, o.lasts)
 	}
 	if o.manager, err = locate(o.manager); err != nil {
 		return err
@@ -82,7 +87,7 @@ func admissionCommand(ctx context.Context, args []string, out, log io.Writer) (e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Pod admission with %d SidecarSets of which %d match\n\n", o.sets, o.matching)
+	fmt.Fprintf(out, "Pod admission with %d SidecarSets of which %d match, and %d PodUnavailableBudgets in the namespace\n\n", o.sets, o.matching, o.budgets)
 	printLoads(out, loads)
 	return nil
 }
@@ -99,28 +104,38 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 			return nil, fmt.Errorf("SidecarSet %d: %w", i, err)
 		}
 	}
+	for i := range o.budgets {
+		if err := c.Create(ctx, loadBudget(i)); err != nil {
+			return nil, fmt.Errorf("PodUnavailableBudget %d: %w", i, err)
+		}
+	}
 	g, err := newGenerator(c)
 	if err != nil {
 		return nil, err
 	}
 	var out []burst
+	creation, deletion := hook{"mpod.kb.io", "/mutate-pod"}, hook{"vpod.kb.io", "/validate-pod"}
 	for _, l := range []struct {
 		name string
+		of   hook
 		do   func(context.Context, string) ([]time.Duration, []error)
 	}{
-		{"", func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{"", creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atOnce(ctx, namespace, min(100, o.parallel))
 		}},
-		{fmt.Sprintf("%d a second for %v", o.rate, o.lasts), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{fmt.Sprintf("%d a second for %v", o.rate, o.lasts), creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atRate(ctx, namespace, o.rate, o.lasts)
 		}},
-		{fmt.Sprintf("%d at once", o.parallel), func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+		{fmt.Sprintf("%d at once", o.parallel), creation, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
 			return g.atOnce(ctx, namespace, o.parallel)
+		}},
+		{fmt.Sprintf("%d deleted a second", o.rate), deletion, func(ctx context.Context, namespace string) ([]time.Duration, []error) {
+			return g.deleteAtRate(ctx, namespace, o.rate, o.lasts)
 		}},
 	} {
 		for _, namespace := range []string{spared, asked} {
 			fmt.Fprintf(log, "== %s: namespace %s\n", cmp.Or(l.name, "the first Pods"), namespace)
-			measured, err := g.measure(ctx, l.name, namespace, l.do)
+			measured, err := g.measure(ctx, l.name, l.of, namespace, l.do)
 			if err != nil {
 				return nil, err
 			}
@@ -130,6 +145,20 @@ func measureAdmission(ctx context.Context, c *served.Cluster, o admissionOptions
 		}
 	}
 	return out, g.checkInjected(ctx, o.matching)
+}
+
+// loadBudget is for the Pods of an app. That of the load lets all of them go.
+func loadBudget(i int) *policyv1beta1.PodUnavailableBudget {
+	app := "other-" + strconv.Itoa(i)
+	if i == 0 {
+		app = "load"
+	}
+	return &policyv1beta1.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: asked, Name: "budget-" + strconv.Itoa(i)},
+		Spec: policyv1beta1.PodUnavailableBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, MaxUnavailable: ptr.To(intstr.FromString("100%")),
+		},
+	}
 }
 
 // loadSet injects one small container.
@@ -180,7 +209,24 @@ func (g *generator) atOnce(ctx context.Context, namespace string, n int) ([]time
 
 // atRate begins a creation whenever its time has come, whatever became of those before.
 func (g *generator) atRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
-	n := rate * int(lasts/time.Second)
+	return paced(ctx, rate*int(lasts/time.Second), rate, func(int) (time.Duration, error) { return g.create(ctx, namespace) })
+}
+
+// deleteAtRate deletes Pods of those that were created, as many as there are.
+func (g *generator) deleteAtRate(ctx context.Context, namespace string, rate int, lasts time.Duration) ([]time.Duration, []error) {
+	pods, err := g.clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: int64(rate * int(lasts/time.Second))})
+	if err != nil {
+		return []time.Duration{0}, []error{err}
+	}
+	return paced(ctx, len(pods.Items), rate, func(i int) (time.Duration, error) {
+		began := time.Now()
+		err := g.clients.CoreV1().Pods(namespace).Delete(ctx, pods.Items[i].Name, metav1.DeleteOptions{})
+		return time.Since(began), err
+	})
+}
+
+// paced makes n requests, so many a second.
+func paced(ctx context.Context, n, rate int, do func(i int) (time.Duration, error)) ([]time.Duration, []error) {
 	latencies, errs := make([]time.Duration, n), make([]error, n)
 	ticks := time.NewTicker(time.Second / time.Duration(rate))
 	defer ticks.Stop()
@@ -192,21 +238,21 @@ func (g *generator) atRate(ctx context.Context, namespace string, rate int, last
 			continue
 		case <-ticks.C:
 		}
-		group.Go(func() { latencies[i], errs[i] = g.create(ctx, namespace) })
+		group.Go(func() { latencies[i], errs[i] = do(i) })
 	}
 	group.Wait()
 	return latencies, errs
 }
 
 func (g *generator) measure(
-	ctx context.Context, name, namespace string, do func(context.Context, string) ([]time.Duration, []error),
+	ctx context.Context, name string, of hook, namespace string, do func(context.Context, string) ([]time.Duration, []error),
 ) (l burst, err error) {
 	l = burst{name: name, namespace: namespace}
 	cpu, err := g.cluster.CPU()
 	if err != nil {
 		return l, err
 	}
-	serverBefore, managerBefore, err := g.calls(ctx)
+	serverBefore, managerBefore, err := g.calls(ctx, of)
 	if err != nil {
 		return l, err
 	}
@@ -214,7 +260,7 @@ func (g *generator) measure(
 	l.latencies, errs = do(ctx, namespace)
 	l.failed = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	slices.Sort(l.latencies)
-	server, manager, err := g.calls(ctx)
+	server, manager, err := g.calls(ctx, of)
 	l.byServer, l.byManager = server.since(serverBefore), manager.since(managerBefore)
 	now, cpuErr := g.cluster.CPU()
 	l.cpu = now - cpu

@@ -22,17 +22,20 @@ type histogram struct {
 // bucket counts calls that took a time or less.
 type bucket struct{ bound, count float64 }
 
-// calls reads how long calls of the Pod webhook took, by the API server and by the manager.
-func (g *generator) calls(ctx context.Context) (byServer, byManager histogram, err error) {
+// hook is a webhook of Pods: its name for the API server, and its path.
+type hook struct{ name, path string }
+
+// calls reads how long calls of a webhook took, by the API server and by the manager.
+func (g *generator) calls(ctx context.Context, of hook) (byServer, byManager histogram, err error) {
 	raw, err := g.clients.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return byServer, byManager, fmt.Errorf("metrics of the API server: %w", err)
 	}
-	if byServer, err = readHistogram(raw, "apiserver_admission_webhook_admission_duration_seconds", `name="mpod.kb.io"`, `rejected="false"`); err != nil {
+	if byServer, err = readHistogram(raw, "apiserver_admission_webhook_admission_duration_seconds", `name="`+of.name+`"`, `rejected="false"`); err != nil {
 		return byServer, byManager, fmt.Errorf("metrics of the API server: %w", err)
 	}
 	if raw, err = metricsOf(ctx, g.cluster); err == nil {
-		byManager, err = readHistogram(raw, "controller_runtime_webhook_latency_seconds", `webhook="/mutate-pod"`)
+		byManager, err = readHistogram(raw, "controller_runtime_webhook_latency_seconds", `webhook="`+of.path+`"`)
 	}
 	if err != nil {
 		err = fmt.Errorf("metrics of the manager: %w", err)

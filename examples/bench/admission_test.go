@@ -52,7 +52,7 @@ func TestAdmission(t *testing.T) {
 	defer cancel()
 	manager := build(t, t.TempDir(), "../cmd/kruise-manager")
 	var out bytes.Buffer
-	args := []string{"admission", "--manager=" + manager, "--sets=5", "--matching=2", "--rate=10", "--for=1s", "--parallel=20"}
+	args := []string{"admission", "--manager=" + manager, "--sets=5", "--matching=2", "--budgets=3", "--rate=10", "--for=1s", "--parallel=20"}
 	if err := command(ctx, args, &out, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
@@ -66,14 +66,14 @@ func TestAdmission(t *testing.T) {
 			rows = append(rows, fields[i:i+3])
 		}
 	}
-	want := [][]string{{spared, "10", "0"}, {asked, "10", "0"}, {spared, "20", "0"}, {asked, "20", "0"}}
+	want := [][]string{{spared, "10", "0"}, {asked, "10", "0"}, {spared, "20", "0"}, {asked, "20", "0"}, {spared, "10", "0"}, {asked, "10", "0"}}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("webhook, Pods and failures (-want +got):\n%s\n%s", diff, out.String())
 	}
 }
 
 func TestAdmissionRefuses(t *testing.T) {
-	for _, arg := range []string{"--sets=2", "--rate=0", "--parallel=0", "--for=1ms", "--matching=-1", "--manager=" + filepath.Join(t.TempDir(), "none")} {
+	for _, arg := range []string{"--sets=2", "--rate=0", "--parallel=0", "--for=1ms", "--matching=-1", "--budgets=-1", "--manager=" + filepath.Join(t.TempDir(), "none")} {
 		if err := command(t.Context(), []string{"admission", arg}, &bytes.Buffer{}, nil); err == nil || !strings.Contains(err.Error(), strings.SplitN(arg, "=", 2)[0]) {
 			t.Errorf("%s: %v", arg, err)
 		}

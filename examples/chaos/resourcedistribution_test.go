@@ -2,11 +2,11 @@ package chaos_test
 
 // resourceDistributionMutants are mistakes that the schedules of ResourceDistributions must find.
 func resourceDistributionMutants() []mutant {
-	const folder = "examples/controllers/resourcedistribution/"
-	const act, copies, targets, report, watch = folder + "act.go", folder + "copies.go", folder + "targets.go", folder + "report.go", folder + "watch.go"
+	const folder, meaning = "examples/controllers/resourcedistribution/", "examples/distribution/"
+	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"
 	found := schedules{tests: "./controllers/resourcedistribution"}
 	return []mutant{
-		{"what is somebody else's is taken for a copy", copies, "case !Belongs(found, distributor.Name):", "case !Belongs(found, distributor.Name) && found.GetUID() == \"\":", found},
+		{"what is somebody else's is taken for a copy", copies, "case OwnerOf(found) != distributor.Name:", "case OwnerOf(found) != distributor.Name && found.GetUID() == \"\":", found},
 		{"copies of a former distributor of the name stay its own", copies, "metav1.GetControllerOfNoCopy(live).UID != owner.UID {", "metav1.GetControllerOfNoCopy(live).UID != owner.UID && owner.UID == \"\" {", found},
 		{"system namespaces get copies", targets, "case api.IsSystem(name), excluded.Has(name), !chosen:", "case excluded.Has(name), !chosen:", found},
 		{"the list comes before the exclusion", targets, "case api.IsSystem(name), excluded.Has(name), !chosen:", "case api.IsSystem(name), excluded.Has(name) && !isListed, !chosen:", found},
@@ -24,8 +24,8 @@ func resourceDistributionMutants() []mutant {
 		{"namespaces that lose a label wake nobody", watch, "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||", "if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectOld.GetLabels()) ||", found},
 		{"namespaces that come wake nobody", watch, "CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { r.wakeAll(q) },", "", found},
 		{"what was in the way wakes nobody when it goes", watch, "resourceKey(kind, object.GetName()))))", "resourceKey(kind, object.GetNamespace()))))", found},
-		{"conflicts count as copies", act, "\t\tw.fail(conditionOf(d), namespace, d.Why)\n", "\t\tw.fail(conditionOf(d), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
-		{"namespaces of a condition are in another order", report, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return strings.Compare(b, a) })", found},
-		{"what is wrong with a copy is forgotten", act, "knownOf(live, w.resource.Hash, d.Why)", "knownOf(live, w.resource.Hash, reason.Reason{})", found},
+		{"conflicts count as copies", act, "\t\tw.fail(d.Condition(), namespace, d.Why)\n", "\t\tw.fail(d.Condition(), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
+		{"namespaces of a condition are in another order", status, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return slices.Compare([]string{b}, []string{a}) })", found},
+		{"what is wrong with a copy is forgotten", act, "distribution.KnownOf(live, w.resource.Hash, d.Why)", "distribution.KnownOf(live, w.resource.Hash, reason.Reason{})", found},
 	}
 }

@@ -67,7 +67,7 @@ func TestSampleSize(t *testing.T) {
 	}
 }
 
-// TestSample: the same text draws the same mistakes, however the list is ordered, and in a few dozen commits all are drawn.
+// TestSample: the same text draws the same mistakes, however the list is ordered, and in some hundred commits all are drawn.
 func TestSample(t *testing.T) {
 	all := mutants()
 	names := func(of []mutant) (out []string) {
@@ -86,13 +86,13 @@ func TestSample(t *testing.T) {
 		t.Errorf("drawn from the list in another order (-want +got):\n%s", diff)
 	}
 	drawn := map[string]bool{}
-	for i := range 200 {
+	for i := range 1000 {
 		for _, name := range names(sample(all, 5, strconv.Itoa(i))) {
 			drawn[name] = true
 		}
 	}
 	if len(drawn) != len(all) {
-		t.Errorf("200 commits draw %d of %d mistakes", len(drawn), len(all))
+		t.Errorf("1000 commits draw %d of %d mistakes", len(drawn), len(all))
 	}
 	if diff := cmp.Diff(names(all), names(sample(all, len(all), ""))); diff != "" {
 		t.Errorf("all (-want +got):\n%s", diff)

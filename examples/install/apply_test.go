@@ -327,10 +327,20 @@ func (c *cluster) follow(notes, namespace string) {
 	}
 }
 
-// withoutPods has a spec that is complete, of each kind that has no template of Pods.
+// withoutPods has a spec that is complete, of each kind that has no template of Pods, or no selector for them.
 func withoutPods() map[string]map[string]any {
 	return map[string]map[string]any{
+		"AdvancedCronJob": {"schedule": "0 0 1 1 *", "template": map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{
+			"spec": map[string]any{"restartPolicy": "Never", "containers": []any{map[string]any{"name": "a", "image": "a.test/a"}}},
+		}}}}},
+		"BroadcastJob": {"template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never", "containers": []any{map[string]any{"name": "a", "image": "a.test/a"}},
+		}}},
 		"ContainerRecreateRequest": {"podName": "left", "containers": []any{map[string]any{"name": "a"}}},
+		"PersistentPodState": {
+			"targetRef":                  map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "left"},
+			"requiredPersistentTopology": map[string]any{"keys": []any{"kubernetes.io/hostname"}},
+		},
 		"ResourceDistribution": {
 			"resource": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "left"}},
 			"targets":  map[string]any{"includedNamespaces": map[string]any{"list": []any{map[string]any{"name": "default"}}}},
@@ -360,7 +370,7 @@ func (c *cluster) checkLeftAlone(k kinds.Kind) {
 	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, left) })
 	c.t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.t.Context()), left) })
 	old := left.DeepCopy()
-	old.SetAPIVersion("apps.kruise.io/v1alpha1")
+	old.SetAPIVersion(k.Kind.Group + "/v1alpha1")
 	if err := c.Get(c.t.Context(), client.ObjectKeyFromObject(old), old); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
 		c.t.Errorf("v1alpha1 without a manager: %v, want an error of the conversion webhook", err)
 	}

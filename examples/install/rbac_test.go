@@ -59,7 +59,8 @@ func (r right) String() string {
 
 // covers reports whether a request needs this right.
 func (r right) covers(q request) bool {
-	return r.verb == q.verb && r.group == q.group && r.resource == q.resource &&
+	ofAny := r.group == "*" && strings.HasPrefix(r.resource, "*/") && strings.HasSuffix(q.resource, r.resource[1:])
+	return r.verb == q.verb && (ofAny || r.group == q.group && r.resource == q.resource) &&
 		(r.namespace == "" || r.namespace == q.namespace) && (r.name == "" || r.name == q.name)
 }
 
@@ -75,21 +76,35 @@ func unused() map[string]string {
 	const (
 		unanswered = "read when the answer to a write was lost"
 		neverSent  = "never sent: the API server asks for it when an object is created that blocks its owner's deletion, as this one does"
+		sent       = "an API server that cannot send the list with the watch is asked for it first"
 		overtaken  = "read when somebody else has changed it before the manager's patch"
 	)
 	return map[string]string{
-		"get apps.kruise.io/clonesets":                 unanswered,
-		"get apps.kruise.io/statefulsets":              unanswered,
-		"get apps.kruise.io/daemonsets":                unanswered,
-		"get apps.kruise.io/containerrecreaterequests": unanswered,
-		"get apps.kruise.io/sidecarsets":               unanswered,
-		"list namespaces":                              "an API server that cannot send the list with the watch is asked for it first",
+		"get apps.kruise.io/advancedcronjobs": unanswered,
+		"get apps.kruise.io/broadcastjobs":    unanswered + ", or when the name of a run is taken",
+		"get batch/jobs":                      unanswered + ", or when the name of a run is taken",
+		"get apiextensions.k8s.io/customresourcedefinitions advancedcronjobs.apps.kruise.io":        overtaken,
+		"get apiextensions.k8s.io/customresourcedefinitions broadcastjobs.apps.kruise.io":           overtaken,
+		"update apps.kruise.io/advancedcronjobs/finalizers":                                         neverSent,
+		"update apps.kruise.io/broadcastjobs/finalizers":                                            neverSent,
+		"get apps.kruise.io/clonesets":                                                              unanswered,
+		"get apps.kruise.io/statefulsets":                                                           unanswered,
+		"get apps.kruise.io/daemonsets":                                                             unanswered,
+		"get apps.kruise.io/containerrecreaterequests":                                              unanswered,
+		"get apps.kruise.io/sidecarsets":                                                            unanswered,
+		"get policy.kruise.io/podunavailablebudgets":                                                "read where the cache does not have the budget that a Pod names, or somebody else has spent from it",
+		"get apiextensions.k8s.io/customresourcedefinitions podunavailablebudgets.policy.kruise.io": overtaken,
+		"list apps/deployments":                                                                     sent, "list apps/replicasets": sent, "list apps/daemonsets": sent,
+		"get apps.kruise.io/persistentpodstates": unanswered,
+		"list configmaps kruise-configuration":   sent,
+		"list namespaces":                        sent,
 		"get apiextensions.k8s.io/customresourcedefinitions sidecarsets.apps.kruise.io":           overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions resourcedistributions.apps.kruise.io": overtaken,
+		"get apiextensions.k8s.io/customresourcedefinitions persistentpodstates.apps.kruise.io":   overtaken,
 		"update apps.kruise.io/sidecarsets/finalizers":                                            neverSent,
-		"get persistentvolumeclaims":                                                              unanswered,
-		"get apps/controllerrevisions":                                                            unanswered + ", or when the name of a new one is taken",
-		"list nodes":                                                                              "an API server that cannot send the list with the watch is asked for it first",
+		"get persistentvolumeclaims":   unanswered,
+		"get apps/controllerrevisions": unanswered + ", or when the name of a new one is taken",
+		"list nodes":                   sent,
 		"get admissionregistration.k8s.io/mutatingwebhookconfigurations kruise-mutating-webhook-configuration":     overtaken,
 		"get admissionregistration.k8s.io/validatingwebhookconfigurations kruise-validating-webhook-configuration": overtaken,
 		"get apiextensions.k8s.io/customresourcedefinitions clonesets.apps.kruise.io":                              overtaken,
@@ -103,7 +118,7 @@ func unused() map[string]string {
 }
 
 // The manager runs under its ServiceAccount's own token, on an API server that enforces its rights, through everything that it
-// does to CloneSets, StatefulSets, DaemonSets, single Pods, their sidecars and certificates. It misses no right, and uses each.
+// does to CloneSets, StatefulSets, DaemonSets, BroadcastJobs, single Pods, their sidecars and certificates. It misses no right, and uses each.
 func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	c := fresh(t)
 	c.apply("-k", "examples/config/default")
@@ -117,10 +132,14 @@ func TestManagerHasTheRightsThatItUses(t *testing.T) {
 	ns := env.Namespace(t)
 	c.liveNumbered(ns)
 	c.liveDaemons(ns)
+	c.liveJobs(ns)
+	c.liveSchedules(ns)
 	c.live(ns)
 	c.liveSidecars(ns, own)
 	c.liveLoops(ns, since)
 	c.liveSidecarSets(ns)
+	c.livePodStates(ns)
+	c.liveBudgets(ns)
 	stop()
 
 	// So that it is known that the log tells of what is refused, and that the token is what it seems to be.

@@ -30,18 +30,14 @@ func (k kindOf) crd() string { return k.plural + "." + k.group }
 
 // otherKinds are those that OpenKruise 1.9 installs and the chart does not.
 func otherKinds() []kindOf {
-	const apps, policy = "apps.kruise.io", "policy.kruise.io"
+	const apps = "apps.kruise.io"
 	return []kindOf{
-		{"advancedcronjobs", apps, "AdvancedCronJob", false},
-		{"broadcastjobs", apps, "BroadcastJob", false},
 		{"ephemeraljobs", apps, "EphemeralJob", false},
 		{"imagelistpulljobs", apps, "ImageListPullJob", false},
 		{"imagepulljobs", apps, "ImagePullJob", false},
 		{"nodeimages", apps, "NodeImage", true},
 		{"nodepodprobes", apps, "NodePodProbe", true},
-		{"persistentpodstates", apps, "PersistentPodState", false},
 		{"podprobemarkers", apps, "PodProbeMarker", false},
-		{"podunavailablebudgets", policy, "PodUnavailableBudget", false},
 		{"uniteddeployments", apps, "UnitedDeployment", false},
 		{"workloadspreads", apps, "WorkloadSpread", false},
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,10 +39,10 @@ type Kind struct {
 	Workers *int
 	// Flags adds the flags that no other kind has. Optional.
 	Flags func(*pflag.FlagSet)
-	// Gate has to be on for the controller to run; empty for none. Its webhooks answer in any case.
-	Gate apps.Gate
-	// Copies says that the controller keeps copies of something in namespaces, and has to do with no Pods: its metrics are about those.
-	Copies bool
+	// Gates are those of which one has to be on for the controller to run; none for one that always runs. Its webhooks answer in any case.
+	Gates []apps.Gate
+	// Metrics makes the metrics of the controller. Nil stands for those of a controller that works on Pods with revisions.
+	Metrics func(registry prometheus.Registerer, kind string) (*kruise.Metrics, error)
 	// Setup adds the controller to a manager. c writes, and reads from the manager's cache. Nil for a kind that is served and converted here, and
 	// that somebody else acts on.
 	Setup func(ctx context.Context, mgr ctrl.Manager, c client.Client, options kruise.Options) error
@@ -49,6 +50,11 @@ type Kind struct {
 	Admission func(admission.Options) admission.Endpoint
 	// Sample says how to measure it. The zero value is for kinds that are not measured.
 	Sample Sample
+}
+
+// IsOn reports whether the controller runs under the gates.
+func (k Kind) IsOn(gates map[apps.Gate]bool) bool {
+	return len(k.Gates) == 0 || slices.ContainsFunc(k.Gates, func(gate apps.Gate) bool { return gates[gate] })
 }
 
 // Name is the kind in lower case, as in paths, flags and metrics.
@@ -86,7 +92,7 @@ type Shape struct {
 
 // All returns the rows, in the order in which controllers start.
 func All() []Kind {
-	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest(), resourceDistribution()}
+	return []Kind{cloneSet(), statefulSet(), daemonSet(), sidecarSet(), containerRecreateRequest(), resourceDistribution(), broadcastJob(), advancedCronJob(), persistentPodState(), podUnavailableBudget()}
 }
 
 // Measured returns the rows of [All] that have a Sample.

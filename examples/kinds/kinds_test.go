@@ -141,7 +141,7 @@ func TestAddFlags(t *testing.T) {
 	}
 	var names []string
 	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if diff := cmp.Diff([]string{"assign-pods-by-scheduler", "cloneset-scaling-exclude-preparing-delete", "cloneset-workers", "daemonset-workers", "resourcedistribution-workers", "sidecarset-workers", "statefulset-workers"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"advancedcronjob-workers", "assign-bcj-pods-by-scheduler", "assign-pods-by-scheduler", "broadcastjob-workers", "cloneset-scaling-exclude-preparing-delete", "cloneset-workers", "daemonset-workers", "persistentpodstate-workers", "podunavailablebudget-workers", "resourcedistribution-workers", "sidecarset-workers", "statefulset-workers"}, names); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/controllers/resourcedistribution"
 )
 
@@ -12,7 +13,7 @@ func resourceDistribution() Kind {
 	return Kind{
 		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
-		Controller:  resourcedistribution.ControllerName, Workers: &workers, Gate: apps.GateResourceDistribution, Copies: true,
+		Controller:  resourcedistribution.ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: kruise.NewCopyMetrics,
 		Setup:     resourcedistribution.Setup,
 		Admission: func(options admission.Options) admission.Endpoint { return admission.ResourceDistribution(options) },
 	}

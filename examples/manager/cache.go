@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
-	"github.com/workloadkit/workloadkit/examples/controllers/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/controllers/sidecarterminator"
+	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/examples/distribution"
+	"github.com/workloadkit/workloadkit/examples/placements"
+	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podstate"
 )
@@ -37,11 +43,17 @@ func cached(gates map[apps.Gate]bool) (map[client.Object]cache.ByObject, error) 
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:                {Transform: pods.transform},
 		&appsv1.ControllerRevision{}: {Transform: keepRevision},
+		&appsv1.StatefulSet{}:        {Transform: strippedStatefulSet},
 		&corev1.Node{}:               {Transform: strippedNode, Field: fields.Everything()}, // they are in no namespace
 		&corev1.Namespace{}:          {Transform: strippedNamespace, Field: fields.Everything()},
+		// How many Pods there should be, and who controls whom.
+		&appsv1.Deployment{}: {Transform: strippedWorkload},
+		&appsv1.ReplicaSet{}: {Transform: strippedWorkload},
+		&appsv1.DaemonSet{}:  {Transform: strippedWorkload},
 		// Of these, metadata alone is watched: no controller keeps anybody's Secrets in memory.
-		&corev1.ConfigMap{}: {Transform: resourcedistribution.KeepMetadata},
-		&corev1.Secret{}:    {Transform: resourcedistribution.KeepMetadata},
+		&corev1.ConfigMap{}: {Transform: distribution.KeepMetadata},
+		&corev1.Secret{}:    {Transform: distribution.KeepMetadata},
+		&batchv1.Job{}:      {Transform: cronjobs.KeepJob},
 	}, nil
 }
 
@@ -118,7 +130,55 @@ func (c *podCache) transform(obj any) (any, error) {
 		pod.ManagedFields = nil
 		return pod, nil
 	}
+	if budgets.NameIn(pod) != "" {
+		return budgetedPod(pod), nil
+	}
 	return strippedPod(pod), nil
+}
+
+// budgetedPod is a Pod that is not controlled from here and has a PodUnavailableBudget: what says whether it serves is kept besides.
+func budgetedPod(pod *corev1.Pod) *corev1.Pod {
+	out := strippedPod(pod)
+	out.Annotations = map[string]string{}
+	for _, key := range append(budgets.Annotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld) {
+		if value, ok := pod.Annotations[key]; ok {
+			out.Annotations[key] = value
+		}
+	}
+	out.Spec.ReadinessGates = pod.Spec.ReadinessGates
+	out.Spec.Containers, out.Spec.InitContainers = strippedContainers(pod.Spec.Containers), strippedContainers(pod.Spec.InitContainers)
+	out.Status.Conditions, out.Status.ObservedGeneration = pod.Status.Conditions, pod.Status.ObservedGeneration
+	out.Status.ContainerStatuses, out.Status.InitContainerStatuses = pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses
+	return out
+}
+
+// strippedContainers is what of containers says whether their Node runs what is asked for.
+func strippedContainers(list []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, len(list))
+	for i := range list {
+		c := &list[i]
+		out[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy}
+	}
+	return out
+}
+
+// strippedWorkload is what of a workload of Kubernetes says how many Pods it should have.
+func strippedWorkload(obj any) (any, error) {
+	metaOf := func(from metav1.ObjectMeta) metav1.ObjectMeta {
+		from.Annotations, from.ManagedFields = nil, nil
+		return from
+	}
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta), Spec: appsv1.DeploymentSpec{Replicas: o.Spec.Replicas}}, nil
+	case *appsv1.ReplicaSet:
+		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil
+	case *appsv1.DaemonSet:
+		out := &appsv1.DaemonSet{TypeMeta: o.TypeMeta, ObjectMeta: metaOf(o.ObjectMeta)}
+		out.Status.DesiredNumberScheduled = o.Status.DesiredNumberScheduled
+		return out, nil
+	}
+	return obj, nil
 }
 
 // strippedPod is a Pod that is not controlled from here. A Pod that comes to be is read again, because its owner reference changes it.
@@ -133,7 +193,36 @@ func strippedPod(pod *corev1.Pod) *corev1.Pod {
 			})
 		}
 	}
+	keepRecordable(out, pod)
 	return out
+}
+
+// keepRecordable keeps of a Pod that has a number what is recorded of it, and whether it is time to do that.
+func keepRecordable(out, pod *corev1.Pod) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || !placements.CanBeTarget(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()) {
+		return
+	}
+	if _, _, numbered := ordinals.ParseName(pod.Name); !numbered {
+		return
+	}
+	out.Annotations = pod.Annotations
+	if ready := podstate.Condition(pod, corev1.PodReady); ready != nil {
+		out.Status.Conditions = []corev1.PodCondition{*ready}
+	}
+}
+
+// strippedStatefulSet is what of a StatefulSet of Kubernetes says which Pods it wants. Templates and claims would be most of the memory.
+func strippedStatefulSet(obj any) (any, error) {
+	set, ok := obj.(*appsv1.StatefulSet)
+	if !ok {
+		return obj, nil
+	}
+	out := &appsv1.StatefulSet{TypeMeta: set.TypeMeta, ObjectMeta: set.ObjectMeta}
+	out.ManagedFields = nil
+	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
+	out.Spec.Replicas, out.Spec.Ordinals = set.Spec.Replicas, set.Spec.Ordinals
+	return out, nil
 }
 
 // strippedNode is what of a Node says which Pods may be on it: of a cluster with thousands the rest would be most of the memory.
@@ -145,6 +234,7 @@ func strippedNode(obj any) (any, error) {
 	out := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta}
 	out.Annotations, out.ManagedFields = nil, nil
 	out.Spec.Taints, out.Spec.Unschedulable = node.Spec.Taints, node.Spec.Unschedulable
+	out.Status.Allocatable = node.Status.Allocatable
 	return out, nil
 }
 

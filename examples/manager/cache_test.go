@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,7 +61,10 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 				NodeName: "node", Containers: []corev1.Container{{Name: "app", Image: "app"}},
 				Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, claim},
 			},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, Message: "x", ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, Message: "x", ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}},
+				Conditions: []corev1.PodCondition{{Type: corev1.PodInitialized}, {Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			},
 		}
 	}
 	little := func(owners []metav1.OwnerReference) *corev1.Pod {
@@ -72,6 +76,18 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 			Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}
 	}
+	recordable := func(owners []metav1.OwnerReference) *corev1.Pod {
+		out := little(owners)
+		out.Annotations = map[string]string{"large": "x"}
+		out.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		return out
+	}
+	unnumbered := func(of func([]metav1.OwnerReference) *corev1.Pod, owners []metav1.OwnerReference) *corev1.Pod {
+		out := of(owners)
+		out.Name = "web-x7f2k"
+		return out
+	}
+	games := controlledBy("game.example.com/v1", "GameSet")
 	revision := func(owners []metav1.OwnerReference, data string) *appsv1.ControllerRevision {
 		return &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web-1", Labels: map[string]string{"app": "web"}, OwnerReferences: owners},
@@ -87,16 +103,33 @@ func TestCacheKeepsLittleOfStrangers(t *testing.T) {
 		{"a Pod of a CloneSet", pod(ours), pod(ours)},
 		{"a Pod of an older version's CloneSet", pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet")), pod(controlledBy("apps.kruise.io/v1alpha1", "CloneSet"))},
 		{"a Pod of Kruise's StatefulSet", pod(numbered), pod(numbered)},
-		{"a Pod of Kubernetes' StatefulSet", pod(others), little(others)},
+		{"PS-1 a Pod of Kubernetes' StatefulSet", pod(others), recordable(others)},
+		{"PS-11 a numbered Pod of another kind", pod(games), recordable(games)},
+		{"a Pod of another kind without a number", unnumbered(pod, games), unnumbered(little, games)},
+		{"a Pod of a Job", pod(controlledBy("batch/v1", "Job")), little(controlledBy("batch/v1", "Job"))},
+		{
+			"a StatefulSet of Kubernetes", &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web", Annotations: map[string]string{"a": "b", corev1.LastAppliedConfigAnnotation: "long"}},
+				Spec: appsv1.StatefulSetSpec{
+					Replicas: new(int32(3)), Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{NodeName: "x"}},
+					VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}},
+				},
+				Status: appsv1.StatefulSetStatus{Replicas: 3},
+			}, &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web", Annotations: map[string]string{"a": "b"}},
+				Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(3)), Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}},
+			},
+		},
 		{"a Pod of nobody", pod(nil), little(nil)},
 		{
 			"a Node", &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}, Annotations: map[string]string{"long": "x"}, ResourceVersion: "7"},
 				Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}, Unschedulable: true, PodCIDR: "10.0.0.0/24"},
-				Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}},
+				Status:     corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}, Allocatable: corev1.ResourceList{"cpu": resource.MustParse("2")}},
 			}, &corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}, ResourceVersion: "7"},
 				Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a"}}, Unschedulable: true},
+				Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("2")}},
 			},
 		},
 		{"a revision of a CloneSet", revision(ours, "{}"), revision(ours, "{}")},

@@ -56,7 +56,7 @@ func Cached() (map[client.Object]cache.ByObject, error) { return cached(apps.Def
 func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
-	_, refusals := newRefusals(registry, "", logr.Discard())
+	_, refusals := newRefusals(registry, logr.Discard())
 	errs := []error{certificates, reviews, refusals, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
 		if k.Setup == nil {
@@ -75,5 +75,9 @@ func CountWatchErrors(registry prometheus.Registerer) (toolscache.WatchErrorHand
 
 // NewRefusals makes what tells of refused deletions.
 func NewRefusals(registry prometheus.Registerer, directory string, log logr.Logger) (interface{ Refused(admission.Refusal) }, error) {
-	return newRefusals(registry, directory, log)
+	r, err := newRefusals(registry, log)
+	if err != nil || directory == "" {
+		return r, err
+	}
+	return r, r.openIn(directory)
 }

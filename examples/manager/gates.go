@@ -18,7 +18,8 @@ func isBuilt(gate apps.Gate) bool {
 		apps.GateDefaultHostNetworkHostPorts, apps.GateResourcesDeletionProtection, apps.GateDeletionProtectionForCRDCascading, apps.GateExternalCerts,
 		apps.GateStatefulSetStartOrdinal, apps.GatePodIndexLabel, apps.GateStatefulSetAutoDeletePVC, apps.GateStatefulSetAutoResizePVC,
 		apps.GateDaemonSetPruneIneligibleNodes, apps.GatePodWebhook, apps.GateKruisePodReadiness, apps.GateSidecarTerminator,
-		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateResourceDistribution:
+		apps.GateSidecarSetPatchPodMetadataDefaults, apps.GateSortSidecarContainerByName, apps.GateResourceDistribution,
+		apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate, apps.GateInPlacePodVerticalScaling:
 		return true
 	default:
 		return false

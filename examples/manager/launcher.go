@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
@@ -25,6 +26,7 @@ type launcher struct {
 	options Options
 	version string
 	serving func(context.Context) error
+	budgets *budgets.Budgets // nil for none
 }
 
 // NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
@@ -56,8 +58,8 @@ func (l *launcher) launchKinds(ctx context.Context) error {
 			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
 			continue
 		}
-		if k.Gate != "" && !l.options.Gates[k.Gate] {
-			log.Info("controller stays idle: its feature gate is off", "controller", k.Controller, "gate", k.Gate)
+		if !k.IsOn(l.options.Gates) {
+			log.Info("controller stays idle: its feature gates are off", "controller", k.Controller, "gates", k.Gates)
 			continue
 		}
 		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
@@ -67,6 +69,9 @@ func (l *launcher) launchKinds(ctx context.Context) error {
 		shared, err := l.options.controller(k, l.version)
 		if err != nil {
 			return err
+		}
+		if l.budgets != nil {
+			shared.Permit = l.budgets.Permit
 		}
 		if err := k.Setup(ctx, l.mgr, named, shared); err != nil {
 			return err
@@ -111,8 +116,8 @@ func (l *launcher) awaitWebhooks(ctx context.Context) error {
 
 // metricsOf makes the metrics of a kind's controller.
 func metricsOf(registry prometheus.Registerer, k kinds.Kind) (*kruise.Metrics, error) {
-	if k.Copies {
-		return kruise.NewCopyMetrics(registry, k.Name())
+	if k.Metrics != nil {
+		return k.Metrics(registry, k.Name())
 	}
 	return kruise.NewMetrics(registry, k.Name(), k.KeepsPods())
 }

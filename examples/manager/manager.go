@@ -75,13 +75,13 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	var served *webhooks
 	serving, pods := always, &podWebhook{}
 	if options.Webhooks != nil {
-		server, ready, err := newWebhooks(direct, options, pods, log)
-		if err != nil {
+		if served, err = newWebhooks(direct, options, pods, log); err != nil {
 			return err
 		}
-		ctrlOptions.WebhookServer, serving = server, ready
+		ctrlOptions.WebhookServer, serving = served.server, served.ready
 		ctrlOptions.LeaderElectionResourceLockInterface = afterServing(
 			ctrlOptions.LeaderElectionResourceLockInterface, serving, ptr.Deref(ctrlOptions.RetryPeriod, 0))
 	}
@@ -89,10 +89,14 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("building the manager for %s: %w", config.Host, err)
 	}
+	asked, err := newBudgets(ctx, mgr, options.Gates)
+	if err != nil {
+		return err
+	}
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
-		mgr.Add(&launcher{mgr: mgr, config: config, options: options, version: version, serving: serving}),
+		mgr.Add(&launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, budgets: asked}),
 		reportLeadership(mgr, options.Registry),
 	); err != nil {
 		return fmt.Errorf("building the manager: %w", err)
@@ -100,7 +104,8 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if options.Webhooks != nil {
 		_ = mgr.GetWebhookServer() // has it started with the manager
 		if options.Gates[apps.GatePodWebhook] {
-			if err := pods.start(ctx, mgr, cmp.Or(options.Namespace, options.ownNamespace()), options.Gates); err != nil {
+			pods.protect(mgr, asked, served.options)
+			if err := pods.start(ctx, mgr, cmp.Or(options.Namespace, options.ownNamespace()), options.Gates, asked); err != nil {
 				return err
 			}
 		}

@@ -36,7 +36,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateTemplateNoDefaults: true, apps.GateDefaultHostNetworkHostPorts: true,
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
-			apps.GateSortSidecarContainerByName: true,
+			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
 		})},
 		{name: "those of StatefulSets", in: "StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true,StatefulSetAutoDeletePVC=false", want: with(map[apps.Gate]bool{
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateStatefulSetAutoDeletePVC: false,
@@ -48,7 +48,7 @@ func TestParseGates(t *testing.T) {
 			apps.GateRecreatePodWhenChangeVCT: true, apps.GateInPlaceWorkloadVerticalScaling: true, apps.GateForceDeleteTimeoutExpectation: true,
 			apps.GateStatefulSetStartOrdinal: true, apps.GateStatefulSetAutoResizePVC: true, apps.GateDaemonSetPruneIneligibleNodes: true,
 			apps.GateKruisePodReadiness: true, apps.GateSidecarTerminator: true, apps.GateSidecarSetPatchPodMetadataDefaults: true,
-			apps.GateSortSidecarContainerByName: true,
+			apps.GateSortSidecarContainerByName: true, apps.GateInPlacePodVerticalScaling: true, apps.GatePodUnavailableBudgetUpdate: true,
 		})},
 		{name: "unknown", in: "CloneSetShortHahs=true", fails: `unknown feature gate "CloneSetShortHahs"`},
 		{name: "no value", in: "CloneSetShortHash", fails: "neither true nor false"},

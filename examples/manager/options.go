@@ -54,8 +54,8 @@ type Options struct {
 	Kinds []kinds.Kind
 	// Loops are what else runs, of Pods that need not belong to one of the kinds; nil stands for [kinds.Loops].
 	Loops []kinds.Loop
-	// ProtectionLog is the directory of protection.log, which has a line for each refused deletion while the gate
-	// ResourcesDeletionProtection is on. It is made if need be. Empty stands for no log.
+	// ProtectionLog is the directory of protection.log, which has a line for each request that deletion protection or a PodUnavailableBudget has
+	// refused. It is made if need be. Empty stands for no log.
 	ProtectionLog string
 	// Version is part of the user agent.
 	Version string

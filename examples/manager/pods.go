@@ -13,14 +13,16 @@ import (
 	kruiseadmission "github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/sidecars"
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podWebhook is what the webhook for Pods does. It is there once the manager's caches are.
+// podWebhook is what the webhooks for Pods do. It is there once the manager's caches are.
 type podWebhook struct {
 	handler atomic.Pointer[podwebhook.Handler]
+	guard   atomic.Pointer[admission.Handler]
 }
 
 // endpoint serves it.
@@ -30,12 +32,31 @@ func (p *podWebhook) endpoint() kruiseadmission.Endpoint {
 			return handler
 		}
 		return nil
+	}, func() admission.Handler {
+		if guard := p.guard.Load(); guard != nil {
+			return *guard
+		}
+		return nil
 	})
 }
 
-// start makes the steps, with the namespace of SidecarSets' revisions, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
-func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, revisions string, gates map[apps.Gate]bool) error {
-	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(gates)}
+// protect has the webhook ask budgets before Pods are taken out of service; nil for none.
+func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options kruiseadmission.Options) {
+	var guard admission.Handler = admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	if asked != nil {
+		var events kruise.Manager = mgr // whose recorder is that of the controllers
+		guard = kruiseadmission.PodBudgets(asked, events.GetEventRecorderFor("podunavailablebudget-webhook"), options)
+	}
+	p.guard.Store(&guard)
+}
+
+// start makes the steps, with the namespace of SidecarSets' revisions and of the configuration, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, revisions string, gates map[apps.Gate]bool, asked *budgets.Budgets) error {
+	states, err := podStates(ctx, mgr, revisions)
+	if err != nil {
+		return err
+	}
+	steps := append([]podwebhook.Step{kruiseadmission.ReadinessGate(gates)}, states...)
 	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("SidecarSet"))
 	if err != nil {
 		return err
@@ -51,7 +72,11 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, revisions stri
 	if err != nil {
 		return err
 	}
-	handler, err := podwebhook.New(append(steps, order)...)
+	steps = append(steps, order)
+	if asked != nil {
+		steps = append(steps, kruiseadmission.RelatedBudget(asked))
+	}
+	handler, err := podwebhook.New(steps...)
 	if err != nil {
 		return err
 	}

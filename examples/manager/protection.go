@@ -11,17 +11,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
 // refusals tells of requests that were refused to protect an object: by metrics, and in a log file that others read. It is safe for
 // concurrent use.
 type refusals struct {
-	log                         logr.Logger
-	namespaces, crds, workloads *prometheus.CounterVec
+	log                                  logr.Logger
+	namespaces, crds, workloads, budgets *prometheus.CounterVec
 
 	mu     sync.Mutex
 	series map[[2]string]bool
-	file   *os.File // nil without one
+	shares map[string]int // of series, by namespace
+	file   *os.File       // nil without one
 	size   int64
 }
 
@@ -31,45 +33,66 @@ const (
 	maxProtectionLog = 16 << 20
 	// maxRefusalSeries bounds the series of the metrics, and others stands for all beyond it.
 	maxRefusalSeries = 1000
-	others           = "others"
+	// maxNamespaceSeries is how many of them one namespace may take from the others.
+	maxNamespaceSeries = maxRefusalSeries / 10
+	others             = "others"
 )
 
-// newRefusals opens the log file in a directory, which it makes if need be. An empty directory stands for no file.
-func newRefusals(registry prometheus.Registerer, directory string, log logr.Logger) (*refusals, error) {
+// newRefusals registers the metrics.
+func newRefusals(registry prometheus.Registerer, log logr.Logger) (*refusals, error) {
 	counter := func(name, what string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: "Deletions of " + what + " that were refused because of the label " +
-			"policy.kruise.io/delete-protection. From 1,000 series on, labels are \"others\"."}, append(labels, "username"))
+			"policy.kruise.io/delete-protection. From 1,000 series on, and 100 of a namespace, labels are \"others\"."}, append(labels, "username"))
 	}
 	r := &refusals{
 		log:        log.WithName("protection"),
 		namespaces: counter("namespace_deletion_protection", "Namespaces", "name"),
 		crds:       counter("crd_deletion_protection", "CustomResourceDefinitions", "name"),
 		workloads:  counter("workload_deletion_protection", "workloads", "kind_namespace_name"),
-		series:     map[[2]string]bool{},
+		budgets: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_unavailable_budget", Help: "Requests to take a Pod out of service that its " +
+			"PodUnavailableBudget has refused, by the Pod's controller. From 1,000 series on, and 100 of a namespace, labels are \"others\"."}, []string{"kind_namespace_name", "username"}),
+		series: map[[2]string]bool{}, shares: map[string]int{},
 	}
-	for _, c := range []prometheus.Collector{r.namespaces, r.crds, r.workloads} {
+	for _, c := range []prometheus.Collector{r.namespaces, r.crds, r.workloads, r.budgets} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics of protection: %w", err)
 		}
 	}
-	if directory == "" {
-		return r, nil
+	return r, nil
+}
+
+// openFor opens the log file, if anything is protected and the options name a directory. Where budgets alone are kept, as they are by default, one that
+// cannot be written is said once, and there is no file.
+func (r *refusals) openFor(options Options) error {
+	deletions := options.Gates[apps.GateResourcesDeletionProtection]
+	if options.ProtectionLog == "" || !deletions && !keepsBudgets(options.Gates) {
+		return nil
 	}
+	err := r.openIn(options.ProtectionLog)
+	if err != nil && !deletions {
+		r.log.Info("requests that budgets refuse are counted and told in events, and are in no log file", "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// openIn opens the log file in a directory, which it makes if need be.
+func (r *refusals) openIn(directory string) error {
 	if err := os.MkdirAll(directory, 0o755); err != nil { //nolint:gosec // others read it
-		return nil, fmt.Errorf("log of refused deletions: %w", err)
+		return fmt.Errorf("log of refused requests: %w", err)
 	}
-	return r, r.open(filepath.Join(directory, protectionLog))
+	return r.open(filepath.Join(directory, protectionLog))
 }
 
 func (r *refusals) open(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others read it
 	if err != nil {
-		return fmt.Errorf("log of refused deletions: %w", err)
+		return fmt.Errorf("log of refused requests: %w", err)
 	}
 	info, err := file.Stat()
 	if err != nil {
 		_ = file.Close()
-		return fmt.Errorf("log of refused deletions: %w", err)
+		return fmt.Errorf("log of refused requests: %w", err)
 	}
 	r.file, r.size = file, info.Size()
 	return nil
@@ -84,24 +107,29 @@ func (r *refusals) Refused(refusal admission.Refusal) {
 		return
 	}
 	if err := r.write(refusal); err != nil {
-		r.log.Error(err, "a refused deletion is not in the log", "kind", refusal.Kind, "namespace", refusal.Namespace, "name", refusal.Name, "user", refusal.User)
+		r.log.Error(err, "a refused request is not in the log", "kind", refusal.Kind, "namespace", refusal.Namespace, "name", refusal.Name, "user", refusal.User)
 	}
 }
 
 func (r *refusals) count(refusal admission.Refusal) {
 	vec, about := r.workloads, refusal.Kind+"_"+refusal.Namespace+"_"+refusal.Name
-	switch refusal.Kind {
-	case "Namespace":
+	switch {
+	case refusal.Event == admission.EventPodUnavailableBudget:
+		vec = r.budgets
+	case refusal.Kind == "Namespace":
 		vec, about = r.namespaces, refusal.Name
-	case "CustomResourceDefinition":
+	case refusal.Kind == "CustomResourceDefinition":
 		vec, about = r.crds, refusal.Name
 	}
-	labels := [2]string{refusal.Kind + "/" + about, refusal.User}
-	if !r.series[labels] && len(r.series) >= maxRefusalSeries {
-		vec.WithLabelValues(others, others).Inc()
-		return
+	labels := [2]string{refusal.Event + "/" + refusal.Kind + "/" + about, refusal.User}
+	if !r.series[labels] {
+		if len(r.series) >= maxRefusalSeries || refusal.Namespace != "" && r.shares[refusal.Namespace] >= maxNamespaceSeries {
+			vec.WithLabelValues(others, others).Inc()
+			return
+		}
+		r.series[labels] = true
+		r.shares[refusal.Namespace]++
 	}
-	r.series[labels] = true
 	vec.WithLabelValues(about, refusal.User).Inc()
 }
 

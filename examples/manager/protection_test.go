@@ -59,7 +59,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 	long := strings.Repeat("n", 10_000)
 	for i := range 4000 { // more than two files
-		r.Refused(refusal("Deployment", "shop", fmt.Sprint(long, i)))
+		r.Refused(refusal("Deployment", fmt.Sprint("shop-", i%20), fmt.Sprint(long, i)))
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -77,6 +77,23 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 	if n := len(gathered(t, registry)); n != 1001 {
 		t.Errorf("%d series, want 1,000 and one for the others", n)
+	}
+}
+
+// One namespace leaves series for the others.
+func TestRefusalSeriesOfANamespace(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r, err := manager.NewRefusals(registry, t.TempDir(), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4000 {
+		r.Refused(refusal("Deployment", "greedy", fmt.Sprint(i)))
+	}
+	r.Refused(refusal("Deployment", "modest", "web"))
+	series := gathered(t, registry)
+	if n := len(series); n != 102 {
+		t.Errorf("%d series, want 100, one for the others, and one of the other namespace: %v", n, series)
 	}
 }
 

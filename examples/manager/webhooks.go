@@ -76,23 +76,26 @@ func newRotator(c client.WithWatch, w Webhooks, crds []string, external bool, ob
 }
 
 // newWebhooks returns the server of admission and conversion, which rotates its certificates, and what proves that it serves.
-func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr.Logger) (server webhook.Server, serving func(context.Context) error, err error) {
+func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr.Logger) (*webhooks, error) {
 	w := *options.Webhooks
 	observer, err := newCertificateMetrics(options.Registry)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	certs, err := newRotator(c, w, kinds.ConvertedCRDs(options.Kinds), options.Gates[apps.GateExternalCerts], observer)
 	if err != nil {
-		return nil, nil, fmt.Errorf("webhook certificates: %w", err)
+		return nil, fmt.Errorf("webhook certificates: %w", err)
 	}
 	reviews, err := newReviewMetrics(options.Registry)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	refusals, err := newRefusals(options.Registry, protectionLogOf(options), log)
+	refusals, err := newRefusals(options.Registry, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if err := refusals.openFor(options); err != nil {
+		return nil, err
 	}
 	served := admission.Options{
 		Refused: refusals.Refused,
@@ -109,15 +112,14 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
 	}
-	return &deferred{rotated, log, after}, certs.Ready, nil
+	return &webhooks{server: &deferred{rotated, log, after}, ready: certs.Ready, options: served}, nil
 }
 
-// protectionLogOf returns the directory of the log of refusals, none where nothing is protected.
-func protectionLogOf(options Options) string {
-	if !options.Gates[apps.GateResourcesDeletionProtection] {
-		return ""
-	}
-	return options.ProtectionLog
+// webhooks are the server of admission and conversion, what proves that it serves, and the options of what it serves.
+type webhooks struct {
+	server  webhook.Server
+	ready   func(context.Context) error
+	options admission.Options
 }
 
 // deferred is a server that starts after something else, with a logger that managers do not pass on.

@@ -121,8 +121,13 @@ func TestCloneSetTable(t *testing.T) {
 		if counts[0].losses() > 0 {
 			t.Errorf("requests were lost in spite of the grace period: %v", counts[0].lost)
 		}
-		// That the client can see a loss at all, or else the check above would prove nothing.
-		if counts[1].losses() == 0 {
+		// That the client can see a loss at all, or else the check above would prove nothing. On a slow machine proxies may be faster than kubelets
+		// for a whole rollout by chance.
+		seen := counts[1].losses()
+		for i := 0; seen == 0 && i < 5; i++ {
+			seen = f.printLosses([]candidate{{"in place, no grace period, once more", f.cloneSet(fmt.Sprint("grace-0-", i), v1beta1.InPlaceIfPossible, 0)}})[0].losses()
+		}
+		if seen == 0 {
 			t.Error("no request was lost without a grace period")
 		}
 	})

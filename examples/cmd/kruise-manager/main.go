@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	_ "time/tzdata" // of schedules: an image need not have zones
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"

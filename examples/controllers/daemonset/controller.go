@@ -181,7 +181,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, t.step.Create, executor.NodeTemplates{
 		History: o.history, Selector: o.settings.selector, Most: &t.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
 	})
-	r.TellCreated(v.Owner, made, err)
+	kruise.TellCreated(r.Events, v.Owner, made, err)
 	return err
 }
 

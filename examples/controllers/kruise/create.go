@@ -8,9 +8,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/fanout"
@@ -73,13 +74,13 @@ func Waits(limits reason.List) error {
 }
 
 // TellCreated tells as events how many Pods were created, and the first that was not.
-func (p *Parts[O]) TellCreated(owner O, made int, err error) {
+func TellCreated(events record.EventRecorder, owner client.Object, made int, err error) {
 	if made > 0 {
-		p.Events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
+		events.Eventf(owner, corev1.EventTypeNormal, apps.EventSuccessfulCreate, "created %d Pods", made)
 	}
 	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		_, message := reason.Explain(err)
-		p.Events.Event(owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
+		events.Event(owner, corev1.EventTypeWarning, apps.EventFailedCreate, message)
 	}
 }
 

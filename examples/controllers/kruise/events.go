@@ -1,14 +1,26 @@
 package kruise
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 )
 
-// ReasonsInEvent is how many reasons an event or condition names.
+// ReasonsInEvent is how many reasons, or names, an event or condition has.
 const ReasonsInEvent = 5
+
+// Some names a few of many. what says, behind their number, what those are that are not named; it may be empty.
+func Some(names []string, what string) string {
+	more := len(names) - ReasonsInEvent
+	if more <= 0 {
+		return strings.Join(names, ", ")
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s and %d more %s", strings.Join(names[:ReasonsInEvent], ", "), more, what))
+}
 
 // observe turns what happens to Pods into the events and metrics of OpenKruise.
 func (p *Parts[O]) observe(owner O, e executor.Event) {

@@ -16,22 +16,25 @@ import (
 	"github.com/workloadkit/workloadkit/fairqueue"
 )
 
+// LoopOptions are how a loop works through its queue that is not one of package ownercache. Namespaces take turns.
+func LoopOptions(o Options) controller.Options {
+	workers := max(o.Workers, 1)
+	atOnce := workers + max(workers, 8) // as many again for others, as ownercache.ControllerOptions has it
+	queue := controller.Options{MaxConcurrentReconciles: atOnce, NewQueue: fairqueue.New(workers, atOnce), RateLimiter: fairqueue.PerNamespace(nil)}
+	if o.RateLimiter != nil {
+		queue.RateLimiter = o.RateLimiter()
+	}
+	return queue
+}
+
 // AddPodLoop adds a loop of the Pods that are wanted to a manager. It is woken for a Pod that is wanted, and once more when it is not any
 // more or is gone, so that what is remembered of it can be forgotten. Namespaces take turns.
 func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted func(*corev1.Pod) bool, o Options) error {
-	workers := max(o.Workers, 1)
-	atOnce := workers + max(workers, 8) // as many again for others, as ownercache.ControllerOptions has it
-	queue := controller.Options{MaxConcurrentReconciles: atOnce, NewQueue: fairqueue.New(workers, atOnce)}
-	if o.RateLimiter != nil {
-		queue.RateLimiter = o.RateLimiter()
-	} else {
-		queue.RateLimiter = fairqueue.PerNamespace(nil)
-	}
 	is := func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)
 		return ok && wanted(pod)
 	}
-	err := builder.ControllerManagedBy(mgr).Named(name).WithOptions(queue).
+	err := builder.ControllerManagedBy(mgr).Named(name).WithOptions(LoopOptions(o)).
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
 			CreateFunc:  func(e event.CreateEvent) bool { return is(e.Object) },
 			UpdateFunc:  func(e event.UpdateEvent) bool { return is(e.ObjectNew) || is(e.ObjectOld) },

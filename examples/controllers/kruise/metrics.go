@@ -14,24 +14,62 @@ type Metrics struct {
 	inPlace   prometheus.Counter
 	recreates *prometheus.CounterVec
 	leakage   *prometheus.CounterVec
-	copies    *prometheus.CounterVec
+	done      *prometheus.CounterVec
 }
+
+// What is counted with [Metrics.Done].
+const (
+	// Created, Updated and Deleted objects were written: copies, or Pods of jobs.
+	Created = "created"
+	Updated = "updated"
+	Deleted = "deleted"
+	// Written and Dropped are what becomes of records.
+	Written = "written"
+	Dropped = "dropped"
+	// Started and Missed are what becomes of runs.
+	Started = "started"
+	Missed  = "missed"
+)
 
 // NewCopyMetrics is NewMetrics for a kind that keeps copies of something in namespaces.
 func NewCopyMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
-	m := &Metrics{
-		leakage: newLeakage(kind),
-		copies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: kind + "_copies_total", Help: "Copies written, by what was done to them: created, updated, deleted.",
-		}, []string{"action"}),
-	}
-	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.copies))
+	return newMetricsOf(registry, kind, "copies", "action", "Copies written, by what was done to them: created, updated, deleted.")
 }
 
-// Copied counts copies that were created, updated or deleted.
-func (m *Metrics) Copied(action string, n int) {
-	if m != nil {
-		m.copies.WithLabelValues(action).Add(float64(n))
+// NewJobMetrics is NewMetrics for a kind that runs Pods to their end.
+func NewJobMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	return newMetricsOf(registry, kind, "pods", "action", "Pods of jobs, by what was done to them: created, deleted.")
+}
+
+// NewRecordMetrics is NewMetrics for a kind that records where Pods run.
+func NewRecordMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	return newMetricsOf(registry, kind, "records", "action", "Records of Pods, by what was done to them: written, dropped.")
+}
+
+// NewScheduleMetrics is NewMetrics for a kind that starts something by a schedule.
+func NewScheduleMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	return newMetricsOf(registry, kind, "runs", "outcome", "Runs that schedules asked for, by what has become of them: started, missed.")
+}
+
+// NewOwnMetrics is NewMetrics for a kind that has to do with nothing but its own objects.
+func NewOwnMetrics(registry prometheus.Registerer, kind string) (*Metrics, error) {
+	m := &Metrics{leakage: newLeakage(kind)}
+	return m, registry.Register(m.leakage)
+}
+
+// newMetricsOf counts what a controller does, by a label.
+func newMetricsOf(registry prometheus.Registerer, kind, things, label, help string) (*Metrics, error) {
+	m := &Metrics{
+		leakage: newLeakage(kind),
+		done:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: kind + "_" + things + "_total", Help: help}, []string{label}),
+	}
+	return m, errors.Join(registry.Register(m.leakage), registry.Register(m.done))
+}
+
+// Done counts what the controller has done, or what has become of what it was asked to do.
+func (m *Metrics) Done(what string, n int64) {
+	if m != nil && n > 0 {
+		m.done.WithLabelValues(what).Add(float64(n))
 	}
 }
 

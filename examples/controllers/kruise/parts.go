@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
@@ -53,6 +54,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
+	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
 
 // Complete fills in the defaults.
@@ -135,14 +138,20 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 	if err != nil {
 		return nil, err
 	}
+	var permit func(context.Context, O, *corev1.Pod, disruption.Operation) error
+	if options.Permit != nil {
+		permit = func(ctx context.Context, _ O, pod *corev1.Pod, operation disruption.Operation) error {
+			return options.Permit(ctx, pod, operation)
+		}
+	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
 		Control: control, Revisions: RevisionKeys(kind.HashLabel), Calls: options.Calls, Blocks: kind.Blocks,
 		Options: executor.Options[O]{
-			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
+			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Permit: permit, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
 		},
 		Cache: ownercache.Options{
 			Client: c, Claims: kind.Claims, Nodes: kind.Nodes, Namespace: options.Namespace, Clock: options.Clock, Alarm: options.ExpectationTimeout,
-			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(p.nameOf),
+			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(func(pending expectations.Pending) (namespace, name string) { return nameOf(p.Cache, pending) }),
 		},
 	})
 	return p, err
@@ -159,12 +168,4 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, r reconcile.Reconciler) error {
 	owners := queue(p.Options.Workers)
 	owners.Numbered, owners.Watch = p.kind.Numbered, p.kind.Watch
 	return p.Parts.AddTo(mgr, p.kind.Name, r, owners, queue(p.Options.PodWorkers))
-}
-
-// nameOf finds the name of an owner that waits for the cache.
-func (p *Parts[O]) nameOf(pending expectations.Pending) (namespace, name string) {
-	if owner, ok := p.Cache.Owners.ByUID(pending.Owner); ok {
-		return owner.GetNamespace(), owner.GetName()
-	}
-	return "", string(pending.Owner)
 }

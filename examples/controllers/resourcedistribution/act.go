@@ -16,6 +16,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/distribution"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
@@ -40,11 +41,11 @@ type work struct {
 type place struct {
 	metav1.ObjectMeta
 
-	action Action
+	action distribution.Action
 }
 
 // placeOf is one for each ResourceDistribution and namespace, whatever is in it: what is refused there is remembered under its UID.
-func placeOf(owner types.UID, namespace string, action Action) *place {
+func placeOf(owner types.UID, namespace string, action distribution.Action) *place {
 	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action}
 }
 
@@ -80,16 +81,16 @@ func (w *work) done(namespace string, how verb) {
 }
 
 // plan decides by the caches. It writes and reads nothing.
-func (r *Reconciler) plan(v *view, resource *api.Resource, targets Targets) *work {
+func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.Targets) *work {
 	uid := v.Owner.UID
 	w := &work{
-		resource: resource, owner: reference(v.Owner), desired: len(targets.Wanted) + len(targets.Missing),
+		resource: resource, owner: distribution.Reference(v.Owner), desired: len(targets.Wanted) + len(targets.Missing),
 		failures: map[v1beta1.ResourceDistributionConditionType]map[string]error{}, wrote: map[verb][]string{},
 	}
 	for _, missing := range targets.Missing {
 		w.fail(v1beta1.ResourceDistributionNamespaceNotExists, missing.Object.Name, missing)
 	}
-	copies, known := r.copies[resource.Kind], r.knownCopies(uid, targets.Wanted)
+	copies, known := r.copies[resource.Kind], r.known.Of(uid, targets.Wanted)
 	wanted := make(map[string]bool, len(targets.Wanted))
 	for _, namespace := range targets.Wanted {
 		wanted[namespace] = true
@@ -97,7 +98,7 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets Targets) *wor
 		if object, ok := copies.Get(namespace, resource.Name); ok {
 			found = object
 		}
-		if d := Glance(resource, w.owner, found, known[namespace]); !w.settled(namespace, d) {
+		if d := distribution.Glance(resource, w.owner, found, known[namespace]); !w.settled(namespace, d) {
 			w.open = append(w.open, placeOf(uid, namespace, d.Action))
 		}
 	}
@@ -112,28 +113,16 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets Targets) *wor
 }
 
 // settled notes what is known of a copy without a request, and reports whether that is all.
-func (w *work) settled(namespace string, d Decision) bool {
+func (w *work) settled(namespace string, d distribution.Decision) bool {
 	switch d.Action {
-	case None:
+	case distribution.None:
 		w.done(namespace, "")
-	case Leave:
-		w.fail(conditionOf(d), namespace, d.Why)
+	case distribution.Leave:
+		w.fail(d.Condition(), namespace, d.Why)
 	default:
 		return false
 	}
 	return true
-}
-
-// conditionOf is where it is said that a copy is left as it is.
-func conditionOf(d Decision) v1beta1.ResourceDistributionConditionType {
-	switch d.Why.Code {
-	case NameTaken:
-		return v1beta1.ResourceDistributionConflictOccurred
-	case CopyEnding:
-		return v1beta1.ResourceDistributionCreateResourceFailed
-	default:
-		return v1beta1.ResourceDistributionUpdateResourceFailed
-	}
 }
 
 func writeTask() fanout.Task  { return fanout.Task{Name: "write copies"} }
@@ -180,7 +169,7 @@ func (r *Reconciler) note(w *work, namespace string, how verb, condition v1beta1
 func (r *Reconciler) write(
 	ctx context.Context, v *view, pass *fanout.Pass, w *work, p *place,
 ) (how verb, condition v1beta1.ResourceDistributionConditionType, err error) {
-	if p.action == Create {
+	if p.action == distribution.Create {
 		how, err = r.create(ctx, v, pass, w, p.Name)
 		return how, v1beta1.ResourceDistributionCreateResourceFailed, err
 	}
@@ -197,11 +186,11 @@ func (r *Reconciler) write(
 	case err != nil:
 		return "", v1beta1.ResourceDistributionGetResourceFailed, fmt.Errorf("reading %s %s: %w", w.resource.Kind, key, err)
 	}
-	d := Decide(w.resource, w.owner, live)
+	d := distribution.Decide(w.resource, w.owner, live)
 	switch d.Action {
-	case None, Leave:
-		if d.Why.Code != NameTaken && d.Why.Code != CopyEnding { // which the cache will show
-			r.remember(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, d.Why))
+	case distribution.None, distribution.Leave:
+		if d.Why.Code != distribution.NameTaken && d.Why.Code != distribution.CopyEnding { // which the cache will show
+			r.known.Keep(v.Owner.UID, p.Name, distribution.KnownOf(live, w.resource.Hash, d.Why))
 		}
 		if w.settled(p.Name, d) {
 			return "", "", errSettled
@@ -219,7 +208,7 @@ func (r *Reconciler) write(
 	case err != nil:
 		return "", v1beta1.ResourceDistributionUpdateResourceFailed, fmt.Errorf("updating %s %s: %w", w.resource.Kind, key, err)
 	}
-	r.remember(v.Owner.UID, p.Name, knownOf(live, w.resource.Hash, reason.Reason{}))
+	r.known.Keep(v.Owner.UID, p.Name, distribution.KnownOf(live, w.resource.Hash, reason.Reason{}))
 	return updated, "", nil
 }
 
@@ -240,7 +229,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, w *
 	case err != nil:
 		return "", fmt.Errorf("creating %s %s/%s: %w", w.resource.Kind, namespace, w.resource.Name, err)
 	}
-	r.remember(v.Owner.UID, namespace, knownOf(wanted, w.resource.Hash, reason.Reason{}))
+	r.known.Keep(v.Owner.UID, namespace, distribution.KnownOf(wanted, w.resource.Hash, reason.Reason{}))
 	return created, nil
 }
 

@@ -2,22 +2,20 @@ package resourcedistribution
 
 import (
 	"context"
-	"maps"
-	"sync"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/distribution"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 	"github.com/workloadkit/workloadkit/fanout"
@@ -38,10 +36,7 @@ type Reconciler struct {
 	fanout     *fanout.Fanout
 	events     record.EventRecorder
 	options    Options
-
-	mu sync.Mutex
-	// known is what is known of the copies of each ResourceDistribution, by namespace.
-	known map[types.UID]map[string]Known
+	known      *distribution.Memory
 }
 
 // view is one ResourceDistribution, as the cache shows it.
@@ -51,25 +46,21 @@ type view = ownercache.View[*v1beta1.ResourceDistribution]
 const distributorIndex = "workloadkit/resourcedistribution"
 
 // Setup adds the controller to the manager. c is the client it writes with; whole copies are read with the manager's API reader. The scheme must know
-// the ResourceDistribution types. The manager's cache should have [KeepMetadata] as transform of ConfigMaps and Secrets, or it holds the labels and
-// annotations of all there are.
+// the ResourceDistribution types. The manager's cache should have [distribution.KeepMetadata] as transform of ConfigMaps and Secrets, or it holds the
+// labels and annotations of all there are.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
 	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
 		return err
 	}
-	queue := ownercache.ControllerOptions{Workers: r.options.Workers, Watch: r.watch}
-	if r.options.RateLimiter != nil {
-		queue.RateLimiter = r.options.RateLimiter()
-	}
-	return r.cache.AddController(mgr, "resourcedistribution", r, queue)
+	return kruise.AddController(mgr, r.cache, "resourcedistribution", r, r.options, r.watch)
 }
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{
 		copies: map[string]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName),
-		options: options, known: map[types.UID]map[string]Known{},
+		options: options,
 	}
 	var sources []trackedclient.Source
 	for _, of := range [][2]string{{api.ConfigMap, "configmaps"}, {api.Secret, "secrets"}} {
@@ -93,17 +84,15 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 	if r.namespaces, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Namespace{}); err != nil {
 		return nil, err
 	}
-	r.cache, err = ownercache.New(ctx, mgr, &v1beta1.ResourceDistribution{}, ownercache.Options{
-		Client: c, Owned: sources, Clock: options.Clock, Alarm: options.ExpectationTimeout,
-		DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(r.nameOf),
-	})
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.ResourceDistribution{}, options, ownercache.Options{Owned: sources})
 	if err != nil {
 		return nil, err
 	}
 	if err := r.cache.Owners.Add(resourceIndex, byResource); err != nil {
 		return nil, err
 	}
-	r.cache.OnGone(r.forget)
+	r.known = distribution.NewMemory(kruise.Exists(r.cache.Owners))
+	r.cache.OnGone(r.known.Forget)
 	return r, nil
 }
 
@@ -115,18 +104,10 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 func byDistributor(object client.Object) []string {
-	if name := distributorOf(object); name != "" {
+	if name := distribution.OwnerOf(object); name != "" {
 		return []string{name}
 	}
 	return nil
-}
-
-// nameOf finds the name of a ResourceDistribution that waits for the cache.
-func (r *Reconciler) nameOf(pending expectations.Pending) (namespace, name string) {
-	if owner, ok := r.cache.Owners.ByUID(pending.Owner); ok {
-		return "", owner.Name
-	}
-	return "", string(pending.Owner)
 }
 
 // Reconcile brings the copies of one ResourceDistribution closer to its spec.
@@ -147,13 +128,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // resolve reads the spec, which admission need not have seen.
-func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, Targets, error) {
+func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource, distribution.Targets, error) {
 	if undecodable := owner.Spec.Undecodable; len(undecodable) > 0 {
-		return nil, Targets{}, undecodable[0]
+		return nil, distribution.Targets{}, undecodable[0]
 	}
 	resource, problems := api.Read(owner.Spec.Resource.Raw, api.ResourcePath())
 	if len(problems) > 0 {
-		return nil, Targets{}, kruise.Refused(problems)
+		return nil, distribution.Targets{}, kruise.Refused(problems)
 	}
 	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
 	if only := r.options.Namespace; only != "" {
@@ -162,7 +143,7 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 			namespaces = []*corev1.Namespace{namespace}
 		}
 	}
-	targets, err := Resolve(spec, namespaces)
+	targets, err := distribution.Resolve(spec, namespaces)
 	return resource, targets, err
 }
 
@@ -170,37 +151,8 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 func restricted(spec *v1beta1.ResourceDistributionTargets, only string) *v1beta1.ResourceDistributionTargets {
 	out := spec.DeepCopy()
 	out.IncludedNamespaces.List = nil
-	if names(spec.IncludedNamespaces.List).Has(only) {
-		out.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{{Name: only}}
+	if listed := (v1beta1.ResourceDistributionNamespace{Name: only}); slices.Contains(spec.IncludedNamespaces.List, listed) {
+		out.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{listed}
 	}
 	return out
-}
-
-// knownCopies returns what is known of the copies of a ResourceDistribution, and forgets the namespaces that are of no interest any more.
-func (r *Reconciler) knownCopies(owner types.UID, wanted []string) map[string]Known {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept := make(map[string]Known, len(wanted))
-	for _, namespace := range wanted {
-		if known, ok := r.known[owner][namespace]; ok {
-			kept[namespace] = known
-		}
-	}
-	r.known[owner] = kept
-	return maps.Clone(kept)
-}
-
-// remember keeps what is known of a copy, as long as the ResourceDistribution is there.
-func (r *Reconciler) remember(owner types.UID, namespace string, known Known) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if copies, ok := r.known[owner]; ok {
-		copies[namespace] = known
-	}
-}
-
-func (r *Reconciler) forget(owner types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, owner)
 }

@@ -110,6 +110,10 @@ func list(namespaces ...string) (out v1beta1.ResourceDistributionTargetNamespace
 	return out
 }
 
+func selects(key, value string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
+
 // distribute creates a ResourceDistribution of the test's name.
 func (c *cluster) distribute(r resource, targets v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistribution {
 	c.t.Helper()

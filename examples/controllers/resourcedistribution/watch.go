@@ -16,6 +16,7 @@ import (
 
 	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/distribution"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -43,7 +44,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 	wake := func(q queue, objects ...client.Object) {
 		woken := sets.New[string]()
 		for _, object := range objects {
-			if name := distributorOf(object); name != "" {
+			if name := distribution.OwnerOf(object); name != "" {
 				woken.Insert(name)
 			}
 			woken = woken.Union(ownerNames(r.cache.Owners.By(resourceIndex, resourceKey(kind, object.GetName()))))
@@ -54,7 +55,7 @@ func (r *Reconciler) copyEvents(kind string) handler.EventHandler {
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, after := distributorOf(e.ObjectOld), distributorOf(e.ObjectNew)
+			before, after := distribution.OwnerOf(e.ObjectOld), distribution.OwnerOf(e.ObjectNew)
 			if before == "" && after == "" || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
 				return // somebody else's, or nothing has changed
 			}

@@ -7,14 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,9 +42,7 @@ type Reconciler struct {
 	scheme   *runtime.Scheme
 	events   record.EventRecorder
 	backoff  fanout.Backoff
-
-	mu   sync.Mutex
-	told map[types.UID]string // what a Pod waits for, as an event has said
+	told     *kruise.Told // what a Pod waits for
 }
 
 // Reconcile ends the sidecars of one Pod, or one step of that.
@@ -171,17 +167,8 @@ func (r *Reconciler) create(ctx context.Context, c client.Client, pod *corev1.Po
 
 // tell says by an event what a Pod waits for, once.
 func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
-	text := waits.Summary(kruise.ReasonsInEvent)
-	r.mu.Lock()
-	news := r.told[pod.UID] != text
-	if len(waits) == 0 {
-		delete(r.told, pod.UID)
-	} else if _, ok := r.pods.ByUID(pod.UID); ok { // else nobody would ever forget it
-		r.told[pod.UID] = text
-	}
-	r.mu.Unlock()
-	if news && len(waits) > 0 {
-		r.events.Eventf(pod, corev1.EventTypeWarning, string(waits[0].Code), "%s", text)
+	if text := waits.Summary(kruise.ReasonsInEvent); r.told.IsNews(pod.UID, "waits", text) {
+		r.events.Event(pod, corev1.EventTypeWarning, string(waits[0].Code), text)
 	}
 }
 
@@ -189,9 +176,7 @@ func (r *Reconciler) tell(pod *corev1.Pod, waits reason.List) {
 func (r *Reconciler) forget(pod *corev1.Pod) {
 	r.clients.Forget(pod)
 	r.backoff.Forget(pod.UID)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.told, pod.UID)
+	r.told.Forget(pod.UID)
 }
 
 // isGone reports whether the Pod is not there any more.

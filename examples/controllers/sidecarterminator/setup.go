@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -22,7 +21,6 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/expectations"
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
-	"github.com/workloadkit/workloadkit/fairqueue"
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
@@ -42,12 +40,13 @@ func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options kr
 
 func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options kruise.Options) (*Reconciler, error) {
 	r := &Reconciler{
-		options: options.Complete(), client: c, scheme: mgr.GetScheme(), events: mgr.GetEventRecorderFor(ControllerName), told: map[types.UID]string{},
+		options: options.Complete(), client: c, scheme: mgr.GetScheme(), events: mgr.GetEventRecorderFor(ControllerName),
 	}
 	var err error
 	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return nil, err
 	}
+	r.told = kruise.NewTold(r.pods)
 	if r.requests, err = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.ContainerRecreateRequest{}); err != nil {
 		return nil, err
 	}
@@ -101,15 +100,9 @@ func (r *Reconciler) watchGone(ctx context.Context, mgr kruise.Manager) error {
 
 // addTo adds the loop. A Pod is woken by its own changes, and by the end of a request for it.
 func (r *Reconciler) addTo(mgr ctrl.Manager) error {
-	workers := r.options.Workers
-	queue := controller.Options{MaxConcurrentReconciles: workers + max(workers, 8), RateLimiter: fairqueue.PerNamespace(nil)}
-	queue.NewQueue = fairqueue.New(workers, queue.MaxConcurrentReconciles)
-	if r.options.RateLimiter != nil {
-		queue.RateLimiter = r.options.RateLimiter()
-	}
 	err := builder.ControllerManagedBy(mgr).
 		Named("sidecarterminator").
-		WithOptions(queue).
+		WithOptions(kruise.LoopOptions(r.options)).
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(changesThatMatter())).
 		Watches(&v1beta1.ContainerRecreateRequest{},
 			handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &corev1.Pod{}, handler.OnlyControllerOwner()),

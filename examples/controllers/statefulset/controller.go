@@ -174,6 +174,6 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 			return claimwriter.Prepare(ctx, v.Client, &o.claims, pod.Name)
 		},
 	})
-	r.TellCreated(v.Owner, made, err)
+	kruise.TellCreated(r.Events, v.Owner, made, err)
 	return errors.Join(err, reason.Final(t.blocked.Err()))
 }

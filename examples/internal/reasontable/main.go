@@ -44,7 +44,7 @@ spelling and its meaning; new ones may be added. Every constant is called as its
 | code | Go identifier | meaning | what to do | where it is shown |
 |---|---|---|---|---|`)
 	for _, c := range codes {
-		fmt.Printf("| `%s` | `%s.%s` | %s | %s | %s |\n", c.value, path.Base(c.pkg), c.name, c.text, doing(remedies[c.name]), shownAt(c.pkg))
+		fmt.Printf("| `%s` | `%s.%s` | %s | %s | %s |\n", c.value, path.Base(c.pkg), c.name, c.text, doing(remedies[c.pkg+"."+c.name]), shownAt(c.pkg))
 	}
 }
 
@@ -60,7 +60,7 @@ func doing(remedies []string) string {
 // shownAt says where reasons of a package come to light. What is not listed is an error that its caller shows.
 func shownAt(pkg string) string {
 	switch {
-	case strings.HasPrefix(pkg, "examples/controllers"):
+	case strings.HasPrefix(pkg, "examples/controllers"), pkg == "examples/cronjobs", pkg == "examples/distribution", pkg == "examples/placements":
 		return "conditions and events of the workload"
 	case strings.HasPrefix(pkg, "examples/admission"):
 		return "the answer of the admission webhook"
@@ -101,7 +101,7 @@ func collect(root string) (codes []code, remedies map[string][]string, err error
 		}
 		found, err := codesOf(file, path, filepath.ToSlash(pkg))
 		codes = append(codes, found...)
-		remediesOf(file, remedies)
+		remediesOf(file, filepath.ToSlash(pkg), remedies)
 		return err
 	})
 	slices.SortFunc(codes, func(a, b code) int {
@@ -143,8 +143,8 @@ func codesOf(file *ast.File, path, pkg string) (codes []code, err error) {
 	return codes, nil
 }
 
-// remediesOf finds the remedies in reasons that are written as literals.
-func remediesOf(file *ast.File, remedies map[string][]string) {
+// remediesOf finds the remedies in reasons that are written as literals, by package and name of their codes.
+func remediesOf(file *ast.File, pkg string, remedies map[string][]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
 		if !ok {
@@ -159,7 +159,7 @@ func remediesOf(file *ast.File, remedies map[string][]string) {
 			switch key, _ := field.Key.(*ast.Ident); {
 			case key == nil:
 			case key.Name == "Code":
-				name = lastName(field.Value)
+				name = codeName(file, pkg, field.Value)
 			case key.Name == "Remedy":
 				if text, ok := field.Value.(*ast.BasicLit); ok {
 					remedy, _ = strconv.Unquote(text.Value)
@@ -173,12 +173,25 @@ func remediesOf(file *ast.File, remedies map[string][]string) {
 	})
 }
 
-func lastName(e ast.Expr) string {
+// module is what import paths of the tree begin with.
+const module = "github.com/workloadkit/workloadkit/"
+
+// codeName is the package in the tree and the name of a constant, as a file of pkg writes it.
+func codeName(file *ast.File, pkg string, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
-		return e.Name
+		return pkg + "." + e.Name
 	case *ast.SelectorExpr:
-		return e.Sel.Name
+		of, ok := e.X.(*ast.Ident)
+		if !ok {
+			return ""
+		}
+		for _, spec := range file.Imports {
+			whole, _ := strconv.Unquote(spec.Path.Value)
+			if name := path.Base(whole); spec.Name == nil && name == of.Name || spec.Name != nil && spec.Name.Name == of.Name {
+				return strings.TrimPrefix(whole, module) + "." + e.Sel.Name
+			}
+		}
 	}
 	return ""
 }

@@ -39,6 +39,10 @@
 // Pods, is left as it is. An inPlaceUpdateStrategy with nothing in it is shown as none, and none becomes
 // the {} that the defaults give to the two in-place policies.
 //
+// # BroadcastJobs
+//
+// A BroadcastJob is the same in both versions.
+//
 // # ContainerRecreateRequests
 //
 // Two fields of the status of v1beta1 are annotations in v1alpha1: the snapshot of containers, and the time of the condition PreRecreateGrace.
@@ -55,6 +59,15 @@
 //
 // Two fields have other names: namespaceLabelSelector of v1alpha1 is namespaceSelector in v1beta1, and failedNamespace of its conditions
 // failedNamespaces. Nothing is kept in an annotation.
+//
+// # PersistentPodStates
+//
+// One field has another name, in two places: nodeTopologyKeys of v1alpha1 is keys in v1beta1. Nothing is kept in an annotation.
+//
+// # AdvancedCronJobs
+//
+// v1alpha1 has no template of ImageListPullJobs. A note keeps it, and it comes back where v1alpha1 has none; a list of v1alpha1 goes on to be readable
+// whatever is in it.
 //
 // # SidecarSets
 //

@@ -32,12 +32,18 @@ type kind struct {
 
 func kindNamed(name string) (kind, bool) {
 	switch name {
+	case kindAdvancedCronJob:
+		return kind{apps.Group, cronJobToAlpha, cronJobToBeta, []string{templateKey}, cronJobParts}, true
 	case kindCloneSet:
 		return kind{apps.Group, cloneSetToAlpha, cloneSetToBeta, specKeys[:], cloneSetParts}, true
+	case kindBroadcastJob:
+		return kind{apps.Group, broadcastJobToAlpha, broadcastJobToBeta, nil, broadcastJobParts}, true
 	case kindStatefulSet:
 		return kind{apps.Group, statefulSetToAlpha, statefulSetToBeta, StatefulSetFieldsOfV1beta1(), statefulSetParts}, true
 	case kindContainerRecreateRequest:
 		return kind{apps.Group, requestToAlpha, requestToBeta, nil, requestParts}, true
+	case kindPersistentPodState:
+		return kind{apps.Group, podStateToAlpha, podStateToBeta, nil, podStateParts}, true
 	case kindResourceDistribution:
 		return kind{apps.Group, distributionToAlpha, distributionToBeta, nil, distributionParts}, true
 	case kindSidecarSet:
@@ -55,12 +61,13 @@ func (k kind) versions() (alpha, beta string) {
 	return k.group + "/" + v1alpha1.GroupVersion.Version, k.group + "/" + v1beta1.GroupVersion.Version
 }
 
-// JSON converts a serialised CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet, ResourceDistribution or
+// JSON converts a serialised AdvancedCronJob, BroadcastJob, CloneSet, ContainerRecreateRequest, StatefulSet, DaemonSet, SidecarSet, ResourceDistribution, PersistentPodState or
 // PodUnavailableBudget to the given apiVersion, v1alpha1 or v1beta1 of its group. An object that has that version already is returned as it is. Of CloneSets and
 // DaemonSets, labels, annotations, spec.scaleStrategy and spec.updateStrategy are read, and of a DaemonSet the name that the revision has
 // in the status; of a StatefulSet annotations and the fields of spec that only v1beta1 has; of a ContainerRecreateRequest annotations and
 // the fields of the status that only v1beta1 has; of a SidecarSet labels, annotations, and namespace, namespaceSelector and customVersion
-// of spec; of a ResourceDistribution the targets and the conditions of the status; of a PodUnavailableBudget annotations and the fields of
+// of spec; of a ResourceDistribution the targets and the conditions of the status; of a PersistentPodState the two topologies of
+// spec; of a PodUnavailableBudget annotations and the fields of
 // spec that only v1beta1 has. Keys are read by their exact case; everything else is in the result as it was.
 func JSON(object []byte, apiVersion string) ([]byte, error) {
 	var meta metav1.TypeMeta

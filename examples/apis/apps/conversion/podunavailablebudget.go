@@ -2,7 +2,6 @@ package conversion
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -92,7 +91,7 @@ func plainBudgetBeta(src *policyv1alpha1.PodUnavailableBudget) *policyv1beta1.Po
 		TargetReference:      (*policyv1beta1.TargetReference)(src.Spec.TargetReference),
 		MaxUnavailable:       src.Spec.MaxUnavailable,
 		MinAvailable:         src.Spec.MinAvailable,
-		ProtectOperations:    operationsIn(src.Annotations[policy.AnnotationProtectOperations]),
+		ProtectOperations:    podunavailablebudget.OperationsIn(src.Annotations[policy.AnnotationProtectOperations]),
 		ProtectTotalReplicas: readReplicas(src.Annotations[policy.AnnotationProtectTotalReplicas]),
 	}
 	return dst
@@ -114,18 +113,6 @@ func plainBudgetAlpha(src *policyv1beta1.PodUnavailableBudget) *policyv1alpha1.P
 	return dst
 }
 
-// operationsIn returns the operations that a text lists with commas; none if one of them is unknown.
-func operationsIn(text string) (list []policyv1beta1.Operation) {
-	for word := range strings.SplitSeq(text, ",") {
-		operation := policyv1beta1.Operation(strings.TrimSpace(word))
-		if !slices.Contains(podunavailablebudget.Operations(), operation) {
-			return nil
-		}
-		list = append(list, operation)
-	}
-	return list
-}
-
 func joined(list []policyv1beta1.Operation) string {
 	words := make([]string, len(list))
 	for i, operation := range list {
@@ -136,7 +123,7 @@ func joined(list []policyv1beta1.Operation) string {
 
 // readOperations returns the operations of a text, as a text; nil for none.
 func readOperations(text string) *string {
-	list := joined(operationsIn(text))
+	list := joined(podunavailablebudget.OperationsIn(text))
 	if list == "" {
 		return nil
 	}

@@ -4,16 +4,18 @@ package podunavailablebudget
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/partition"
 	"github.com/workloadkit/workloadkit/reason"
@@ -24,19 +26,50 @@ func Operations() []v1beta1.Operation {
 	return []v1beta1.Operation{v1beta1.OperationDelete, v1beta1.OperationUpdate, v1beta1.OperationEvict, v1beta1.OperationResize}
 }
 
+// OperationsIn returns the operations that a text lists with commas; none if one of them is unknown.
+func OperationsIn(text string) (list []v1beta1.Operation) {
+	for word := range strings.SplitSeq(text, ",") {
+		operation := v1beta1.Operation(strings.TrimSpace(word))
+		if !slices.Contains(Operations(), operation) {
+			return nil
+		}
+		list = append(list, operation)
+	}
+	return list
+}
+
+// validateAnnotations: those that stand for fields in v1alpha1 make sense, and the number of Pods is that of the field where both are there.
+func validateAnnotations(obj *v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
+	path := field.NewPath("metadata", "annotations")
+	if text, ok := obj.Annotations[policy.AnnotationProtectOperations]; ok && text != "" {
+		if OperationsIn(text) == nil {
+			errs = append(errs, field.Invalid(path.Key(policy.AnnotationProtectOperations), text, fmt.Sprintf("must list operations with commas: %v", Operations())))
+		}
+	}
+	if text, ok := obj.Annotations[policy.AnnotationProtectTotalReplicas]; ok {
+		switch n, err := strconv.ParseInt(text, 10, 32); {
+		case err != nil || n < 1:
+			errs = append(errs, field.Invalid(path.Key(policy.AnnotationProtectTotalReplicas), text, "must be a decimal number of at least 1"))
+		case obj.Spec.ProtectTotalReplicas != nil && n != int64(*obj.Spec.ProtectTotalReplicas):
+			errs = append(errs, field.Invalid(path.Key(policy.AnnotationProtectTotalReplicas), text, "differs from spec.protectTotalReplicas"))
+		}
+	}
+	return errs
+}
+
 // ValidateCreate returns what is wrong with a new object beside the others of its namespace. The name is for the API server to judge.
 func ValidateCreate(obj *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailableBudget) field.ErrorList {
-	return append(validateSpec(&obj.Spec, field.NewPath("spec")), conflicts(obj, others)...)
+	return slices.Concat(validateAnnotations(obj), validateSpec(&obj.Spec, field.NewPath("spec")), conflicts(obj, others))
 }
 
 // ValidateUpdate returns what is wrong with an update: all of [ValidateCreate] that stored has not already, and that which Pods are
-// protected cannot change.
-func ValidateUpdate(obj, stored *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailableBudget) field.ErrorList {
+// protected cannot change. Others of the namespace need not be looked at therefore.
+func ValidateUpdate(obj, stored *v1beta1.PodUnavailableBudget) field.ErrorList {
 	known := map[string]bool{}
-	for _, err := range ValidateCreate(stored, others) {
+	for _, err := range ValidateCreate(stored, nil) {
 		known[err.Error()] = true
 	}
-	errs := slices.DeleteFunc(ValidateCreate(obj, others), func(err *field.Error) bool { return known[err.Error()] })
+	errs := slices.DeleteFunc(ValidateCreate(obj, nil), func(err *field.Error) bool { return known[err.Error()] })
 	path := field.NewPath("spec")
 	if !apiequality.Semantic.DeepEqual(obj.Spec.Selector, stored.Spec.Selector) {
 		errs = append(errs, field.Forbidden(path.Child("selector"), "cannot change; create another budget"))
@@ -93,8 +126,25 @@ func validateSelector(selector *metav1.LabelSelector, path *field.Path) field.Er
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(path, "must not be empty: it would match every Pod of the namespace")}
 	}
+	values := 0
+	for i := range selector.MatchExpressions {
+		values += len(selector.MatchExpressions[i].Values)
+	}
+	if n := len(selector.MatchLabels) + len(selector.MatchExpressions); n > MaxTerms {
+		return field.ErrorList{field.TooMany(path, n, MaxTerms)}
+	}
+	if values > MaxValues {
+		return field.ErrorList{field.TooMany(path.Child("matchExpressions"), values, MaxValues)}
+	}
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
 }
+
+// A selector is compared with each Pod of its namespace, and with other budgets: MaxTerms is how many labels it may look at, and MaxValues how many
+// values its expressions may list together.
+const (
+	MaxTerms  = 100
+	MaxValues = 1000
+)
 
 // validateBounds: exactly one of the two.
 func validateBounds(spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) (errs field.ErrorList) {
@@ -119,7 +169,7 @@ func validateBounds(spec *v1beta1.PodUnavailableBudgetSpec, path *field.Path) (e
 // conflicts returns which others protect Pods that this one is for: the same workload, or labels that a Pod could have for both. Where labels of
 // different keys are selected, a Pod may match both without anybody having meant it, and that is let pass.
 func conflicts(obj *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailableBudget) (errs field.ErrorList) {
-	path := field.NewPath("spec")
+	path, own := field.NewPath("spec"), termsOf(obj.Spec.Selector)
 	for _, other := range others {
 		if other.Name == obj.Name || other.Namespace != obj.Namespace || other.DeletionTimestamp != nil {
 			continue
@@ -127,12 +177,15 @@ func conflicts(obj *v1beta1.PodUnavailableBudget, others []*v1beta1.PodUnavailab
 		switch {
 		case isSameTarget(obj.Spec.TargetReference, other.Spec.TargetReference):
 			errs = append(errs, field.Invalid(path.Child("targetRef"), obj.Spec.TargetReference.Name, fmt.Sprintf("is protected by PodUnavailableBudget %s already", other.Name)))
-		case overlap(obj.Spec.Selector, other.Spec.Selector):
-			errs = append(errs, field.Invalid(path.Child("selector"), metav1.FormatLabelSelector(obj.Spec.Selector), fmt.Sprintf("selects Pods of PodUnavailableBudget %s, too", other.Name)))
+		case len(own) > 0 && overlap(own, termsOf(other.Spec.Selector)):
+			errs = append(errs, field.Invalid(path.Child("selector"), reason.Shorten(metav1.FormatLabelSelector(obj.Spec.Selector), longest), fmt.Sprintf("selects Pods of PodUnavailableBudget %s, too", other.Name)))
 		}
 	}
 	return errs
 }
+
+// longest is how much of a selector is shown, in bytes.
+const longest = 200
 
 // isSameTarget compares workloads without the versions of their groups.
 func isSameTarget(a, b *v1beta1.TargetReference) bool {
@@ -145,50 +198,71 @@ func isSameTarget(a, b *v1beta1.TargetReference) bool {
 }
 
 // overlap reports whether a Pod could have labels for both selectors, if they look at the same keys.
-func overlap(a, b *metav1.LabelSelector) bool {
-	ra, rb := requirements(a), requirements(b)
-	if len(ra) == 0 || len(rb) == 0 || !sets.KeySet(ra).Equal(sets.KeySet(rb)) {
+func overlap(a, b map[string]term) bool {
+	if !sets.KeySet(a).Equal(sets.KeySet(b)) {
 		return false
 	}
-	for key := range ra {
-		if !meet(append(slices.Clone(ra[key]), rb[key]...)) {
+	for key, of := range a {
+		if !of.and(b[key]).canBe() {
 			return false
 		}
 	}
 	return true
 }
 
-// requirements returns those of a selector by their keys; none of one that makes no sense.
-func requirements(selector *metav1.LabelSelector) map[string][]labels.Requirement {
-	compiled, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
+// term is what a selector wants of the label of one key.
+type term struct {
+	exists, absent bool
+	in             sets.Set[string] // nil for any value
+	notIn          sets.Set[string]
+}
+
+// termsOf returns those of a selector by their keys; none of one that makes no sense.
+func termsOf(selector *metav1.LabelSelector) map[string]term {
+	if _, err := metav1.LabelSelectorAsSelector(selector); selector == nil || err != nil {
 		return nil
 	}
-	list, _ := compiled.Requirements()
-	out := map[string][]labels.Requirement{}
-	for _, r := range list {
-		out[r.Key()] = append(out[r.Key()], r)
+	out := map[string]term{}
+	for key, value := range selector.MatchLabels {
+		out[key] = out[key].and(term{exists: true, in: sets.New(value)})
+	}
+	for i := range selector.MatchExpressions {
+		e := &selector.MatchExpressions[i]
+		var one term
+		switch e.Operator {
+		case metav1.LabelSelectorOpIn:
+			one = term{exists: true, in: sets.New(e.Values...)}
+		case metav1.LabelSelectorOpNotIn:
+			one = term{notIn: sets.New(e.Values...)}
+		case metav1.LabelSelectorOpExists:
+			one = term{exists: true}
+		case metav1.LabelSelectorOpDoesNotExist:
+			one = term{absent: true}
+		}
+		out[e.Key] = out[e.Key].and(one)
 	}
 	return out
 }
 
-// meet reports whether a label could fulfil all requirements of one key: with one of the values that they name, another one, or by its
-// absence.
-func meet(requirements []labels.Requirement) bool {
-	key := requirements[0].Key()
-	candidates := sets.New[string]()
-	for _, r := range requirements {
-		candidates.Insert(r.ValuesUnsorted()...)
+// and returns what both want.
+func (t term) and(other term) term {
+	out := term{exists: t.exists || other.exists, absent: t.absent || other.absent, in: t.in, notIn: t.notIn.Union(other.notIn)}
+	switch {
+	case t.in == nil:
+		out.in = other.in
+	case other.in != nil:
+		out.in = t.in.Intersection(other.in)
 	}
-	other := "x"
-	for candidates.Has(other) {
-		other += "x"
+	return out
+}
+
+// canBe reports whether a label could be so: with a value, or by its absence.
+func (t term) canBe() bool {
+	switch {
+	case t.absent:
+		return !t.exists
+	case t.in == nil:
+		return true // there are values that nobody names
 	}
-	tries := []labels.Set{{key: other}, {}}
-	for value := range candidates {
-		tries = append(tries, labels.Set{key: value})
-	}
-	return slices.ContainsFunc(tries, func(try labels.Set) bool {
-		return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return !r.Matches(try) })
-	})
+	return t.in.Difference(t.notIn).Len() > 0
 }

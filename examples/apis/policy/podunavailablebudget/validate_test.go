@@ -1,6 +1,7 @@
 package podunavailablebudget_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
@@ -54,6 +56,29 @@ func bounds(most, least *intstr.IntOrString) func(*v1beta1.PodUnavailableBudget)
 	return func(b *v1beta1.PodUnavailableBudget) { b.Spec.MaxUnavailable, b.Spec.MinAvailable = most, least }
 }
 
+// many is a selector of many expressions, each with many values.
+func many(expressions, values int) *metav1.LabelSelector {
+	out := &metav1.LabelSelector{}
+	for i := range expressions {
+		e := metav1.LabelSelectorRequirement{Key: fmt.Sprintf("key-%d", i), Operator: metav1.LabelSelectorOpNotIn}
+		for j := range values {
+			e.Values = append(e.Values, fmt.Sprintf("value-%d", j))
+		}
+		out.MatchExpressions = append(out.MatchExpressions, e)
+	}
+	return out
+}
+
+func annotated(replicas string) func(*v1beta1.PodUnavailableBudget) {
+	return func(b *v1beta1.PodUnavailableBudget) {
+		b.Annotations = map[string]string{policy.AnnotationProtectTotalReplicas: replicas}
+	}
+}
+
+func replicas(n int32) func(*v1beta1.PodUnavailableBudget) {
+	return func(b *v1beta1.PodUnavailableBudget) { b.Spec.ProtectTotalReplicas = &n }
+}
+
 func operations(list ...v1beta1.Operation) func(*v1beta1.PodUnavailableBudget) {
 	return func(b *v1beta1.PodUnavailableBudget) { b.Spec.ProtectOperations = list }
 }
@@ -77,6 +102,11 @@ func TestValidateCreate(t *testing.T) {
 		{"a percentage with decimals", budget(bounds(bound("12.5%"), nil)), nil},
 		{"nothing may be away", budget(bounds(bound("0"), nil)), nil},
 		{"all operations", budget(operations(podunavailablebudget.Operations()...)), nil},
+		{"PUB-3 an annotation", budget(annotated("3")), nil},
+		{"PUB-3 that says what the spec says", budget(annotated("3"), replicas(3)), nil},
+		{"PUB-3 that says something else", budget(annotated("3"), replicas(4)), []string{"metadata.annotations[pub.kruise.io/protect-total-replicas] FieldValueInvalid"}},
+		{"PUB-3 that is no number", budget(annotated("many")), []string{"metadata.annotations[pub.kruise.io/protect-total-replicas] FieldValueInvalid"}},
+		{"PUB-3 that is too large", budget(annotated("4294967296")), []string{"metadata.annotations[pub.kruise.io/protect-total-replicas] FieldValueInvalid"}},
 		{"3.1 neither selector nor target", budget(selects(nil)), []string{"spec.selector FieldValueRequired"}},
 		{"3.1 both", budget(targets(target("apps/v1", "Deployment", "web")), selects(matching(map[string]string{"app": "web"}))), []string{"spec.targetRef FieldValueForbidden"}},
 		{"3.1 an empty selector", budget(selects(&metav1.LabelSelector{})), []string{"spec.selector FieldValueRequired"}},
@@ -90,6 +120,10 @@ func TestValidateCreate(t *testing.T) {
 		{"3.1 a negative number", budget(bounds(bound("-1"), nil)), []string{"spec.maxUnavailable FieldValueInvalid"}},
 		{"3.1 more than 100 %", budget(bounds(nil, bound("101%"))), []string{"spec.minAvailable FieldValueInvalid"}},
 		{"3.1 junk", budget(bounds(bound("many"), nil)), []string{"spec.maxUnavailable FieldValueInvalid"}},
+		{"a selector of too many labels", budget(selects(many(101, 1))), []string{"spec.selector FieldValueTooMany"}},
+		{"a selector of too many values", budget(selects(many(2, 501))), []string{"spec.selector.matchExpressions FieldValueTooMany"}},
+		{"as many as may be", budget(selects(many(100, 10))), nil},
+		{"the same of Pods to ignore", budget(func(b *v1beta1.PodUnavailableBudget) { b.Spec.IgnoredPodSelector = many(101, 1) }), []string{"spec.ignoredPodSelector FieldValueTooMany"}},
 		{"3.1 an unknown operation", budget(operations("MOVE")), []string{"spec.protectOperations[0] FieldValueNotSupported"}},
 		{"an operation twice", budget(operations("EVICT", "EVICT")), []string{"spec.protectOperations[1] FieldValueDuplicate"}},
 		{"3.1 no replicas", budget(func(b *v1beta1.PodUnavailableBudget) { b.Spec.ProtectTotalReplicas = new(int32) }), []string{"spec.protectTotalReplicas FieldValueInvalid"}},
@@ -154,10 +188,11 @@ func TestValidateUpdate(t *testing.T) {
 		{"3.1 another target", budget(targets(target("apps/v1", "Deployment", "db"))), budget(targets(target("apps/v1", "Deployment", "web"))), []string{"spec.targetRef FieldValueForbidden"}},
 		{"a target in place of a selector", budget(targets(target("apps/v1", "Deployment", "web"))), budget(), []string{"spec.selector FieldValueForbidden", "spec.targetRef FieldValueForbidden"}},
 		{"what is stored already", broken, broken.DeepCopy(), nil},
+		{"a selector of too many labels that is stored", budget(selects(many(200, 1)), bounds(nil, bound("1"))), budget(selects(many(200, 1))), nil},
 		{"a new problem beside one that is stored", budget(bounds(nil, nil), operations("MOVE")), broken, []string{"spec.protectOperations[0] FieldValueNotSupported"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, problems(podunavailablebudget.ValidateUpdate(tc.obj, tc.stored, nil))); diff != "" {
+			if diff := cmp.Diff(tc.want, problems(podunavailablebudget.ValidateUpdate(tc.obj, tc.stored))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

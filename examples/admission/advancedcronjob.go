@@ -1,0 +1,126 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// AdvancedCronJob describes the kind of that name. Its templates are stored as they are written. The API server judges them, those of Jobs by a creation
+// that is a dry run.
+func AdvancedCronJob(options Options) *Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob] {
+	judge := runJudge{
+		pods: templateJudge{
+			client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log, what: advancedcronjob.BroadcastJobPath().String() + " was",
+		},
+		client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log,
+	}
+	return &Kind[v1beta1.AdvancedCronJob, v1alpha1.AdvancedCronJob]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "AdvancedCronJob"},
+		Resource:   "advancedcronjobs",
+		Name:       "advancedcronjob",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.AdvancedCronJobToV1beta1, FromHub: conversion.AdvancedCronJobToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.AdvancedCronJob) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, _ *v1beta1.AdvancedCronJob) { advancedcronjob.Default(obj) },
+		ValidateCreate: func(_ context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
+			return append(advancedcronjob.ValidateCreate(obj), wrongSchedule(&obj.Spec, clock.RealClock{}.Now())...), nil
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.AdvancedCronJob) (field.ErrorList, error) {
+			now := clock.RealClock{}.Now()
+			errs := validation.NewProblems(wrongSchedule(&obj.Spec, now), wrongSchedule(&stored.Spec, now))
+			return append(advancedcronjob.ValidateUpdate(obj, stored), errs...), nil
+		},
+		CheckTemplate: judge.check,
+	}
+}
+
+// wrongSchedule returns what is wrong with the schedule and the time zone. A schedule that is missing is told of elsewhere.
+func wrongSchedule(spec *v1beta1.AdvancedCronJobSpec, now time.Time) field.ErrorList {
+	if spec.Schedule == "" {
+		return nil
+	}
+	var why reason.Reason
+	if err := schedule.Check(spec.Schedule, spec.TimeZone, now); !errors.As(err, &why) {
+		return nil
+	}
+	path := field.NewPath(why.Path)
+	return field.ErrorList{field.Invalid(path, why.New, why.Detail+"; "+why.Remedy)}
+}
+
+// runJudge asks the API server what it thinks of what AdvancedCronJobs start.
+type runJudge struct {
+	pods      templateJudge
+	client    client.Writer
+	unchecked func(error)
+	log       logr.Logger
+}
+
+// check judges the template of a new object. Those of others do not change.
+func (j *runJudge) check(ctx context.Context, obj, stored *v1beta1.AdvancedCronJob) (problems field.ErrorList, warning string) {
+	templates := &obj.Spec.Template
+	switch {
+	case stored != nil:
+		return nil, ""
+	case templates.JobTemplate != nil:
+		return j.checkJob(ctx, obj)
+	case templates.BroadcastJobTemplate != nil:
+		problems, warning = j.pods.check(ctx, obj.Namespace, podTemplate{PodTemplateSpec: &templates.BroadcastJobTemplate.Spec.Template}, podTemplate{})
+		for _, problem := range problems {
+			problem.Field = advancedcronjob.BroadcastJobPath().Child("spec").String() + strings.TrimPrefix(problem.Field, "spec")
+		}
+	}
+	return problems, warning
+}
+
+// checkJob returns why the API server would not take a Job as it is. What it would not take today, because of a quota for example, is told when
+// it happens.
+func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (field.ErrorList, string) {
+	if j.client == nil {
+		return nil, ""
+	}
+	template := obj.Spec.Template.JobTemplate.DeepCopy()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: obj.Namespace, GenerateName: "dry-run-", Labels: template.Labels, Annotations: template.Annotations,
+		},
+		Spec: template.Spec,
+	}
+	ctx, cancel := context.WithTimeout(ctx, templatePatience)
+	defer cancel()
+	err := j.client.Create(ctx, job, client.DryRunAll)
+	if err == nil {
+		return nil, ""
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && (status.Status().Code == http.StatusUnprocessableEntity || status.Status().Code == http.StatusBadRequest) {
+		return refusedCopy(status.Status(), advancedcronjob.JobPath()), ""
+	}
+	if j.unchecked != nil {
+		j.unchecked(err)
+	}
+	j.log.V(1).Info("A template of Jobs was not checked by the API server", "namespace", obj.Namespace, "error", err.Error())
+	return nil, advancedcronjob.JobPath().String() + " was not checked by the API server, which may refuse its Jobs; kruise-manager logs why (--v=1)"
+}

@@ -1,0 +1,48 @@
+package admission
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// BroadcastJob describes the kind of that name. Its Pod templates are stored as they are written; the API server judges them with its own
+// defaults.
+func BroadcastJob(options Options) *Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob] {
+	judge := templateJudge{client: options.Client, unchecked: options.TemplateUnchecked, log: options.Log}
+	return &Kind[v1beta1.BroadcastJob, v1alpha1.BroadcastJob]{
+		GroupKind:  schema.GroupKind{Group: apps.Group, Kind: "BroadcastJob"},
+		Resource:   "broadcastjobs",
+		Name:       "broadcastjob",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub:       conversion.BroadcastJobToV1beta1,
+		FromHub:     conversion.BroadcastJobToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.BroadcastJob) []decode.Problem { return obj.Spec.Undecodable },
+		Default:     func(obj, _ *v1beta1.BroadcastJob) { broadcastjob.Default(obj) },
+		ValidateCreate: func(_ context.Context, obj *v1beta1.BroadcastJob) (field.ErrorList, error) {
+			return broadcastjob.ValidateCreate(obj), nil
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, error) {
+			return broadcastjob.ValidateUpdate(obj, stored), nil
+		},
+		CheckTemplate: func(ctx context.Context, obj, stored *v1beta1.BroadcastJob) (field.ErrorList, string) {
+			return judge.check(ctx, obj.Namespace, broadcastJobTemplate(obj), broadcastJobTemplate(stored))
+		},
+	}
+}
+
+func broadcastJobTemplate(obj *v1beta1.BroadcastJob) podTemplate {
+	if obj == nil {
+		return podTemplate{}
+	}
+	return podTemplate{PodTemplateSpec: &obj.Spec.Template}
+}

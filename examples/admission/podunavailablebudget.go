@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	api "github.com/workloadkit/workloadkit/examples/apis/policy/podunavailablebudget"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1alpha1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+)
+
+// PodUnavailableBudget describes the kind of that name. Budgets of one namespace that are for the same Pods are found with options.Reader; without one
+// that is left out. None is made while both of its feature gates are off.
+func PodUnavailableBudget(options Options) *Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget] {
+	gates := apps.ResolveGates(options.Gates)
+	return &Kind[v1beta1.PodUnavailableBudget, v1alpha1.PodUnavailableBudget]{
+		GroupKind:  schema.GroupKind{Group: policy.Group, Kind: "PodUnavailableBudget"},
+		Resource:   "podunavailablebudgets",
+		Name:       "podunavailablebudget",
+		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
+		ToHub: conversion.PodUnavailableBudgetToV1beta1, FromHub: conversion.PodUnavailableBudgetToV1alpha1,
+		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Closed: func() error {
+			if budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update) {
+				return nil
+			}
+			return fmt.Errorf("feature gates %s and %s are off: nobody would keep it", apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate)
+		},
+		ValidateCreate: func(ctx context.Context, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+			return validateWithOthers(ctx, options.Reader, obj)
+		},
+		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+			return api.ValidateUpdate(obj, stored), nil
+		},
+	}
+}
+
+// budgetsPerPage bounds what is held of a namespace's budgets at a time.
+const budgetsPerPage = 100
+
+// validateWithOthers judges a new budget beside those of its namespace, a page of them at a time.
+func validateWithOthers(ctx context.Context, reader client.Reader, obj *v1beta1.PodUnavailableBudget) (field.ErrorList, error) {
+	errs := api.ValidateCreate(obj, nil)
+	if reader == nil || len(errs) > 0 {
+		return errs, nil
+	}
+	list := &v1beta1.PodUnavailableBudgetList{}
+	for {
+		page := []client.ListOption{client.InNamespace(obj.Namespace), client.Limit(budgetsPerPage), client.Continue(list.Continue)}
+		list = &v1beta1.PodUnavailableBudgetList{}
+		if err := reader.List(ctx, list, page...); err != nil {
+			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w", obj.Namespace, err)
+		}
+		others := make([]*v1beta1.PodUnavailableBudget, len(list.Items))
+		for i := range list.Items {
+			others[i] = &list.Items[i]
+		}
+		if errs = api.ValidateCreate(obj, others); len(errs) > 0 || list.Continue == "" {
+			return errs, nil
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package advancedcronjob
+
+import (
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/defaults"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+)
+
+// maxName is the longest name, in characters: with a dash and ten digits it is the name of a job, which is a label of Pods.
+const maxName = utilvalidation.LabelValueMaxLength - 1 - 10
+
+// JobName is the name of the job that an AdvancedCronJob of a name starts for a time. It is always the same, so that nobody starts two.
+func JobName(name string, slot time.Time) string {
+	return name + "-" + strconv.FormatInt(slot.Unix(), 10)
+}
+
+// ValidateCreate returns what is wrong with a new, defaulted object, but for its schedule. Names have no dots.
+func ValidateCreate(obj *v1beta1.AdvancedCronJob) field.ErrorList {
+	return append(validation.NameUpTo(maxName, obj, apivalidation.NameIsDNSLabel), validateSpec(&obj.Spec)...)
+}
+
+// ValidateUpdate returns what is wrong with an update: that a template changes, and all of [ValidateCreate] but the name. Problems of spec that old
+// has in the same place with the same value are left out.
+func ValidateUpdate(obj, old *v1beta1.AdvancedCronJob) field.ErrorList {
+	errs := validation.NewProblems(validateSpec(&obj.Spec), validateSpec(&old.Spec))
+	next, stored := &obj.Spec.Template, &old.Spec.Template
+	for _, template := range []struct {
+		path *field.Path
+		same bool
+	}{
+		{JobPath(), sameJobs(next.JobTemplate, stored.JobTemplate)},
+		{BroadcastJobPath(), sameBroadcastJobs(next.BroadcastJobTemplate, stored.BroadcastJobTemplate)},
+		{ImageListPath(), apiequality.Semantic.DeepEqual(next.ImageListPullJobTemplate, stored.ImageListPullJobTemplate)},
+	} {
+		if !template.same {
+			errs = append(errs, field.Forbidden(template.path, "cannot change; updates may change only schedule, timeZone, concurrencyPolicy, "+
+				"paused, startingDeadlineSeconds, successfulJobsHistoryLimit and failedJobsHistoryLimit"))
+		}
+	}
+	return errs
+}
+
+func validateSpec(spec *v1beta1.AdvancedCronJobSpec) field.ErrorList {
+	errs := Unusable(spec)
+	if spec.Schedule == "" {
+		errs = append(errs, field.Required(specPath().Child("schedule"), "five fields of cron, or a word such as @hourly"))
+	}
+	broadcast := spec.Template.BroadcastJobTemplate
+	if broadcast == nil {
+		return errs
+	}
+	path := BroadcastJobPath().Child("spec")
+	return append(errs, validation.NewProblems(broadcastjob.ValidateSpec(&broadcast.Spec, path), errs)...)
+}
+
+// sameJobs reports whether two templates make the same Jobs. OpenKruise has stored defaults in templates, and who sends an object as he
+// wrote it has none.
+func sameJobs(a, b *batchv1.JobTemplateSpec) bool {
+	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	return apiequality.Semantic.DeepEqual(completeJob(a), completeJob(b))
+}
+
+func completeJob(t *batchv1.JobTemplateSpec) *batchv1.JobTemplateSpec {
+	t = t.DeepCopy()
+	completePods(&t.Spec.Template)
+	return t
+}
+
+func sameBroadcastJobs(a, b *v1beta1.BroadcastJobTemplateSpec) bool {
+	if a == nil || b == nil || apiequality.Semantic.DeepEqual(a, b) {
+		return (a == nil) == (b == nil)
+	}
+	return apiequality.Semantic.DeepEqual(completeBroadcastJob(a), completeBroadcastJob(b))
+}
+
+func completeBroadcastJob(t *v1beta1.BroadcastJobTemplateSpec) *v1beta1.BroadcastJobTemplateSpec {
+	t = t.DeepCopy()
+	broadcastjob.DefaultSpec(&t.Spec)
+	completePods(&t.Spec.Template)
+	return t
+}
+
+// completePods fills in what OpenKruise does.
+func completePods(template *corev1.PodTemplateSpec) {
+	defaults.PodTemplate(template, defaults.Options{ContainerImagePullPolicy: corev1.PullAlways})
+}

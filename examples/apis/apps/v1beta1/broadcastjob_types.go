@@ -1,0 +1,190 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/decode"
+)
+
+// BroadcastJob runs a Pod to its end on every Node that fits.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=broadcastjobs,singular=broadcastjob,shortName=bcj,scope=Namespaced
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".status.desired"
+// +kubebuilder:printcolumn:name="Active",type=integer,JSONPath=".status.active"
+// +kubebuilder:printcolumn:name="Succeeded",type=integer,JSONPath=".status.succeeded"
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=".status.failed"
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=".metadata.creationTimestamp"
+type BroadcastJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec BroadcastJobSpec `json:"spec,omitempty"`
+	// +optional
+	Status BroadcastJobStatus `json:"status,omitempty"`
+}
+
+// BroadcastJobList is a list of BroadcastJobs.
+//
+// +kubebuilder:object:root=true
+type BroadcastJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []BroadcastJob `json:"items"`
+}
+
+// BroadcastJobSpec is what the user wants.
+type BroadcastJobSpec struct {
+	// Parallelism is how many Pods may run at once: an integer, or a percentage of the Nodes that should have a Pod, rounded up. Default
+	// 2147483647.
+	// +optional
+	Parallelism *intstr.IntOrString `json:"parallelism,omitempty"`
+	// Template is what Pods are made from. Its restartPolicy is Never or OnFailure. Fields unknown to this version of the API are kept.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+	// CompletionPolicy says when the job is over. Default: when every Node is done.
+	// +optional
+	CompletionPolicy CompletionPolicy `json:"completionPolicy,omitempty"`
+	// Paused keeps Pods from being created and deleted, and the job from ending. Default false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// FailurePolicy says what a failed Pod means for the job.
+	// +optional
+	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
+
+	// Undecodable says what of the spec could not be decoded. Such a field is empty, and the object cannot be encoded.
+	Undecodable []decode.Problem `json:"-"`
+}
+
+// CompletionPolicyType says whether a job ends.
+type CompletionPolicyType string
+
+const (
+	// Always ends the job when a Pod has ended on every Node that fits.
+	Always CompletionPolicyType = "Always"
+	// Never lets the job go on: Nodes that join get a Pod.
+	Never CompletionPolicyType = "Never"
+)
+
+// CompletionPolicy says when a job is over, and what becomes of it then.
+type CompletionPolicy struct {
+	// Type is Always or Never. Default Always.
+	// +optional
+	Type CompletionPolicyType `json:"type,omitempty"`
+	// ActiveDeadlineSeconds is how long after its start the job fails, in seconds. Only with type Always. Default: never.
+	// +optional
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+	// TTLSecondsAfterFinished is how long after its end the job is deleted, in seconds. Only with type Always. Default: never.
+	// +optional
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// FailurePolicyType says what a failed Pod means for the job.
+type FailurePolicyType string
+
+const (
+	// FailurePolicyTypeFailFast fails the job, and deletes Pods that have not ended.
+	FailurePolicyTypeFailFast FailurePolicyType = "FailFast"
+	// FailurePolicyTypeContinue goes on with other Nodes.
+	FailurePolicyTypeContinue FailurePolicyType = "Continue"
+	// FailurePolicyTypePause pauses the job, until its spec is changed or its failed Pods are gone.
+	FailurePolicyTypePause FailurePolicyType = "Pause"
+)
+
+// FailurePolicy says which Pods have failed, and what that means for the job.
+type FailurePolicy struct {
+	// Type is FailFast, Continue or Pause. Default FailFast.
+	// +optional
+	Type FailurePolicyType `json:"type,omitempty"`
+	// RestartLimit is how often the containers of a Pod with restartPolicy OnFailure may restart, all together, before it has failed.
+	// Default 0.
+	// +optional
+	RestartLimit int32 `json:"restartLimit,omitempty"`
+}
+
+// BroadcastJobPhase is how far a job has come.
+type BroadcastJobPhase string
+
+const (
+	// PhaseCompleted means that a Pod has ended on every Node.
+	PhaseCompleted BroadcastJobPhase = "completed"
+	// PhaseRunning means that the job is under way.
+	PhaseRunning BroadcastJobPhase = "running"
+	// PhasePaused means that no Pod is created: the spec says so, or Pods have failed with the failure policy Pause.
+	PhasePaused BroadcastJobPhase = "paused"
+	// PhaseFailed means that the job has ended early.
+	PhaseFailed BroadcastJobPhase = "failed"
+)
+
+// BroadcastJobStatus is what the controller observed.
+type BroadcastJobStatus struct {
+	// Conditions say how the job ended, and why it does not go on.
+	// +optional
+	Conditions []JobCondition `json:"conditions,omitempty"`
+	// StartTime is when the controller saw the job first.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// CompletionTime is when the job ended, well or not.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// Active is how many Pods have not ended.
+	// +optional
+	Active int32 `json:"active"`
+	// Succeeded is how many Pods have ended well.
+	// +optional
+	Succeeded int32 `json:"succeeded"`
+	// Failed is how many Pods have failed.
+	// +optional
+	Failed int32 `json:"failed"`
+	// Desired is how many Nodes should have a Pod.
+	// +optional
+	Desired int32 `json:"desired"`
+	// Phase is running, paused, completed or failed.
+	// +optional
+	Phase BroadcastJobPhase `json:"phase"`
+}
+
+// JobConditionType names a condition of a job.
+type JobConditionType string
+
+const (
+	// JobComplete is True when the job has ended well.
+	JobComplete JobConditionType = "Complete"
+	// JobFailed is True when the job has ended early.
+	JobFailed JobConditionType = "Failed"
+	// JobPaused is True while failed Pods pause the job.
+	JobPaused JobConditionType = "Paused"
+	// JobInvalidSpec is True while the spec holds what cannot be used. Pods are left alone then.
+	JobInvalidSpec JobConditionType = "InvalidSpec"
+	// JobFailedCreatePod is True while Pods cannot be created.
+	JobFailedCreatePod JobConditionType = "FailedCreatePod"
+)
+
+// JobCondition is one condition of a job.
+type JobCondition struct {
+	// Type is the name of the condition.
+	Type JobConditionType `json:"type"`
+	// Status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastProbeTime is when the condition was last looked at.
+	// +optional
+	LastProbeTime metav1.Time `json:"lastProbeTime,omitzero"`
+	// LastTransitionTime is when Status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
+	// Reason is a CamelCase word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message is for humans.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ObservedGeneration is the generation of the job that condition Paused is about: with another one the job goes on.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}

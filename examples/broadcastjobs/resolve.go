@@ -1,0 +1,80 @@
+package broadcastjobs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/decode"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/broadcastjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/nodefit"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Settings are what of a spec does not depend on Nodes and Pods, worked out once for each spec.
+type Settings struct {
+	// Problems are what of the spec cannot be used. There is nothing else then.
+	Problems reason.List
+
+	rules completion.Rules // but for the parallelism, which may be a percentage
+	// requirements are those of new Pods, and unmoved those of Pods that run already.
+	requirements, unmoved *nodefit.Requirements
+	size                  nodefit.Size
+}
+
+// Resolve reads a job's spec.
+func Resolve(job *v1beta1.BroadcastJob) *Settings {
+	if problems := decode.Reasons(job.Spec.Undecodable); problems != nil {
+		return &Settings{Problems: problems} // the rest would only complain of what is missing therefore
+	}
+	if refused := api.Unusable(&job.Spec, field.NewPath("spec")); len(refused) > 0 {
+		return &Settings{Problems: kruise.Refused(refused)}
+	}
+	pod := &job.Spec.Template.Spec
+	requirements, err := nodefit.New(pod)
+	if err != nil {
+		var problems reason.List
+		problems.Add(nodefit.InvalidNodeTerm, err)
+		for i := range problems {
+			problems[i].Path = "spec.template." + problems[i].Path
+		}
+		return &Settings{Problems: problems[:min(len(problems), kruise.ReasonsInEvent)]} // the first tell what is wrong with thousands
+	}
+	unmoved, _ := nodefit.New(pod, nodefit.HealthTolerations()...)
+	return &Settings{rules: rulesOf(&job.Spec), requirements: requirements, unmoved: unmoved, size: nodefit.SizeOf(pod)}
+}
+
+func rulesOf(spec *v1beta1.BroadcastJobSpec) completion.Rules {
+	rules := completion.Rules{
+		Endless: spec.CompletionPolicy.Type == v1beta1.Never, Paused: spec.Paused,
+		Paths: completion.Paths{
+			Parallelism: "spec.parallelism", Paused: "spec.paused", OnFailure: "spec.failurePolicy.type", Deadline: "spec.completionPolicy.activeDeadlineSeconds",
+		},
+	}
+	if !rules.Endless {
+		rules.Deadline = completion.Seconds(spec.CompletionPolicy.ActiveDeadlineSeconds)
+		rules.TTL = completion.Seconds(spec.CompletionPolicy.TTLSecondsAfterFinished)
+	}
+	switch spec.FailurePolicy.Type {
+	case v1beta1.FailurePolicyTypeContinue:
+		rules.OnFailure = completion.GoOn
+	case v1beta1.FailurePolicyTypePause:
+		rules.OnFailure = completion.Hold
+	default:
+		rules.OnFailure = completion.End
+	}
+	return rules
+}
+
+// Claim is what a job has on a Node. One whose spec cannot be used has none.
+func (s *Settings) Claim(node *corev1.Node) completion.Claim {
+	if s.Problems != nil || s.size.Fits(node) != nil {
+		return completion.Claim{}
+	}
+	return completion.Claim{Fits: s.requirements.Fits(node).Run, Keeps: s.unmoved.Fits(node).Run}
+}
+
+// Place leaves it to the scheduler to bring a new Pod to a Node, and to no other.
+func (s *Settings) Place(pod *corev1.Pod, node string) { s.requirements.Place(pod, node) }

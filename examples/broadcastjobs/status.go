@@ -1,0 +1,121 @@
+package broadcastjobs
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/completion"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// isHeld reports whether failures have paused the job, and its spec is still the one that they paused.
+func isHeld(job *v1beta1.BroadcastJob) bool {
+	if c := job.Status.Condition(v1beta1.JobPaused); c != nil {
+		return c.Status == corev1.ConditionTrue && c.Reason == string(completion.HeldByFailures) && c.ObservedGeneration == job.Generation
+	}
+	return job.Status.Phase == v1beta1.PhasePaused && !job.Spec.Paused // as OpenKruise leaves it
+}
+
+// nextStatus is the status after a pass, before Pods are created and deleted.
+func nextStatus(o *Observation, s *completion.Survey, step completion.Step) v1beta1.BroadcastJobStatus {
+	status, now := *o.Job.Status.DeepCopy(), metav1.NewTime(o.Now)
+	if step.State == completion.Over {
+		settle(&status, s)
+		return status
+	}
+	if status.StartTime == nil && step.State != completion.Paused {
+		status.StartTime = &now
+	}
+	status.Desired, status.Active, status.Succeeded, status.Failed = int32(s.Wanted), int32(s.Active), int32(s.Succeeded), int32(s.Failed)
+	status.DropCondition(v1beta1.JobInvalidSpec)
+	setPaused(&status, o.Job, step, now)
+	switch step.State {
+	case completion.Running:
+		status.Phase = v1beta1.PhaseRunning
+	case completion.Paused, completion.Held:
+		status.Phase = v1beta1.PhasePaused
+	case completion.Complete:
+		end(&status, v1beta1.PhaseCompleted, v1beta1.JobCondition{
+			Type: v1beta1.JobComplete, Reason: string(v1beta1.JobComplete),
+			Message: fmt.Sprintf("%d Pods have succeeded and %d have failed", s.Succeeded, s.Failed),
+		}, now)
+	case completion.Failed:
+		why := string(v1beta1.JobFailed)
+		if step.Why[0].Code == completion.DeadlineExceeded {
+			why = apps.EventDeadlineExceeded
+		}
+		end(&status, v1beta1.PhaseFailed, v1beta1.JobCondition{Type: v1beta1.JobFailed, Reason: why, Message: step.Why.String()}, now)
+	}
+	return status
+}
+
+// end notes how the job ends.
+func end(status *v1beta1.BroadcastJobStatus, phase v1beta1.BroadcastJobPhase, c v1beta1.JobCondition, now metav1.Time) {
+	status.Phase, status.CompletionTime = phase, &now
+	c.Status, c.LastProbeTime = corev1.ConditionTrue, now
+	status.DropCondition(v1beta1.JobFailedCreatePod)
+	status.SetCondition(c, now)
+}
+
+// settle counts, once the job is over, what has become of the Pods that were active then: they have failed, but for those that have ended well
+// before they could be deleted. Nothing else changes: Pods may be deleted by anybody now.
+func settle(status *v1beta1.BroadcastJobStatus, s *completion.Survey) {
+	gone := status.Active - int32(s.Active)
+	if gone <= 0 {
+		return
+	}
+	well := min(max(int32(s.Succeeded)-status.Succeeded, 0), gone)
+	status.Succeeded, status.Failed, status.Active = status.Succeeded+well, status.Failed+gone-well, int32(s.Active)
+}
+
+// setPaused notes why the job is paused. With the policy Pause it also does for a pause by the spec: a job whose pause has no condition is
+// taken for one that failures have paused.
+func setPaused(status *v1beta1.BroadcastJobStatus, job *v1beta1.BroadcastJob, step completion.Step, now metav1.Time) {
+	if step.State != completion.Held && (step.State != completion.Paused || job.Spec.FailurePolicy.Type != v1beta1.FailurePolicyTypePause) {
+		status.DropCondition(v1beta1.JobPaused)
+		return
+	}
+	status.SetCondition(v1beta1.JobCondition{
+		Type: v1beta1.JobPaused, Status: corev1.ConditionTrue, Reason: string(step.Why[0].Code), Message: step.Why.String(), ObservedGeneration: job.Generation,
+	}, now)
+}
+
+// Event is one to be told about a job.
+type Event struct{ Type, Reason, Message string }
+
+// Transitions are the events of what differs between two statuses of a job. Each is told with the write that makes the difference, and not
+// again.
+func Transitions(before, after *v1beta1.BroadcastJobStatus) (events []Event) {
+	if before.Phase == after.Phase {
+		return nil
+	}
+	message := func(t v1beta1.JobConditionType, otherwise string) string {
+		if c := after.Condition(t); c != nil {
+			return c.Message
+		}
+		return otherwise
+	}
+	if before.Phase == v1beta1.PhasePaused {
+		events = append(events, Event{corev1.EventTypeNormal, apps.EventContinue, "the job goes on"})
+	}
+	switch after.Phase {
+	case v1beta1.PhasePaused:
+		kind := corev1.EventTypeNormal
+		if c := after.Condition(v1beta1.JobPaused); c != nil && c.Reason == string(completion.HeldByFailures) {
+			kind = corev1.EventTypeWarning
+		}
+		events = append(events, Event{kind, apps.EventPaused, message(v1beta1.JobPaused, "the spec pauses the job")})
+	case v1beta1.PhaseCompleted:
+		events = append(events, Event{corev1.EventTypeNormal, apps.EventJobComplete, message(v1beta1.JobComplete, "")})
+	case v1beta1.PhaseFailed:
+		name := apps.EventJobFailed
+		if c := after.Condition(v1beta1.JobFailed); c != nil && c.Reason == apps.EventDeadlineExceeded {
+			name = apps.EventDeadlineExceeded
+		}
+		events = append(events, Event{corev1.EventTypeWarning, name, message(v1beta1.JobFailed, "")})
+	}
+	return events
+}

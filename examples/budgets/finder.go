@@ -1,0 +1,148 @@
+package budgets
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// NameIn returns the name of the budget that a Pod says it has; empty for none.
+func NameIn(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
+}
+
+// Finder finds the budget of a Pod. It is safe for concurrent use. Make it with NewFinder.
+type Finder struct {
+	budgets   *ownercache.Index[*v1beta1.PodUnavailableBudget]
+	workloads *Workloads
+
+	mu       sync.Mutex
+	compiled map[types.UID]compiled
+}
+
+// compiled is the selector of a budget, as of a generation.
+type compiled struct {
+	generation int64
+	selector   labels.Selector
+}
+
+// mostCompiled bounds what is kept of budgets that are gone.
+const mostCompiled = 10000
+
+// selectorOf compiles the selector of a budget once for each of its generations.
+func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selector {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known, ok := f.compiled[budget.UID]; ok && known.generation == budget.Generation {
+		return known.selector
+	}
+	if f.compiled == nil || len(f.compiled) >= mostCompiled {
+		f.compiled = map[types.UID]compiled{}
+	}
+	selector := compile(budget.Spec.Selector)
+	f.compiled[budget.UID] = compiled{budget.Generation, selector}
+	return selector
+}
+
+// NewFinder returns a Finder that reads from the caches. Call it before they start.
+func NewFinder(ctx context.Context, informers cache.Informers, workloads *Workloads) (*Finder, error) {
+	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
+	return &Finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, err
+}
+
+// In returns the budgets of a namespace: read only.
+func (f *Finder) In(namespace string) []*v1beta1.PodUnavailableBudget {
+	return f.budgets.In(namespace)
+}
+
+// Of returns the budget of a Pod: the one that the Pod names, if there is one of that name and it is for the Pod, and else the oldest that is. nil if there is
+// none: read only.
+func (f *Finder) Of(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
+	all := f.In(pod.Namespace)
+	if len(all) == 0 {
+		return nil
+	}
+	if name := NameIn(pod); name != "" {
+		if named, ok := f.budgets.Get(pod.Namespace, name); ok && f.IsFor(named, pod) {
+			return named
+		}
+	}
+	chain, _ := f.workloads.Above(pod)
+	var first *v1beta1.PodUnavailableBudget
+	for _, budget := range all {
+		if budget.DeletionTimestamp == nil && (first == nil || order(budget, first) < 0) && f.isFor(budget, pod, chain) {
+			first = budget
+		}
+	}
+	return first
+}
+
+// IsFor reports whether a budget that a Pod names is for it. Where nobody knows who controls the Pod, what the Pod says counts.
+func (f *Finder) IsFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
+	if budget.Spec.TargetReference == nil {
+		return f.isFor(budget, pod, nil)
+	}
+	chain, known := f.workloads.Above(pod)
+	return !known || f.isFor(budget, pod, chain)
+}
+
+// order puts the oldest first.
+func order(a, b *v1beta1.PodUnavailableBudget) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// isFor reports whether a budget is for a Pod with these controllers.
+func (f *Finder) isFor(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref) bool {
+	if target := budget.Spec.TargetReference; target != nil {
+		ref := RefOf(target.APIVersion, target.Kind, target.Name)
+		return slices.ContainsFunc(chain, ref.Is)
+	}
+	return f.selects(budget, pod.Labels)
+}
+
+// selects reports whether the selector of a budget matches.
+func (f *Finder) selects(budget *v1beta1.PodUnavailableBudget, set labels.Set) bool {
+	return matches(budget.Spec.Selector, set, func() labels.Selector { return f.selectorOf(budget) })
+}
+
+// selects reports whether a selector matches.
+func selects(selector *metav1.LabelSelector, set labels.Set) bool {
+	return matches(selector, set, func() labels.Selector { return compile(selector) })
+}
+
+// matches reports whether a selector that is not empty matches. Most name labels and nothing else, which needs no preparation.
+func matches(selector *metav1.LabelSelector, set labels.Set, prepare func() labels.Selector) bool {
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return false
+	}
+	for key, value := range selector.MatchLabels {
+		if got, ok := set[key]; !ok || got != value {
+			return false
+		}
+	}
+	if len(selector.MatchExpressions) == 0 {
+		return true
+	}
+	prepared := prepare()
+	return prepared != nil && prepared.Matches(set)
+}
+
+// compile returns nil for a selector that makes no sense.
+func compile(selector *metav1.LabelSelector) labels.Selector {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return compiled
+}

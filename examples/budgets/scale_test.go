@@ -1,0 +1,89 @@
+package budgets_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/budgets"
+)
+
+// scales answers for the scale subresources of workloads: by their names, with the replicas.
+type scales struct {
+	client.Client
+
+	replicas map[string]int64
+	asked    []string
+	fails    error
+}
+
+func (s *scales) SubResource(string) client.SubResourceClient { return scaleOf{scales: s} }
+
+// scaleOf reads one.
+type scaleOf struct {
+	client.SubResourceClient
+
+	scales *scales
+}
+
+func (s scaleOf) Get(_ context.Context, object, scale client.Object, _ ...client.SubResourceGetOption) error {
+	s.scales.asked = append(s.scales.asked, object.GetName())
+	if s.scales.fails != nil {
+		return s.scales.fails
+	}
+	n, ok := s.scales.replicas[object.GetName()]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, object.GetName())
+	}
+	return unstructured.SetNestedField(scale.(*unstructured.Unstructured).Object, n, "spec", "replicas")
+}
+
+// TestScale: workloads of kinds that no cache has are asked for, seldom; one that is gone has no Pods, and one whose kind has no scale says nothing.
+func TestScale(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(start)
+	c := &scales{replicas: map[string]int64{"web": 3}}
+	w := newWorld(t)
+	workloads, err := budgets.NewWorkloads(t.Context(), w, w.GetRESTMapper(), c, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thing := func(name string) budgets.Ref { return budgets.RefOf("example.com/v1", "Thing", name) }
+	check := func(what string, ref budgets.Ref, want int32, wantKnown bool, asked ...string) {
+		t.Helper()
+		c.asked = nil
+		got, known := workloads.Expected(t.Context(), "shop", ref)
+		if got != want || known != wantKnown || strings.Join(c.asked, " ") != strings.Join(asked, " ") {
+			t.Errorf("%s: %d, %t; asked for %q; want %d, %t, %q", what, got, known, c.asked, want, wantKnown, asked)
+		}
+	}
+	check("PUB-7 by its scale", thing("web"), 3, true, "web")
+	check("it was asked a moment ago", thing("web"), 3, true)
+	clock.SetTime(start.Add(5 * time.Second))
+	delete(c.replicas, "web")
+	check("PUB-14 it is gone", thing("web"), 0, true, "web")
+	job := func(name string) budgets.Ref { return budgets.RefOf("batch/v1", "Job", name) }
+	check("3.4 a kind without a scale", job("one"), 0, false, "one")
+	check("nobody asks for others of that kind", job("two"), 0, false)
+	clock.SetTime(start.Add(2 * time.Minute))
+	check("but once in a while", job("two"), 0, false, "two")
+	c.replicas["db"] = 5
+	check("another", thing("db"), 5, true, "db")
+	c.fails = errors.New("its conversion webhook is down")
+	clock.SetTime(start.Add(3 * time.Minute))
+	check("what cannot be read is what it was", thing("db"), 5, true, "db")
+	check("and unknown where nobody has read it", thing("cache"), 0, false, "cache")
+	for _, odd := range []budgets.Ref{
+		budgets.RefOf("../healthz", "Foo", "x"), budgets.RefOf("a/../b", "Foo", "x"), budgets.RefOf("example.com/v1", "Thing", "a/b"), budgets.RefOf("example.com/v1", "Thing", ".."),
+		budgets.RefOf("example.com/v1", "Th/ing", "a"), budgets.RefOf("v1", "ReplicationController", "a%2fb"), budgets.RefOf("..", "Foo", "x"),
+	} {
+		check("an owner reference that is a path", odd, 0, false)
+	}
+}

@@ -1,0 +1,30 @@
+package chaos_test
+
+// podUnavailableBudgetMutants are mistakes that the schedules of PodUnavailableBudgets must find, or a unit test where those cannot.
+func podUnavailableBudgetMutants() []mutant {
+	const folder = "examples/controllers/podunavailablebudget/"
+	const count, watch, controller = folder + "count.go", folder + "watch.go", folder + "controller.go"
+	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/budgets/finder.go"
+	found := schedules{tests: "./controllers/podunavailablebudget"}
+	return []mutant{
+		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
+		{"the time of a Pod that was let go begins before a slow write", guard, "g.config.Clock.Since(now) >= prompt {", "g.config.Clock.Since(now) >= time.Hour {", found},
+		{"those who ask for one budget take all places", guard, "if b.users >= crowd {", "if b.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},
+		{"a status that is no subresource opens the budget", guard, "if then == missing {\n\t\t\treturn disruption.Decision{}, failed", "if then == missing {\n\t\t\treturn gone(key), nil", schedules{tests: "../disruption/guard", only: "TestWritesThatFail"}},
+		{"what is not stored is spent", guard, "if got.Allowed != want.Allowed ||", "if got.Allowed > want.Allowed+99 ||", schedules{tests: "../disruption/guard", only: "TestNotKept"}},
+		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(v.Owner, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(v.Owner)", found},
+		{"a conflict is not decided on anew", guard, "\t\treturn decision, overtaken, nil\n", "\t\treturn decision, done, nil\n", found},
+		{"Pods that were let go count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves {", found},
+		{"Pods that were let go to be changed count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves && leaves <= 0 {", found},
+		{"a budget that was never counted lets go", decide, "case !ledger.Counted:", "case !ledger.Counted && ledger.Need > 100:", found},
+		{"one too many is let go", decide, "case ledger.Allowed <= 0:", "case ledger.Allowed < 0:", found},
+		{"what a Pod says does not matter", finder, "f.IsFor(named, pod) {", "f.IsFor(named, pod) && name == \"\" {", schedules{tests: "./budgets", only: "TestFinder"}},
+		{"nobody looks for Pods that do not name their budget", watch, "\t\tr.strays.look(budget.UID)\n\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", "\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", found},
+		{"what others write to the status wakes nobody", watch, "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && before.Generation != after.Generation {", found},
+		{"workloads that are scaled wake nobody", watch, "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectNew) ||", "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectOld) ||", found},
+		{"nobody counts again when the time of a Pod is over", count, "\twake(wait)\n\tout.members", "\tout.members", found},
+		{"nobody comes again after a conflict", controller, "\t\tpass.Wake(overtakenRetry)\n", "", found},
+		{"what is known of a Pod is kept when it changes", count, "if !ok || j.pod != pod {", "if !ok || j.pod.UID != pod.UID {", found},
+		{"Pods that did not get marked are forgotten", controller, "if stampErr != nil || len(found) > fanout.PerPass {", "if len(found) > fanout.PerPass {", found},
+	}
+}

@@ -1,0 +1,180 @@
+package advancedcronjob
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "advancedcronjob-controller"
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles AdvancedCronJobs.
+type Reconciler struct {
+	cache   *ownercache.Cache[*v1beta1.AdvancedCronJob]
+	runs    map[v1beta1.AdvancedCronJobTemplateType]*ownercache.Index[client.Object]
+	fanout  *fanout.Fanout
+	events  record.EventRecorder
+	options Options
+
+	told  *kruise.Told
+	knows *kruise.Memory[cronjobs.Known] // so that nothing is started twice
+}
+
+// view is one AdvancedCronJob, as the cache shows it.
+type view = ownercache.View[*v1beta1.AdvancedCronJob]
+
+// jobKind is a kind of which AdvancedCronJobs have templates.
+type jobKind struct {
+	name     v1beta1.AdvancedCronJobTemplateType
+	kind     schema.GroupVersionKind
+	resource string
+	empty    client.Object
+}
+
+func jobKinds() []jobKind {
+	return []jobKind{
+		{v1beta1.JobTemplate, batchv1.SchemeGroupVersion.WithKind("Job"), "jobs", &batchv1.Job{}},
+		{v1beta1.BroadcastJobTemplate, v1beta1.GroupVersion.WithKind("BroadcastJob"), "broadcastjobs", &v1beta1.BroadcastJob{}},
+	}
+}
+
+// Setup adds the controller to the manager. c is the client it writes with. The scheme must know Jobs, and the AdvancedCronJob and BroadcastJob types.
+// Where the CRD of BroadcastJobs is not installed, those who ask for some are told so. The manager's cache should have [cronjobs.KeepJob] as
+// transform of Jobs.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	kinds, err := installed(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	r, err := newReconciler(ctx, mgr, c, kinds, options)
+	if err != nil {
+		return err
+	}
+	return kruise.AddController(mgr, r.cache, "advancedcronjob", r, r.options, watch(kinds))
+}
+
+// installed are the kinds of jobs that the API server knows.
+func installed(mapper meta.RESTMapper) (kinds []jobKind, err error) {
+	for _, k := range jobKinds() {
+		_, err := mapper.RESTMapping(k.kind.GroupKind(), k.kind.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("asking whether %s is installed: %w", k.kind, err)
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, kinds []jobKind, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{
+		runs: map[v1beta1.AdvancedCronJobTemplateType]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls),
+		events: mgr.GetEventRecorderFor(ControllerName), options: options,
+	}
+	var sources []trackedclient.Source
+	for _, k := range kinds {
+		index, err := ownercache.NewIndex(ctx, mgr.GetCache(), k.empty)
+		if err != nil {
+			return nil, err
+		}
+		store := expectations.Store{GroupResource: schema.GroupResource{Group: k.kind.Group, Resource: k.resource}}
+		source := trackedclient.Source{Store: store, Kind: k.kind, Index: index}
+		if options.Namespace != "" {
+			source.Restrict = []client.ListOption{client.InNamespace(options.Namespace)}
+		}
+		r.runs[k.name], sources = index, append(sources, source)
+	}
+	var err error
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.AdvancedCronJob{}, options, ownercache.Options{Owned: sources, Namespace: options.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	r.told = kruise.NewTold(r.cache.Owners)
+	r.cache.OnGone(r.told.Forget)
+	r.knows = kruise.NewMemory[cronjobs.Known](kruise.Exists(r.cache.Owners))
+	r.cache.OnGone(r.knows.Forget)
+	return r, nil
+}
+
+// Reconcile starts what is due of one AdvancedCronJob.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil { // its jobs are collected as garbage
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	when, invalid := r.resolve(v)
+	d := cronjobs.Decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
+	if len(v.Owner.Spec.Undecodable) == 0 { // what is not known of the spec, the status says nothing about
+		if _, err := v.WriteStatus(ctx, d.Status); err != nil { // before runs go that say when they were started
+			return pass.Result(err)
+		}
+	}
+	err = r.act(ctx, v, pass, d)
+	r.tell(v, d, invalid)
+	pass.Wake(untilNext(d, v.Now))
+	return pass.Result(err)
+}
+
+// resolve reads the spec, which admission need not have seen. A nil schedule stands for one that starts nothing, and the error says why.
+func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
+	spec := &v.Owner.Spec
+	if len(spec.Undecodable) > 0 {
+		return nil, spec.Undecodable[0]
+	}
+	if problems := api.Unusable(spec); len(problems) > 0 {
+		return nil, kruise.Refused(problems)
+	}
+	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, v.Now.Location())
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := r.runs[cronjobs.TypeOf(&spec.Template)]; !ok {
+		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it, and start kruise-manager again"}
+	}
+	return when, nil
+}
+
+// NotInstalled means that the API server does not know the kind of what is to be started.
+const NotInstalled reason.Code = "NotInstalled"
+
+// runsOf returns the jobs that an AdvancedCronJob controls, of whatever version of it.
+func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []cronjobs.Run) {
+	for _, k := range jobKinds() {
+		index, ok := r.runs[k.name]
+		if !ok {
+			continue
+		}
+		for _, object := range index.Of(owner.Namespace, owner.UID) {
+			if run, ok := cronjobs.Read(object); ok {
+				out = append(out, run)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,26 @@
+package persistentpodstate
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// SetupWithoutKinds is Setup without kinds beside StatefulSets.
+func SetupWithoutKinds(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	return setup(ctx, mgr, c, noKinds{}, options)
+}
+
+// noKinds are none beside StatefulSets.
+type noKinds struct{}
+
+func (noKinds) Served() []schema.GroupVersionKind { return nil }
+
+func (noKinds) Get(schema.GroupKind, string, string) (*unstructured.Unstructured, bool) {
+	return nil, false
+}
+
+func (noKinds) OnChange(func(schema.GroupKind, client.Object)) {}

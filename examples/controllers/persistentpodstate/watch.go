@@ -1,0 +1,151 @@
+package persistentpodstate
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/placements"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// targetIndex finds PersistentPodStates by their target, and nodeIndex Pods by their Node.
+const (
+	targetIndex = "workloadkit/persistentpodstate-target"
+	nodeIndex   = "workloadkit/persistentpodstate-node"
+)
+
+// byNode is for the Pods that may have records. Those that are on no Node are under the empty name.
+func byNode(pod *corev1.Pod) []string {
+	if _, _, ok := placements.ControllerOf(pod); !ok {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
+}
+
+// watch wakes PersistentPodStates for their Pods, the Nodes of these, and their targets.
+func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
+	b = b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
+		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn()))
+	if r.workloads.HasAdvanced() {
+		b = b.Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
+	}
+	return b
+}
+
+// statesOf are those that are about the controller of a Pod.
+func (r *Reconciler) statesOf(object client.Object) []*v1beta1.PersistentPodState {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	kind, name, ok := placements.ControllerOf(pod)
+	if !ok {
+		return nil
+	}
+	return r.cache.Owners.By(targetIndex, placements.TargetKey(kind, pod.Namespace, name))
+}
+
+func (r *Reconciler) podEvents() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, r.statesOf(e.Object)) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, r.statesOf(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, ok := e.ObjectOld.(*corev1.Pod)
+			after, alsoOK := e.ObjectNew.(*corev1.Pod)
+			if !ok || !alsoOK {
+				return
+			}
+			for _, state := range r.statesOf(after) {
+				if before.UID != after.UID || placements.Matters(&state.Spec, before, after) {
+					add(q, []*v1beta1.PersistentPodState{state})
+				}
+			}
+		},
+	}
+}
+
+// nodeEvents wakes for the Pods on a Node whose labels have changed, and for those that wait for one.
+func (r *Reconciler) nodeEvents() handler.EventHandler {
+	wake := func(q queue, node client.Object) {
+		for _, name := range []string{node.GetName(), ""} {
+			for _, pod := range r.pods.By(nodeIndex, name) {
+				add(q, r.statesOf(pod))
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				wake(q, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// targetEvents wakes for a workload of a kind. Its status changes all the time, and does not matter.
+func (r *Reconciler) targetEvents(kind schema.GroupKind) handler.EventHandler {
+	wake := func(q queue, object client.Object) {
+		add(q, r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())))
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
+				wake(q, e.ObjectNew)
+			}
+		},
+	}
+}
+
+// workloadChanged wakes for a workload of another kind, and for all of a kind that has become known.
+func (r *Reconciler) workloadChanged(kind schema.GroupKind, object client.Object) {
+	if object != nil {
+		for _, state := range r.cache.Owners.By(targetIndex, placements.TargetKey(kind, object.GetNamespace(), object.GetName())) {
+			r.cache.Wake(state)
+		}
+		return
+	}
+	for _, state := range r.cache.Owners.All() {
+		if is, err := api.TargetKind(state.Spec.TargetReference); err == nil && is == kind {
+			r.cache.Wake(state)
+		}
+	}
+}
+
+// large is how many records are read and written without a thought, and perRecord how much longer others are left alone.
+const (
+	large     = 250
+	perRecord = 50 * time.Microsecond
+)
+
+// add wakes PersistentPodStates. Of many records each write costs the API server the whole object: events that come meanwhile are gathered, for half
+// a second with 10,000.
+func add(q queue, states []*v1beta1.PersistentPodState) {
+	for _, state := range states {
+		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(state)}
+		if n := len(state.Status.PodStates); n >= large {
+			q.AddAfter(request, time.Duration(n)*perRecord)
+			continue
+		}
+		q.Add(request)
+	}
+}

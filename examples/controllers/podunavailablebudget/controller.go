@@ -1,0 +1,188 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podpatch"
+	"github.com/workloadkit/workloadkit/podpatch/podwrite"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// ControllerName is the component that reports events, and the controller's name in logs.
+const ControllerName = "podunavailablebudget-controller"
+
+// Events.
+const (
+	eventNoPods     = "NoPods"
+	eventFailed     = "CalculateExpectedPodCountFailed"
+	eventNotDeleted = "NotDeleted"
+)
+
+// overtakenRetry is when to count again after somebody has spent from the budget during a pass.
+const overtakenRetry = 100 * time.Millisecond
+
+// Options of the controller. The zero value is usable.
+type Options = kruise.Options
+
+// Reconciler reconciles PodUnavailableBudgets.
+type Reconciler struct {
+	cache  *ownercache.Cache[*v1beta1.PodUnavailableBudget]
+	finder *budgets.Finder
+	counts *counter
+	fanout *fanout.Fanout
+	events record.EventRecorder
+	strays strays
+	told   *kruise.Told
+}
+
+// view is a budget, and the Pods that name it.
+type view = ownercache.View[*v1beta1.PodUnavailableBudget]
+
+// Setup adds the controller to the manager. c is the client it writes with; it must read from the manager's cache. The scheme must know the types of
+// PodUnavailableBudgets, of the workloads of Kubernetes, and of this project's.
+func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
+	r, err := newReconciler(ctx, mgr, mgr.GetRESTMapper(), c, options)
+	if err != nil {
+		return err
+	}
+	return kruise.AddController(mgr, r.cache, "podunavailablebudget", r, options, r.watch)
+}
+
+func newReconciler(ctx context.Context, mgr kruise.Manager, mapper meta.RESTMapper, c client.Client, options Options) (*Reconciler, error) {
+	options = options.Complete()
+	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName)}
+	workloads, err := budgets.NewWorkloads(ctx, mgr, mapper, c, options.Clock)
+	if err != nil {
+		return nil, err
+	}
+	serving, err := budgets.NewServing(options.Gates)
+	if err != nil {
+		return nil, err
+	}
+	if r.finder, err = budgets.NewFinder(ctx, mgr.GetCache(), workloads); err != nil {
+		return nil, err
+	}
+	r.counts = newCounter(r.finder, workloads, serving)
+	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PodUnavailableBudget{}, options, ownercache.Options{
+		Members: func(pod *corev1.Pod) []string {
+			if name := budgets.NameIn(pod); name != "" {
+				return []string{name}
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.told = kruise.NewTold(r.cache.Owners)
+	r.cache.OnGone(r.told.Forget)
+	r.cache.OnGone(func(uid types.UID) {
+		r.strays.forget(uid)
+		r.counts.forget(uid)
+	})
+	return r, nil
+}
+
+// Reconcile counts the Pods of one budget.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	v, result, err := r.cache.Observe(ctx, req)
+	if v == nil || v.Owner.DeletionTimestamp != nil {
+		return result, err
+	}
+	pass := r.fanout.Begin(v)
+	found := r.strays.of(v.Owner.UID, func() []*corev1.Pod { return r.straysOf(v.Owner) })
+	count := r.counts.count(ctx, v, found, pass.Wake)
+	statusErr := r.report(ctx, v, pass, count)
+	empty := ""
+	if count.members == 0 {
+		empty = "there are no Pods that it is for"
+	}
+	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventNoPods, empty)
+	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, found, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+		return r.stamp(ctx, v, pod)
+	})
+	if stampErr != nil || len(found) > fanout.PerPass {
+		r.strays.look(v.Owner.UID)
+	}
+	return pass.Result(statusErr, stampErr)
+}
+
+// stamp has a Pod name the budget.
+func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (changed bool, err error) {
+	name := &v.Owner.Name
+	result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Annotations: map[string]*string{
+		policy.AnnotationRelatedBudget: name, policy.AnnotationRelatedBudgetOld: name,
+	}})
+	return result.Sent > 0, err
+}
+
+// straysOf returns the Pods that a budget is for, and that do not name it: those that were there before, and those whose budget is gone.
+func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*corev1.Pod) {
+	for _, pod := range r.cache.Pods.In(budget.Namespace) {
+		if podstate.IsActive(pod) && r.isStray(budget, pod) {
+			found = append(found, pod)
+		}
+	}
+	return found
+}
+
+func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
+	if budgets.NameIn(pod) == budget.Name {
+		return false
+	}
+	of := r.finder.Of(pod)
+	return of != nil && of.UID == budget.UID
+}
+
+// report writes the status where it differs, unless somebody has spent from the budget since.
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
+	after := v.Owner.DeepCopy()
+	budgets.Store(after, count.ledger)
+	after.Status.ObservedGeneration = v.Owner.Generation
+	if equality.Semantic.DeepEqual(v.Owner.Status, after.Status) {
+		return nil
+	}
+	err := v.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(v.Owner, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err):
+		pass.Wake(overtakenRetry)
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the status of PodUnavailableBudget %s/%s: %w", v.Owner.Namespace, v.Owner.Name, err)
+	}
+	r.tell(v, count)
+	return nil
+}
+
+// tell tells what is new, once it is stored.
+func (r *Reconciler) tell(v *view, count count) {
+	isNew := v.Owner.Status.ObservedGeneration != v.Owner.Generation
+	if count.invalid != nil && isNew {
+		r.events.Event(v.Owner, corev1.EventTypeWarning, eventFailed, "protects no Pods: "+count.invalid.Error())
+	}
+	for _, name := range count.stayed {
+		if pod, ok := r.cache.Pods.Get(v.Owner.Namespace, name); ok {
+			r.events.Eventf(pod, corev1.EventTypeWarning, eventNotDeleted, "PodUnavailableBudget %s has let the Pod go, and it was not deleted", v.Owner.Name)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package podunavailablebudget
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// count is what a pass has counted.
+type count struct {
+	ledger disruption.Ledger
+	// members is how many active Pods the budget has.
+	members int
+	// stayed are Pods that were let go and are still there.
+	stayed []string
+	// invalid is why the bounds of the budget make no sense.
+	invalid error
+}
+
+// unwatchedAgain is when to ask again how many Pods a workload should have whose kind is not watched.
+const unwatchedAgain = 30 * time.Second
+
+// counter counts. What it has found out about Pods that stay as they are it remembers.
+type counter struct {
+	finder    *budgets.Finder
+	workloads *budgets.Workloads
+	serving   *budgets.Serving
+	policy    disruption.Policy
+
+	mu    sync.Mutex
+	known map[types.UID]map[types.UID]judged
+}
+
+// judged is what is known of a Pod, as long as it is this very object.
+type judged struct {
+	pod    *corev1.Pod
+	serves bool
+}
+
+func newCounter(finder *budgets.Finder, workloads *budgets.Workloads, serving *budgets.Serving) *counter {
+	return &counter{finder: finder, workloads: workloads, serving: serving, known: map[types.UID]map[types.UID]judged{}}
+}
+
+func (c *counter) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, uid)
+}
+
+// count counts the Pods that name a budget, and those that are about to. wake is told when to count again without an event.
+func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake func(time.Duration)) (out count) {
+	pods := c.members(v)
+	census := disruption.Census{Members: make([]disruption.Member, 0, len(pods)+len(strays))}
+	census.Members = c.judge(v, pods, census.Members, wake)
+	for _, pod := range strays { // nobody may have kept of them what says whether they serve: they do once they name the budget
+		census.Members = append(census.Members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp})
+	}
+	expected, watched := c.expected(ctx, v.Owner, append(pods, strays...))
+	if !watched {
+		wake(unwatchedAgain)
+	}
+	census.Expected = expected
+	census.Need, out.invalid = budgets.Bounds(&v.Owner.Spec).Need("spec", expected)
+	if out.invalid != nil {
+		census.Need = 0
+	}
+	var wait time.Duration
+	out.ledger, out.stayed, wait = c.policy.Count(budgets.LedgerOf(v.Owner), census, v.Now)
+	wake(wait)
+	out.members = len(census.Members)
+	return out
+}
+
+// members returns the Pods that name the budget and that it is for, those that are being deleted too.
+func (c *counter) members(v *view) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(v.Pods))
+	for _, pod := range v.Pods {
+		if !podstate.HasEnded(pod) && c.finder.IsFor(v.Owner, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// judge finds out which of the Pods serve. It adds those that are active.
+func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member, wake func(time.Duration)) []disruption.Member {
+	c.mu.Lock()
+	before := c.known[v.Owner.UID]
+	c.mu.Unlock()
+	known := make(map[types.UID]judged, len(pods))
+	for _, pod := range pods {
+		if !podstate.IsActive(pod) {
+			continue
+		}
+		j, ok := before[pod.UID]
+		var wait time.Duration
+		if !ok || j.pod != pod {
+			j.pod = pod
+			j.serves, wait = c.serving.Serves(pod, v.Now)
+			wake(wait)
+		}
+		if wait <= 0 { // else the time alone may change the answer
+			known[pod.UID] = j
+		}
+		members = append(members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp, Serves: j.serves})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[v.Owner.UID] = known
+	return members
+}
+
+// expected returns how many Pods there should be. watched is false where nobody tells of changes.
+func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBudget, pods []*corev1.Pod) (n int32, watched bool) {
+	if total := budget.Spec.ProtectTotalReplicas; total != nil {
+		return *total, true
+	}
+	if target := budget.Spec.TargetReference; target != nil {
+		ref := budgets.RefOf(target.APIVersion, target.Kind, target.Name)
+		n, known := c.workloads.Expected(ctx, budget.Namespace, ref)
+		if !known { // of a kind that does not say: those that are there are those that should be
+			n = int32(len(pods)) //nolint:gosec // Pods of one namespace
+		}
+		return n, known && c.workloads.Knows(ref.GroupKind)
+	}
+	watched = true
+	seen := map[budgets.Ref]bool{}
+	for _, pod := range pods {
+		ref, ok := c.top(pod)
+		if !ok {
+			n++ // nobody makes another one
+			continue
+		}
+		said, counted := seen[ref]
+		if !counted {
+			replicas, known := c.workloads.Expected(ctx, budget.Namespace, ref)
+			seen[ref], said = known, known
+			n, watched = n+replicas, watched && c.workloads.Knows(ref.GroupKind)
+		}
+		if !said {
+			n++
+		}
+	}
+	return n, watched
+}
+
+// top returns the workload that says how many Pods like this one there should be: the highest whose kind is watched, or else the Pod's controller.
+func (c *counter) top(pod *corev1.Pod) (ref budgets.Ref, ok bool) {
+	chain, _ := c.workloads.Above(pod)
+	for i, above := range chain {
+		if i == 0 || c.workloads.Knows(above.GroupKind) {
+			ref, ok = above, true
+		}
+	}
+	return ref, ok
+}

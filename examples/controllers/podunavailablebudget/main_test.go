@@ -1,0 +1,215 @@
+package podunavailablebudget_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kruisev1beta1 "github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/policy"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/examples/manager"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+var env = controlplanetest.NewShared(controlplane.Options{Nodes: 3, AuditLog: "audit.log"})
+
+func TestMain(m *testing.M) { os.Exit(env.Main(m)) }
+
+// cluster is one test's view of the control plane.
+type cluster struct {
+	client.WithWatch
+	t         testing.TB
+	namespace string
+	log       string
+	run       func(others ...string) (stop func())
+}
+
+// idle returns a cluster without the controller.
+func idle(t testing.TB) *cluster {
+	t.Helper()
+	cp := env.Start(t)
+	c := &cluster{WithWatch: controllertest.Client(t, cp), t: t, namespace: env.Namespace(t), log: cp.AuditLog()}
+	c.run = func(others ...string) func() {
+		t.Helper()
+		var own []kinds.Kind
+		for _, k := range kinds.All() {
+			if k.Kind.Kind == "PodUnavailableBudget" || slices.Contains(others, k.Kind.Kind) {
+				own = append(own, k)
+			}
+		}
+		return controllertest.Manager(t, cp, manager.Options{Namespace: c.namespace, Kinds: own, Loops: []kinds.Loop{}})
+	}
+	return c
+}
+
+func (c *cluster) create(object client.Object) {
+	c.t.Helper()
+	object.SetNamespace(c.namespace)
+	if err := c.Create(c.t.Context(), object); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// until waits for a status: total, desired, current, allowed.
+func (c *cluster) until(name string, want ...int32) *v1beta1.PodUnavailableBudget {
+	c.t.Helper()
+	b := &v1beta1.PodUnavailableBudget{}
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, b); err != nil {
+			return err
+		}
+		s := b.Status
+		if got := []int32{s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed}; s.ObservedGeneration != b.Generation || fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("total, desired, current, allowed are %v, want %v", got, want)
+		}
+		return nil
+	})
+	return b
+}
+
+func (c *cluster) untilEvent(name, why string) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, 20*time.Second, func(ctx context.Context) error {
+		events := &corev1.EventList{}
+		if err := c.List(ctx, events, client.InNamespace(c.namespace)); err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if e := &events.Items[i]; e.InvolvedObject.Name == name && e.Reason == why {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has no event %s", name, why)
+	})
+}
+
+func budget(name string, edit func(*v1beta1.PodUnavailableBudgetSpec)) *v1beta1.PodUnavailableBudget {
+	b := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	edit(&b.Spec)
+	return b
+}
+
+func pod(app, name string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}}}
+	p.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.test/app:v1"}}
+	p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](0)
+	return p
+}
+
+// TestTakeOver: what OpenKruise has left is not written to, whether or not all Pods serve.
+func TestTakeOver(t *testing.T) {
+	for _, state := range []string{"settled", "midway"} {
+		t.Run("PUB "+state, func(t *testing.T) {
+			c := idle(t)
+			controllertest.Restore(t, c, c.namespace, "testdata/openkruise-1.9-"+state+".yaml")
+			offset := controllertest.End(t, c.log)
+			c.run()
+			c.create(budget("witness", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }))
+			c.until("witness", 0, 0, 0, 0)    // by then anything wrong with the other would have happened
+			c.untilEvent("witness", "NoPods") // PUB-15
+			requests, _ := controllertest.Requests(t, c.log, offset, "kruise-manager/")
+			for _, r := range requests {
+				if r.Namespace == c.namespace && r.IsWrite() && r.Name != "witness" && r.Resource != "events" {
+					t.Errorf("%s %s", r, r.Name)
+				}
+			}
+		})
+	}
+}
+
+// TestCounts follows a budget through what changes its count.
+func TestCounts(t *testing.T) {
+	c := idle(t)
+	c.run("CloneSet")
+	set := &kruisev1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	set.Spec.Replicas, set.Spec.Selector = ptr.To[int32](4), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	set.Spec.Template.Labels, set.Spec.Template.Spec = set.Spec.Selector.MatchLabels, pod("", "").Spec
+	c.create(set)
+	c.create(budget("web", func(s *v1beta1.PodUnavailableBudgetSpec) {
+		s.Selector, s.TargetReference = nil, &v1beta1.TargetReference{APIVersion: "apps.kruise.io/v1alpha1", Kind: "CloneSet", Name: "web"}
+		s.MinAvailable = ptr.To(intstr.FromString("75%"))
+	}))
+	b := c.until("web", 4, 3, 4, 1)
+	pods := &corev1.PodList{}
+	if err := c.List(t.Context(), pods, client.InNamespace(c.namespace), client.MatchingLabels{"app": "web"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if a := pods.Items[i].Annotations; a[policy.AnnotationRelatedBudget] != "web" || a[policy.AnnotationRelatedBudgetOld] != "web" {
+			t.Errorf("PUB-5 Pod %s: %v", pods.Items[i].Name, a)
+		}
+	}
+	merge := func(object client.Object, body string) {
+		t.Helper()
+		if err := c.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := &pods.Items[0]
+	merge(one, `{"metadata":{"labels":{"unavailable-pod.kruise.io/x":"y"}}}`)
+	c.until("web", 4, 3, 3, 0)
+	merge(one, `{"metadata":{"labels":{"unavailable-pod.kruise.io/x":null}}}`)
+	c.until("web", 4, 3, 4, 1)
+	merge(set, `{"spec":{"replicas":8}}`) // PUB-13
+	c.until("web", 8, 6, 8, 2)
+	b.Status.UnavailableAllowed = 100
+	if err := c.Status().Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"status":{"unavailableAllowed":100}}`))); err != nil {
+		t.Fatal(err)
+	}
+	c.until("web", 8, 6, 8, 2) // what somebody writes does not stay
+	if err := c.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	c.create(budget("heir", func(s *v1beta1.PodUnavailableBudgetSpec) {
+		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+		s.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	}))
+	c.until("heir", 8, 5, 8, 3) // 3.4 Pods of a budget that is gone are taken over
+}
+
+// TestExpiry: a Pod that was let go and stays counts again, and an event says so.
+func TestExpiry(t *testing.T) {
+	c := idle(t)
+	c.create(pod("stay", "stay-0"))
+	b := budget("stay", func(s *v1beta1.PodUnavailableBudgetSpec) {
+		s.MaxUnavailable, s.ProtectTotalReplicas = ptr.To(intstr.FromInt32(1)), ptr.To[int32](1)
+	})
+	c.create(b)
+	c.run()
+	c.until("stay", 1, 0, 1, 1)
+	since := time.Now().UTC().Format(time.RFC3339)
+	body := fmt.Sprintf(`{"status":{"disruptedPods":{"stay-0":%q,"gone":%q},"unavailableAllowed":0}}`, since, since)
+	if err := c.Status().Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		t.Fatal(err)
+	}
+	c.until("stay", 1, 0, 0, 0)
+	if b = c.until("stay", 1, 0, 1, 1); len(b.Status.DisruptedPods) > 0 {
+		t.Errorf("PUB-12 %v", b.Status.DisruptedPods)
+	}
+	c.untilEvent("stay-0", "NotDeleted")
+}
+
+// TestInvalid: bounds that make no sense, past admission, are said once and protect nobody.
+func TestInvalid(t *testing.T) {
+	c := idle(t)
+	c.run()
+	c.create(pod("odd", "odd-0"))
+	c.create(budget("odd", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromString("many")) }))
+	c.until("odd", 1, 0, 1, 1)
+	c.untilEvent("odd", "CalculateExpectedPodCountFailed") // PUB-15
+}

@@ -1,0 +1,216 @@
+package cronjobs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/advancedcronjob"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/schedule"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// RunActive means that a slot waits for the end of an earlier run.
+	RunActive reason.Code = "RunActive"
+	// RunReplaced means that a slot waits until earlier runs are deleted.
+	RunReplaced reason.Code = "RunReplaced"
+	// RunNameTaken means that a slot is not started, because something else has the name of its run.
+	RunNameTaken reason.Code = "RunNameTaken"
+	// RunAhead means that the newest run was started for a time that is still to come: the clock was put back, or its run was made by hand. Until
+	// then nothing is due.
+	RunAhead reason.Code = "RunAhead"
+)
+
+// Known is what a process remembers of an AdvancedCronJob. The zero value is for one that it sees for the first time.
+type Known struct {
+	// Started is the newest slot that was started, whether or not the cache shows it.
+	Started time.Time
+	// Refused is the newest slot whose name something else has.
+	Refused time.Time
+	// Told is up to which slot it was told what was missed.
+	Told time.Time
+}
+
+// NoteStart notes that a slot was started.
+func (k *Known) NoteStart(slot time.Time) { k.Started = newer(k.Started, slot) }
+
+// NoteTold notes that it was told what was missed up to a slot.
+func (k *Known) NoteTold(slot time.Time) { k.Told = newer(k.Told, slot) }
+
+// Decision is what a pass does.
+type Decision struct {
+	// Status is to be written first.
+	Status v1beta1.AdvancedCronJobStatus
+	// Trim are runs that have ended and are too many.
+	Trim []Run
+	// Replace are runs that have to go before another is started.
+	Replace []Run
+	// Slot is the one to start, zero for none.
+	Slot time.Time
+	// Due is what the schedule says.
+	Due schedule.Due
+	// Why says why a slot that is due is not started.
+	Why reason.Reason
+}
+
+// Started is the status when the run of the slot was started.
+func (d *Decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
+	status := *d.Status.DeepCopy()
+	status.Active = append(status.Active, reference(run, nil))
+	status.LastScheduleTime = &metav1.Time{Time: d.Slot}
+	return status
+}
+
+// Decide says what to do for an AdvancedCronJob that has the runs. A nil schedule starts nothing, as one that cannot be read.
+func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known Known, now time.Time) Decision {
+	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
+	d := Decision{Status: status(owner, runs, last)}
+	if when == nil {
+		return d
+	}
+	d.Trim = trim(owner, runs)
+	if ptr.Deref(owner.Spec.Paused, false) {
+		return d
+	}
+	d.Due = when.Due(schedule.Window{
+		Last: last, Created: owner.CreationTimestamp.Time, Told: believed(known.Told, now), Deadline: owner.Spec.StartingDeadlineSeconds, Now: now,
+	})
+	slot := d.Due.Slot
+	switch active := unfinished(runs); {
+	case slot.IsZero() && last.After(now.Add(skew)):
+		d.Why = reason.Reason{
+			Code: RunAhead, New: last.Format(time.RFC3339), Detail: "the newest run is for a time that is still to come; nothing is due before",
+			Remedy: "if the clock was put back, delete that run and set status.lastScheduleTime to an earlier time",
+		}
+	case slot.IsZero():
+		d.Why = d.Due.Why
+	case slot.Equal(known.Refused):
+		d.Why = reason.Reason{Code: RunNameTaken, New: api.JobName(owner.Name, slot)}
+	case owner.Spec.ConcurrencyPolicy == v1beta1.ForbidConcurrent && len(active) > 0:
+		d.Why = reason.Reason{
+			Code: RunActive, Object: reason.Object{Kind: active[0].Kind.Kind, Name: active[0].GetName()}, New: slot.Format(time.RFC3339),
+			Detail: "is started when it has ended",
+		}
+	case owner.Spec.ConcurrencyPolicy == v1beta1.ReplaceConcurrent && slices.ContainsFunc(active, isStaying):
+		d.Replace = slices.DeleteFunc(active, Run.Ending)
+		d.Why = reason.Reason{Code: RunReplaced, New: slot.Format(time.RFC3339)}
+	default:
+		d.Slot = slot
+	}
+	return d
+}
+
+func isStaying(r Run) bool { return !r.Ending() }
+
+// ahead is how far a slot may be ahead of the clock that is believed: another process may have been told the time better. What is further ahead would
+// stop the schedule for too long.
+const ahead = 24 * time.Hour
+
+// skew is how far the clocks of two processes may be apart without a word about it.
+const skew = time.Minute
+
+// lastStarted is the newest slot that was started, zero if none was. Where the clock was put right since, that was now by what is stored.
+func lastStarted(stored *metav1.Time, runs []Run, started, now time.Time) time.Time {
+	last := believed(started, now)
+	if stored != nil {
+		at := stored.Time
+		if believed(at, now).IsZero() {
+			at = now.Truncate(time.Second)
+		}
+		last = newer(last, at)
+	}
+	for i := range runs {
+		last = newer(last, believed(runs[i].Slot, now))
+	}
+	return last
+}
+
+// believed is a slot that is known, zero where it is too far ahead.
+func believed(slot, now time.Time) time.Time {
+	if slot.After(now.Add(ahead)) {
+		return time.Time{}
+	}
+	return slot
+}
+
+func newer(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// unfinished are the runs that have not ended, those first that were made first.
+func unfinished(runs []Run) []Run {
+	return inOrder(slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.State != Active }))
+}
+
+func inOrder(runs []Run) []Run {
+	slices.SortFunc(runs, func(a, b Run) int {
+		return cmp.Or(a.Slot.Compare(b.Slot), a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
+			cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return runs
+}
+
+// status is what is reported. References stay as they were written: their resourceVersion is of that time.
+func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time) v1beta1.AdvancedCronJobStatus {
+	out := v1beta1.AdvancedCronJobStatus{Type: TypeOf(&owner.Spec.Template)}
+	if !last.IsZero() {
+		out.LastScheduleTime = &metav1.Time{Time: last}
+	}
+	active := unfinished(runs)
+	for _, run := range active[max(0, len(active)-mostActive):] {
+		out.Active = append(out.Active, reference(run, owner.Status.Active))
+	}
+	return out
+}
+
+// mostActive is how many runs the status lists, the newest: with more it would grow until it cannot be written any more, and nothing starts then.
+const mostActive = 1000
+
+func reference(run Run, known []corev1.ObjectReference) corev1.ObjectReference {
+	for i := range known {
+		if known[i].UID == run.GetUID() {
+			return known[i]
+		}
+	}
+	version, kind := run.Kind.ToAPIVersionAndKind()
+	return corev1.ObjectReference{
+		APIVersion: version, Kind: kind, Namespace: run.GetNamespace(), Name: run.GetName(), UID: run.GetUID(), ResourceVersion: run.GetResourceVersion(),
+	}
+}
+
+// TypeOf says what is started. Where a template has several, it is the first of these.
+func TypeOf(t *v1beta1.CronJobTemplate) v1beta1.AdvancedCronJobTemplateType {
+	switch {
+	case t.JobTemplate != nil:
+		return v1beta1.JobTemplate
+	case t.ImageListPullJobTemplate != nil:
+		return v1beta1.ImageListPullJobTemplate
+	case t.BroadcastJobTemplate != nil:
+		return v1beta1.BroadcastJobTemplate
+	}
+	return ""
+}
+
+// trim returns the oldest runs of those that have ended, as many as are too many.
+func trim(owner *v1beta1.AdvancedCronJob, runs []Run) (out []Run) {
+	for state, limit := range map[State]int32{
+		Succeeded: ptr.Deref(owner.Spec.SuccessfulJobsHistoryLimit, api.DefaultSuccessfulJobsHistoryLimit),
+		Failed:    ptr.Deref(owner.Spec.FailedJobsHistoryLimit, api.DefaultFailedJobsHistoryLimit),
+	} {
+		kept := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.State != state || r.Ending() })
+		slices.SortFunc(kept, func(a, b Run) int {
+			return cmp.Or(a.Began.Compare(b.Began), a.Slot.Compare(b.Slot), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		out = append(out, kept[:max(0, len(kept)-int(max(limit, 0)))]...)
+	}
+	return inOrder(out)
+}

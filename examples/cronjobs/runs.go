@@ -1,0 +1,111 @@
+package cronjobs
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// State is how far a run has come.
+type State string
+
+const (
+	// Active runs have not ended.
+	Active State = "Active"
+	// Succeeded runs have ended well.
+	Succeeded State = "Succeeded"
+	// Failed runs have ended otherwise.
+	Failed State = "Failed"
+)
+
+// Run is a job that was started.
+type Run struct {
+	client.Object
+
+	Kind  schema.GroupVersionKind
+	State State
+	// Slot is what it was started for, zero if nothing says so.
+	Slot time.Time
+	// Began is when its controller saw it first, zero if none has.
+	Began time.Time
+}
+
+// Ending reports whether it is being deleted.
+func (r Run) Ending() bool { return r.GetDeletionTimestamp() != nil }
+
+// Read says what a job is to the AdvancedCronJob that controls it. It is false for objects of other kinds.
+func Read(object client.Object) (Run, bool) {
+	run := Run{Object: object, State: Active, Slot: slotOf(object)}
+	var began *metav1.Time
+	switch job := object.(type) {
+	case *batchv1.Job:
+		run.Kind, began = batchv1.SchemeGroupVersion.WithKind("Job"), job.Status.StartTime
+		for i := range job.Status.Conditions {
+			run.State = ended(run.State, string(job.Status.Conditions[i].Type), job.Status.Conditions[i].Status)
+		}
+	case *v1beta1.BroadcastJob:
+		run.Kind, began = v1beta1.GroupVersion.WithKind("BroadcastJob"), job.Status.StartTime
+		for i := range job.Status.Conditions {
+			run.State = ended(run.State, string(job.Status.Conditions[i].Type), job.Status.Conditions[i].Status)
+		}
+	default:
+		return Run{}, false
+	}
+	if began != nil {
+		run.Began = began.Time
+	}
+	return run, true
+}
+
+// ended reads one condition. Both kinds have the same.
+func ended(state State, condition string, status corev1.ConditionStatus) State {
+	switch {
+	case state != Active || status != corev1.ConditionTrue:
+		return state
+	case condition == string(batchv1.JobComplete):
+		return Succeeded
+	case condition == string(batchv1.JobFailed):
+		return Failed
+	}
+	return state
+}
+
+// slotOf reads the slot of a job from its name, which nobody can change, and where that has none from the annotation.
+func slotOf(object client.Object) time.Time {
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		if digits, ok := strings.CutPrefix(object.GetName(), ref.Name+"-"); ok {
+			if seconds, err := strconv.ParseInt(digits, 10, 64); err == nil && seconds > 0 && strconv.FormatInt(seconds, 10) == digits {
+				return time.Unix(seconds, 0)
+			}
+		}
+	}
+	slot, err := time.Parse(time.RFC3339, object.GetAnnotations()[apps.AnnotationScheduledAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return slot
+}
+
+// KeepJob drops what this package does not read of a Job. It is a transform for the manager's cache.
+func KeepJob(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return object, nil
+	}
+	out := &batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta}
+	out.ManagedFields, out.Annotations = nil, nil
+	if at, ok := job.Annotations[apps.AnnotationScheduledAt]; ok {
+		out.Annotations = map[string]string{apps.AnnotationScheduledAt: at}
+	}
+	out.Status.StartTime, out.Status.Conditions = job.Status.StartTime, job.Status.Conditions
+	return out, nil
+}

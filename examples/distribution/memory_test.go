@@ -1,0 +1,47 @@
+package distribution_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/examples/distribution"
+)
+
+// TestMemory: what is known is kept for namespaces that are wanted, of ResourceDistributions that are there.
+func TestMemory(t *testing.T) {
+	type known = map[string]distribution.Known
+	gone := false
+	m := distribution.NewMemory(func(types.UID) bool { return !gone })
+	m.Keep("u1", "a", distribution.Known{UID: "early"})
+	if diff := cmp.Diff(known{}, m.Of("u1", []string{"a"})); diff != "" {
+		t.Errorf("nobody had asked for it (-want +got):\n%s", diff)
+	}
+	a, b := distribution.Known{UID: "a"}, distribution.Known{UID: "b"}
+	m.Keep("u1", "a", a)
+	m.Keep("u1", "b", b)
+	got := m.Of("u1", []string{"a", "b", "c"})
+	if diff := cmp.Diff(known{"a": a, "b": b}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(got, "a") // the caller's own
+	if diff := cmp.Diff(known{"a": a}, m.Of("u1", []string{"a"})); diff != "" {
+		t.Errorf("without b (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(known{"a": a}, m.Of("u1", []string{"a", "b"})); diff != "" {
+		t.Errorf("b was of no interest (-want +got):\n%s", diff)
+	}
+	m.Forget("u1")
+	m.Keep("u1", "a", a)
+	if diff := cmp.Diff(known{}, m.Of("u1", []string{"a"})); diff != "" {
+		t.Errorf("of one that is gone (-want +got):\n%s", diff)
+	}
+	gone = true
+	m.Forget("u1")
+	m.Of("u1", []string{"a"}) // of a pass that was under way
+	m.Keep("u1", "a", a)
+	if gone = false; len(m.Of("u1", []string{"a"})) != 0 {
+		t.Error("one that is gone is remembered, and nobody will ever forget it")
+	}
+}

@@ -1,0 +1,93 @@
+package distribution
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// longest is how much of a reason a condition has, in bytes: an API server may answer with pages.
+const longest = 1024
+
+// conditionTypes are the conditions in their order.
+func conditionTypes() []v1beta1.ResourceDistributionConditionType {
+	return []v1beta1.ResourceDistributionConditionType{
+		v1beta1.ResourceDistributionGetResourceFailed,
+		v1beta1.ResourceDistributionCreateResourceFailed,
+		v1beta1.ResourceDistributionUpdateResourceFailed,
+		v1beta1.ResourceDistributionDeleteResourceFailed,
+		v1beta1.ResourceDistributionConflictOccurred,
+		v1beta1.ResourceDistributionNamespaceNotExists,
+	}
+}
+
+// Status returns the status of a ResourceDistribution: how many namespaces are to have a copy and how many have it, and what has failed, by condition
+// and namespace. All six conditions are in it, in their order. A reason is that of the first namespace by name, so that it does not depend on who was
+// first. Times change with the status of a condition alone.
+func Status(
+	owner *v1beta1.ResourceDistribution, desired, succeeded int, failures map[v1beta1.ResourceDistributionConditionType]map[string]error, now metav1.Time,
+) v1beta1.ResourceDistributionStatus {
+	status := v1beta1.ResourceDistributionStatus{
+		ObservedGeneration: owner.Generation, Desired: int32(desired), Succeeded: int32(succeeded), Failed: int32(desired - succeeded),
+	}
+	before := byType(owner.Status.Conditions)
+	for _, name := range conditionTypes() {
+		condition := v1beta1.ResourceDistributionCondition{
+			Type: name, Status: v1beta1.ResourceDistributionConditionFalse, Reason: v1beta1.ResourceDistributionSucceeded, LastTransitionTime: now,
+		}
+		if failed := failures[name]; len(failed) > 0 {
+			condition.Status, condition.FailedNamespaces = v1beta1.ResourceDistributionConditionTrue, slices.Sorted(maps.Keys(failed))
+			_, message := reason.Explain(failed[condition.FailedNamespaces[0]])
+			condition.Reason = reason.Shorten(message, longest)
+		}
+		if was, ok := before[name]; ok && was.Status == condition.Status {
+			condition.LastTransitionTime = was.LastTransitionTime
+		}
+		status.Conditions = append(status.Conditions, condition)
+	}
+	return status
+}
+
+// Refused returns the status of a ResourceDistribution that makes no sense, and whose copies are left alone: the condition of copies that cannot be
+// updated says why.
+func Refused(owner *v1beta1.ResourceDistribution, why error, now metav1.Time) v1beta1.ResourceDistributionStatus {
+	_, message := reason.Explain(why)
+	before := owner.Status
+	status := Status(owner, int(before.Desired), int(before.Succeeded), nil, now)
+	for i := range status.Conditions {
+		condition := &status.Conditions[i]
+		if condition.Type != v1beta1.ResourceDistributionUpdateResourceFailed {
+			continue
+		}
+		condition.Status, condition.Reason = v1beta1.ResourceDistributionConditionTrue, reason.Shorten(message, longest)
+		condition.LastTransitionTime = now
+		if was := byType(before.Conditions)[condition.Type]; was.Status == condition.Status {
+			condition.LastTransitionTime = was.LastTransitionTime
+		}
+	}
+	return status
+}
+
+// News returns the conditions that say what is wrong, and did not say it before.
+func News(before, after []v1beta1.ResourceDistributionCondition) (out []v1beta1.ResourceDistributionCondition) {
+	were := byType(before)
+	for _, is := range after {
+		was := were[is.Type]
+		if is.Status == v1beta1.ResourceDistributionConditionTrue && (was.Status != is.Status || was.Reason != is.Reason) {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
+func byType(conditions []v1beta1.ResourceDistributionCondition) map[v1beta1.ResourceDistributionConditionType]v1beta1.ResourceDistributionCondition {
+	out := make(map[v1beta1.ResourceDistributionConditionType]v1beta1.ResourceDistributionCondition, len(conditions))
+	for _, condition := range conditions {
+		out[condition.Type] = condition
+	}
+	return out
+}

@@ -1,0 +1,91 @@
+package distribution
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/resourcedistribution"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// Reasons why a namespace that is chosen gets no copy.
+const (
+	// NamespaceMissing means that a listed namespace does not exist.
+	NamespaceMissing reason.Code = "NamespaceMissing"
+	// NamespaceTerminating means that a listed namespace is being deleted.
+	NamespaceTerminating reason.Code = "NamespaceTerminating"
+)
+
+// Targets are the namespaces that a ResourceDistribution chooses. Lists are sorted, and no name is in both.
+type Targets struct {
+	// Wanted exist, and are to have a copy.
+	Wanted []string
+	// Missing are listed, but do not exist or are terminating. The reason's object is the namespace.
+	Missing []reason.Reason
+	// Untouched are terminating or the system's: what is in them is left as it is. It holds those of the namespaces alone that exist.
+	Untouched sets.Set[string]
+}
+
+// Resolve returns the namespaces that targets choose among those that exist. Listed ones are chosen whether or not they exist; of the others
+// those that are not terminating. kube-system, kube-public and excluded ones are never chosen. A selector that selects nothing in particular
+// chooses none. The error says why the selector cannot be read.
+func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace) (Targets, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&targets.NamespaceSelector)
+	if err != nil {
+		return Targets{}, fmt.Errorf("spec.targets.namespaceSelector: %w", err)
+	}
+	if selector.Empty() {
+		selector = labels.Nothing()
+	}
+	excluded, listed := names(targets.ExcludedNamespaces.List), names(targets.IncludedNamespaces.List)
+	out, existing := Targets{Untouched: sets.New[string]()}, sets.New[string]()
+	for _, namespace := range namespaces {
+		name := namespace.Name
+		existing.Insert(name)
+		isListed := listed.Has(name)
+		ending := namespace.DeletionTimestamp != nil
+		if ending || api.IsSystem(name) {
+			out.Untouched.Insert(name)
+		}
+		chosen := isListed || targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels))
+		switch {
+		case api.IsSystem(name), excluded.Has(name), !chosen:
+		case !ending:
+			out.Wanted = append(out.Wanted, name)
+		case isListed:
+			out.Missing = append(out.Missing, missing(NamespaceTerminating, name, "it is being deleted"))
+		}
+	}
+	for name := range listed.Difference(existing).Difference(excluded) {
+		if !api.IsSystem(name) {
+			out.Missing = append(out.Missing, missing(NamespaceMissing, name, "it does not exist"))
+		}
+	}
+	slices.Sort(out.Wanted)
+	slices.SortFunc(out.Missing, func(a, b reason.Reason) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return out, nil
+}
+
+func missing(code reason.Code, name, detail string) reason.Reason {
+	return reason.Reason{
+		Code: code, Object: reason.Object{Kind: "Namespace", Name: name}, Detail: detail,
+		Remedy: "create it, or take it off spec.targets.includedNamespaces",
+	}
+}
+
+func names(list []v1beta1.ResourceDistributionNamespace) sets.Set[string] {
+	out := sets.New[string]()
+	for i := range list {
+		if list[i].Name != "" {
+			out.Insert(list[i].Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package listedkinds
+
+import (
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ListOf is a List that follows no ConfigMap.
+func ListOf(parse func(map[string]string) ([]schema.GroupVersionKind, error), synced func() bool) *List {
+	return &List{parse: parse, synced: synced, log: logr.Discard(), changed: make(chan struct{})}
+}
+
+// Read takes over what a ConfigMap lists, nil if it was deleted. It reports whether whoever waits for the next change is woken.
+func (l *List) Read(configuration *corev1.ConfigMap) (woken bool) {
+	next := l.next()
+	if configuration == nil {
+		l.set(nil)
+	} else {
+		l.read(configuration)
+	}
+	select {
+	case <-next:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,267 @@
+package listedkinds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// look is how often a kind is looked for that is listed and not installed.
+const look = 10 * time.Second
+
+// Objects know the objects of kinds that may come and go. They must be safe for concurrent use.
+type Objects interface {
+	// Served are the kinds whose objects are known now.
+	Served() []schema.GroupVersionKind
+	// Get returns an object. known is false while nobody can say whether there is one.
+	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
+	// OnChange has f called when an object comes, changes or goes, and with nil when a kind becomes known. It is called before anything starts.
+	OnChange(f func(kind schema.GroupKind, object client.Object))
+}
+
+// Watches watch the kinds that a [List] has, as long as they are listed and installed. Make them with Watch.
+type Watches struct {
+	mgr       ctrl.Manager
+	list      *List
+	namespace string // empty for all
+	keep      toolscache.TransformFunc
+	clock     clock.WithDelayedExecution
+	log       logr.Logger
+	changed   []func(schema.GroupKind, client.Object)
+
+	running sync.WaitGroup
+	lost    chan schema.GroupVersionKind
+
+	mu      sync.RWMutex
+	watches map[schema.GroupVersionKind]*oneWatch
+}
+
+// oneWatch is the watch of one kind.
+type oneWatch struct {
+	index  *ownercache.Index[*unstructured.Unstructured]
+	cancel context.CancelFunc
+}
+
+// Watch returns watches of the kinds that are listed, in one namespace or, if that is empty, in all. keep says what stays in memory of an object.
+// Add them to the manager when OnChange has been called: they run where it leads.
+func Watch(mgr ctrl.Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
+	return &Watches{
+		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),
+		lost: make(chan schema.GroupVersionKind), watches: map[schema.GroupVersionKind]*oneWatch{},
+	}
+}
+
+// OnChange implements Objects.
+func (w *Watches) OnChange(f func(schema.GroupKind, client.Object)) {
+	w.changed = append(w.changed, f)
+}
+
+// Served implements Objects. They are in the order of the list.
+func (w *Watches) Served() (kinds []schema.GroupVersionKind) {
+	listed, _ := w.list.now()
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, kind := range listed {
+		if watch, ok := w.watches[kind]; ok && watch.index.HasSynced() {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Get implements Objects.
+func (w *Watches) Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool) {
+	for _, served := range w.Served() {
+		if served.GroupKind() != kind {
+			continue
+		}
+		w.mu.RLock()
+		watch := w.watches[served]
+		w.mu.RUnlock()
+		if watch == nil {
+			return nil, false
+		}
+		object, _ = watch.index.Get(namespace, name)
+		return object, true
+	}
+	return nil, false
+}
+
+// NeedLeaderElection is true.
+func (*Watches) NeedLeaderElection() bool { return true }
+
+// Start keeps the watches as the list has them until ctx ends.
+func (w *Watches) Start(ctx context.Context) error {
+	defer w.running.Wait()
+	for {
+		next := w.list.next() // before the list is read
+		timer := w.clock.NewTimer(look)
+		again := timer.C()
+		if !w.adjust(ctx) {
+			again = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		case <-again:
+		case kind := <-w.lost:
+			w.log.Info("A kind is not served any more", "kind", kind.String())
+			w.end(kind)
+			if !w.rest(ctx) {
+				return nil
+			}
+		}
+		timer.Stop()
+	}
+}
+
+// rest waits for a moment: a kind that is found and not served would be looked for in a loop.
+func (w *Watches) rest(ctx context.Context) bool {
+	timer := w.clock.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+// adjust begins and ends watches, and reports whether a kind is listed that is not watched.
+func (w *Watches) adjust(ctx context.Context) (waits bool) {
+	listed, _ := w.list.now()
+	w.mu.RLock()
+	running := make([]schema.GroupVersionKind, 0, len(w.watches))
+	for kind := range w.watches {
+		running = append(running, kind)
+	}
+	w.mu.RUnlock()
+	for _, kind := range running {
+		if !slices.Contains(listed, kind) {
+			w.log.Info("A kind is not listed any more", "kind", kind.String())
+			w.end(kind)
+		}
+	}
+	for _, kind := range listed {
+		if slices.Contains(running, kind) {
+			continue
+		}
+		if err := w.begin(ctx, kind); err != nil {
+			waits = true
+			if !meta.IsNoMatchError(err) {
+				w.log.Error(err, "Watching a kind", "kind", kind.String())
+			}
+		}
+	}
+	return waits
+}
+
+func (w *Watches) end(kind schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watch, ok := w.watches[kind]; ok {
+		watch.cancel()
+		delete(w.watches, kind)
+	}
+}
+
+// begin watches a kind in a cache of its own, which ends with the watch.
+func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
+	if _, err := w.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	objects, index, err := w.cacheOf(ctx, kind)
+	if err != nil {
+		cancel()
+		return err
+	}
+	w.mu.Lock()
+	w.watches[kind] = &oneWatch{index, cancel}
+	w.mu.Unlock()
+	w.running.Go(func() {
+		if err := objects.Start(ctx); err != nil {
+			w.log.Error(err, "The cache of a kind has ended", "kind", kind.String())
+		}
+	})
+	w.running.Go(func() {
+		if !toolscache.WaitForCacheSync(ctx.Done(), index.HasSynced) {
+			return
+		}
+		w.log.Info("A kind is watched", "kind", kind.String())
+		for _, object := range index.All() { // who was told of it before could not look at it
+			w.tell(kind.GroupKind(), object)
+		}
+		w.tell(kind.GroupKind(), nil)
+	})
+	return nil
+}
+
+func (w *Watches) cacheOf(ctx context.Context, kind schema.GroupVersionKind) (cache.Cache, *ownercache.Index[*unstructured.Unstructured], error) {
+	options := cache.Options{
+		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(), DefaultTransform: w.keep,
+		DefaultWatchErrorHandler: func(watch context.Context, r *toolscache.Reflector, err error) {
+			toolscache.DefaultWatchErrorHandler(watch, r, err) // it logs
+			if apierrors.IsNotFound(err) {
+				select { // its CRD is gone
+				case w.lost <- kind:
+				case <-ctx.Done():
+				}
+			}
+		},
+	}
+	if w.namespace != "" {
+		options.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", w.namespace)
+	}
+	objects, err := cache.New(w.mgr.GetConfig(), options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making the cache of %s: %w", kind, err)
+	}
+	like := &unstructured.Unstructured{}
+	like.SetGroupVersionKind(kind)
+	index, err := ownercache.NewIndex(ctx, objects, like)
+	if err != nil {
+		return nil, nil, err
+	}
+	informer, err := objects.GetInformer(ctx, like, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, nil, err
+	}
+	told := func(object any) { w.seen(kind.GroupKind(), object) }
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: told, UpdateFunc: func(_, after any) { told(after) }, DeleteFunc: told,
+	})
+	return objects, index, err
+}
+
+func (w *Watches) seen(kind schema.GroupKind, object any) {
+	if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	if object, ok := object.(client.Object); ok {
+		w.tell(kind, object)
+	}
+}
+
+func (w *Watches) tell(kind schema.GroupKind, object client.Object) {
+	for _, f := range w.changed {
+		f(kind, object)
+	}
+}

@@ -1,0 +1,34 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/budgets"
+)
+
+// keepsBudgets reports whether PodUnavailableBudgets are asked about anything.
+func keepsBudgets(gates map[apps.Gate]bool) bool {
+	return budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update)
+}
+
+// newBudgets returns what asks PodUnavailableBudgets, for the webhook and for controllers; nil where there are none.
+func newBudgets(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool) (*budgets.Budgets, error) {
+	if !keepsBudgets(gates) {
+		return nil, nil //nolint:nilnil // Nobody is asked.
+	}
+	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
+	if err != nil || !installed {
+		return nil, err
+	}
+	asked, err := budgets.New(ctx, mgr, mgr.GetClient(), gates, nil)
+	if err != nil {
+		return nil, fmt.Errorf("budgets: %w", err)
+	}
+	return asked, nil
+}

@@ -1,0 +1,42 @@
+package placements
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ownercache"
+)
+
+// FromAny reads a workload of any kind.
+func FromAny(object *unstructured.Unstructured) *Workload { return fromAny(object) }
+
+// Generated is the spec that the annotations of a workload ask for.
+func Generated(workload *Workload) (*v1beta1.PersistentPodStateSpec, error) {
+	return generated(workload)
+}
+
+// MutateOf is what the step does, with an index of its own, kinds that are listed, and whether the list has been read.
+func MutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []schema.GroupVersionKind, known bool, events record.EventRecorder) (
+	func(context.Context, *corev1.Pod, *admission.Request) error, error,
+) {
+	lists := func(kind schema.GroupKind) (bool, bool) {
+		return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
+	}
+	s := &step{states: index, lists: lists, events: events}
+	return s.mutate, index.Add(stepIndex, ByTarget)
+}
+
+// Changes are the operations that make a status another one, by path.
+func Changes(before, after v1beta1.PersistentPodStateStatus) (paths []string) {
+	for _, o := range changes(&before, &after) {
+		paths = append(paths, o.Op+" "+o.Path)
+	}
+	return paths
+}

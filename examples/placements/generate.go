@@ -1,0 +1,226 @@
+package placements
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// NotGenerated means that a workload asks for a PersistentPodState that cannot be made for it.
+const NotGenerated reason.Code = "NotGenerated"
+
+// weight is that of what an annotation prefers.
+const weight = 100
+
+// generated returns the spec that the annotations of a workload ask for, nil if they ask for none or not for all it takes. The error says which of
+// them make no sense.
+func generated(workload *Workload) (*v1beta1.PersistentPodStateSpec, error) {
+	annotations := workload.Object.GetAnnotations()
+	required, preferred := list(annotations[apps.AnnotationRequiredPersistentTopology]), list(annotations[apps.AnnotationPreferredPersistentTopology])
+	if !Asks(workload) || len(required)+len(preferred) == 0 {
+		return nil, nil
+	}
+	spec := &v1beta1.PersistentPodStateSpec{TargetReference: v1beta1.PersistentPodStateTarget{
+		APIVersion: workload.Kind.GroupVersion().String(), Kind: workload.Kind.Kind, Name: workload.Object.GetName(),
+	}}
+	if len(required) > 0 {
+		spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: required}
+	}
+	if len(preferred) > 0 {
+		spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{Weight: weight, Preference: v1beta1.NodeTopologyTerm{Keys: preferred}}}
+	}
+	for _, key := range list(annotations[apps.AnnotationPersistentPodAnnotations]) {
+		spec.PersistentPodAnnotations = append(spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
+	}
+	if wrong := api.ValidateCreate(&v1beta1.PersistentPodState{Spec: *spec}, api.Lookups{}); len(wrong) > 0 {
+		return nil, kruise.Refused(wrong)
+	}
+	return spec, nil
+}
+
+// Asks reports whether a workload asks for a PersistentPodState now.
+func Asks(workload *Workload) bool {
+	return workload.Object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState] == "true"
+}
+
+// IsMarked reports whether an object has the annotation, whatever its value is.
+func IsMarked(object metav1.Object) bool {
+	_, marked := object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState]
+	return marked
+}
+
+// ChangesMarks reports whether a change of a workload may change what is generated for it.
+func ChangesMarks(before, after metav1.Object) bool {
+	if !IsMarked(before) && !IsMarked(after) {
+		return false
+	}
+	if before.GetUID() != after.GetUID() || (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+		return true
+	}
+	return slices.ContainsFunc([]string{
+		apps.AnnotationGeneratePersistentPodState, apps.AnnotationRequiredPersistentTopology,
+		apps.AnnotationPreferredPersistentTopology, apps.AnnotationPersistentPodAnnotations,
+	}, func(key string) bool { return before.GetAnnotations()[key] != after.GetAnnotations()[key] })
+}
+
+// list reads words with commas between them.
+func list(text string) (words []string) {
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// Action is what is to be done about the PersistentPodState of a name.
+type Action string
+
+// The actions. The empty one is nothing.
+const (
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
+)
+
+// Generation is what is to be done.
+type Generation struct {
+	Action Action
+	// For is the workload that it is done for, or that Why is about. Nil if there is none.
+	For *Workload
+	// Spec is what the PersistentPodState is to have.
+	Spec *v1beta1.PersistentPodStateSpec
+	// Why says what stands in the way.
+	Why error
+}
+
+// Made is the PersistentPodState that is to be created. The workload controls it.
+func (g *Generation) Made() *v1beta1.PersistentPodState {
+	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
+	owner.BlockOwnerDeletion = nil // it takes a right to block the end of objects of any kind
+	return &v1beta1.PersistentPodState{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.For.Object.GetNamespace(), Name: g.For.Object.GetName(),
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: *g.Spec,
+	}
+}
+
+// Patch returns what gives a PersistentPodState, as it was found, the spec that it is to have.
+func (g *Generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}, "spec": wholeSpec(g.Spec),
+	})
+	return client.RawPatch(types.MergePatchType, body), err
+}
+
+// wholeSpec has a value for each field, so that merging it leaves nothing of another.
+func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
+	whole := map[string]any{"targetRef": spec.TargetReference, "persistentPodStateRetentionPolicy": nil}
+	for name, value := range map[string]struct {
+		value any
+		is    bool
+	}{
+		"requiredPersistentTopology":  {spec.RequiredPersistentTopology, spec.RequiredPersistentTopology != nil},
+		"preferredPersistentTopology": {spec.PreferredPersistentTopology, len(spec.PreferredPersistentTopology) > 0},
+		"persistentPodAnnotations":    {spec.PersistentPodAnnotations, len(spec.PersistentPodAnnotations) > 0},
+	} {
+		whole[name] = nil
+		if value.is {
+			whole[name] = value.value
+		}
+	}
+	return whole
+}
+
+// Generate says what is to become of the PersistentPodState of a name. workloads are those of that name, of all kinds, in an order that decides which
+// one gets it where several ask. found is the PersistentPodState of the name, nil if there is none, and others are those that are about the workloads under
+// other names. One that no workload here controls is somebody's: it is neither changed nor deleted.
+func Generate(workloads []*Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) Generation {
+	if found != nil {
+		ref := metav1.GetControllerOfNoCopy(found)
+		for _, workload := range workloads {
+			if ref != nil && ref.UID == workload.UID() && ref.Kind == workload.Kind.Kind {
+				return keep(workload, found)
+			}
+		}
+	}
+	for _, workload := range workloads {
+		if workload.Ending {
+			continue
+		}
+		spec, err := generated(workload)
+		switch {
+		case err != nil:
+			return Generation{For: workload, Why: err}
+		case spec == nil:
+		case found != nil && isOrphaned(found):
+			return Generation{For: workload} // it is being collected as garbage, and its end is seen
+		case found != nil:
+			return taken(workload, found, "has its name, and is not its own")
+		default:
+			if other := about(workload, others); other != nil {
+				return taken(workload, other, "is about it already")
+			}
+			return Generation{Action: Create, For: workload, Spec: spec}
+		}
+	}
+	return Generation{}
+}
+
+// keep is for a PersistentPodState that a workload controls.
+func keep(workload *Workload, found *v1beta1.PersistentPodState) Generation {
+	if workload.Ending || found.DeletionTimestamp != nil {
+		return Generation{For: workload}
+	}
+	if !Asks(workload) {
+		return Generation{Action: Delete, For: workload}
+	}
+	spec, err := generated(workload)
+	if err != nil || spec == nil {
+		return Generation{For: workload, Why: err}
+	}
+	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
+		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion // its version does not matter, and it cannot change
+	}
+	if len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec) {
+		return Generation{For: workload}
+	}
+	return Generation{Action: Update, For: workload, Spec: spec}
+}
+
+// isOrphaned reports whether a PersistentPodState was generated for a workload that is gone.
+func isOrphaned(found *v1beta1.PersistentPodState) bool {
+	ref, target := metav1.GetControllerOfNoCopy(found), found.Spec.TargetReference
+	return ref != nil && ref.Kind == target.Kind && ref.Name == target.Name && target.Name == found.Name
+}
+
+func about(workload *Workload, others []*v1beta1.PersistentPodState) *v1beta1.PersistentPodState {
+	for _, other := range others {
+		kind, err := api.TargetKind(other.Spec.TargetReference)
+		if err == nil && kind == workload.Kind.GroupKind() && other.Spec.TargetReference.Name == workload.Object.GetName() {
+			return other
+		}
+	}
+	return nil
+}
+
+func taken(workload *Workload, by *v1beta1.PersistentPodState, how string) Generation {
+	return Generation{For: workload, Why: reason.Reason{
+		Code: NotGenerated, Object: reason.ObjectOf("PersistentPodState", by), Detail: fmt.Sprintf("PersistentPodState %s %s", by.Name, how),
+		Remedy: "delete it, or take the annotation off the workload",
+	}}
+}

@@ -1,0 +1,52 @@
+package placements
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/listedkinds"
+)
+
+// WatchKinds returns watches of the kinds beside StatefulSets, which the ConfigMap kruise-configuration in namespace configured lists. within is the
+// namespace of the objects, empty for all. Add them to the manager as listedkinds.Watch says.
+func WatchKinds(ctx context.Context, mgr ctrl.Manager, configured, within string) (*listedkinds.Watches, error) {
+	list, err := follow(ctx, mgr, configured)
+	if err != nil {
+		return nil, err
+	}
+	return listedkinds.Watch(mgr, list, within, keepNumbers), nil
+}
+
+func follow(ctx context.Context, mgr ctrl.Manager, namespace string) (*listedkinds.List, error) {
+	return listedkinds.Follow(ctx, mgr, listedkinds.Source{
+		Namespace: namespace, Name: apps.ConfigurationName,
+		Parse: func(data map[string]string) ([]schema.GroupVersionKind, error) {
+			return api.ParseKinds(data[apps.ConfigurationStatefulSetLikes])
+		},
+	})
+}
+
+// keepNumbers leaves of an object what says which Pods it wants, and its annotations: whoever makes objects decides how large they are.
+func keepNumbers(object any) (any, error) {
+	whole, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": whole.Object["apiVersion"], "kind": whole.Object["kind"], "metadata": whole.Object["metadata"]}}
+	out.SetManagedFields(nil)
+	if spec, ok := whole.Object["spec"].(map[string]any); ok {
+		kept := map[string]any{}
+		for _, field := range []string{"replicas", "ordinals", "reserveOrdinals"} {
+			if value, ok := spec[field]; ok {
+				kept[field] = value
+			}
+		}
+		out.Object["spec"] = kept
+	}
+	return out, nil
+}

@@ -1,0 +1,163 @@
+package placements
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/listedkinds"
+	"github.com/workloadkit/workloadkit/expectations"
+	"github.com/workloadkit/workloadkit/expectations/trackedclient"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// TargetUnknown means that nobody can say whether the target exists: its kind is not listed, not installed, or may not be read.
+const TargetUnknown reason.Code = "TargetUnknown"
+
+// Workloads finds workloads of all kinds. Make it with NewWorkloads.
+type Workloads struct {
+	builtIn   *ownercache.Index[*appsv1.StatefulSet]
+	advanced  *ownercache.Index[*v1beta1.StatefulSet] // nil where the CRD is not installed
+	more      listedkinds.Objects
+	live      client.Reader
+	fromStart bool
+}
+
+// NewWorkloads returns what finds StatefulSets in the manager's cache, and workloads of other kinds in more. fromStart says whether the start of
+// StatefulSets of this group counts.
+func NewWorkloads(ctx context.Context, mgr ctrl.Manager, more listedkinds.Objects, fromStart bool) (*Workloads, error) {
+	w := &Workloads{more: more, live: mgr.GetAPIReader(), fromStart: fromStart}
+	var err error
+	if w.builtIn, err = ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.StatefulSet{}); err != nil {
+		return nil, err
+	}
+	_, err = mgr.GetRESTMapper().RESTMapping(api.Advanced(), v1beta1.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return w, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking whether StatefulSets of %s are installed: %w", apps.Group, err)
+	}
+	w.advanced, err = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.StatefulSet{})
+	return w, err
+}
+
+// HasAdvanced reports whether StatefulSets of this group are installed.
+func (w *Workloads) HasAdvanced() bool { return w.advanced != nil }
+
+// Sources are the caches of StatefulSets.
+func (w *Workloads) Sources() []trackedclient.Source {
+	sources := []trackedclient.Source{sourceOf(appsv1.SchemeGroupVersion, w.builtIn)}
+	if w.advanced != nil {
+		sources = append(sources, sourceOf(v1beta1.GroupVersion, w.advanced))
+	}
+	return sources
+}
+
+func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedclient.Source {
+	return trackedclient.Source{
+		Store: expectations.Store{GroupResource: schema.GroupResource{Group: version.Group, Resource: "statefulsets"}}, Kind: version.WithKind("StatefulSet"), Index: index,
+	}
+}
+
+// Target finds what a PersistentPodState is about, nil for none, in memory. The error says that the spec makes no sense, or that nobody knows.
+func (w *Workloads) Target(state *v1beta1.PersistentPodState) (schema.GroupKind, *Workload, error) {
+	if undecodable := state.Spec.Undecodable; len(undecodable) > 0 {
+		return schema.GroupKind{}, nil, undecodable[0]
+	}
+	ref := state.Spec.TargetReference
+	kind, err := api.TargetKind(ref)
+	if err != nil {
+		return kind, nil, reason.Reason{Code: TargetUnknown, Path: "spec.targetRef.apiVersion", New: ref.APIVersion, Detail: err.Error()}
+	}
+	workload, known := w.get(kind, state.Namespace, ref.Name)
+	if !known {
+		return kind, nil, reason.Reason{
+			Code: TargetUnknown, Path: "spec.targetRef", New: kind.String(),
+			Detail: "it is no StatefulSet, and no kind that is listed, installed and may be watched: nothing is recorded, and records stay",
+			Remedy: "list the kind in ConfigMap " + apps.ConfigurationName + ", install its CRD, and let the manager get, list and watch it",
+		}
+	}
+	return kind, workload, nil
+}
+
+// get returns what the caches have, nil for none. known is false where nobody can say.
+func (w *Workloads) get(kind schema.GroupKind, namespace, name string) (found *Workload, known bool) {
+	switch {
+	case kind == api.BuiltIn():
+		if set, ok := w.builtIn.Get(namespace, name); ok {
+			return fromBuiltIn(set), true
+		}
+		return nil, w.builtIn.HasSynced()
+	case kind == api.Advanced():
+		if w.advanced == nil {
+			return nil, false
+		}
+		if set, ok := w.advanced.Get(namespace, name); ok {
+			return fromAdvanced(set, w.fromStart), true
+		}
+		return nil, w.advanced.HasSynced()
+	}
+	object, known := w.more.Get(kind, namespace, name)
+	if object == nil {
+		return nil, known
+	}
+	return fromAny(object), true
+}
+
+// Named returns the workloads of a name, of all kinds, in an order that does not change.
+func (w *Workloads) Named(namespace, name string) (found []*Workload) {
+	kinds := []schema.GroupKind{api.BuiltIn(), api.Advanced()}
+	for _, kind := range w.more.Served() {
+		kinds = append(kinds, kind.GroupKind())
+	}
+	for _, kind := range kinds {
+		if workload, _ := w.get(kind, namespace, name); workload != nil {
+			found = append(found, workload)
+		}
+	}
+	return found
+}
+
+// Read returns what the API server has, nil for none. It is asked before anything is done that cannot be undone.
+func (w *Workloads) Read(ctx context.Context, kind schema.GroupKind, namespace, name string) (*Workload, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	switch kind {
+	case api.BuiltIn():
+		set := &appsv1.StatefulSet{}
+		return found(w.live.Get(ctx, key, set), kind, key, func() *Workload { return fromBuiltIn(set) })
+	case api.Advanced():
+		set := &v1beta1.StatefulSet{}
+		return found(w.live.Get(ctx, key, set), kind, key, func() *Workload { return fromAdvanced(set, w.fromStart) })
+	}
+	for _, served := range w.more.Served() {
+		if served.GroupKind() == kind {
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(served)
+			return found(w.live.Get(ctx, key, object), kind, key, func() *Workload { return fromAny(object) })
+		}
+	}
+	return nil, fmt.Errorf("%s %s: its kind is not known any more", kind, key)
+}
+
+// found reads what was got.
+func found(err error, kind schema.GroupKind, key client.ObjectKey, read func() *Workload) (*Workload, error) {
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+	return read(), nil
+}

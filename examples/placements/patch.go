@@ -1,0 +1,97 @@
+package placements
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// changes returns what makes a status another one: of thousands of records those alone that differ.
+func changes(before, after *v1beta1.PersistentPodStateStatus) (operations []operation) {
+	const path = "/status/podStates"
+	names := changed(before.PodStates, after.PodStates)
+	if before.ObservedGeneration == after.ObservedGeneration && len(names) == 0 {
+		return nil
+	}
+	if before.ObservedGeneration == 0 && len(before.PodStates) == 0 {
+		return []operation{{"add", "/status", after}} // there may be no status yet
+	}
+	if before.ObservedGeneration != after.ObservedGeneration {
+		operations = append(operations, operation{"add", "/status/observedGeneration", after.ObservedGeneration})
+	}
+	switch {
+	case len(names) == 0:
+		return operations
+	case len(after.PodStates) == 0:
+		return append(operations, operation{Op: "remove", Path: path})
+	case len(before.PodStates) == 0:
+		return append(operations, operation{"add", path, after.PodStates})
+	}
+	for _, name := range names {
+		if state, ok := after.PodStates[name]; ok {
+			operations = append(operations, operation{"add", path + "/" + escape(name), state})
+		} else {
+			operations = append(operations, operation{Op: "remove", Path: path + "/" + escape(name)})
+		}
+	}
+	return operations
+}
+
+// changed are the names of the records that differ, sorted.
+func changed(before, after records) []string {
+	var names []string
+	for name, state := range after {
+		if was, ok := before[name]; !ok || !equal(was, state) {
+			names = append(names, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// escape spells a key in a JSON pointer.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+// Patch returns what makes the status of a PersistentPodState another one, and nothing where they are the same.
+func Patch(state *v1beta1.PersistentPodState, status *v1beta1.PersistentPodStateStatus) (client.Patch, error) {
+	operations := changes(&state.Status, status)
+	if len(operations) == 0 {
+		return nil, nil
+	}
+	// The API server does not look at the UID that a merge patch of a status names: a successor of the name would get the records.
+	body, err := json.Marshal(append([]operation{{"test", "/metadata/uid", state.UID}}, operations...))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the records of %s/%s: %w", state.Namespace, state.Name, err)
+	}
+	return client.RawPatch(types.JSONPatchType, body), nil
+}
+
+// Count says how many records are written and dropped.
+func Count(before, after map[string]v1beta1.PodState) (recorded, dropped int) {
+	for _, name := range changed(before, after) {
+		if _, ok := after[name]; ok {
+			recorded++
+		} else {
+			dropped++
+		}
+	}
+	return recorded, dropped
+}

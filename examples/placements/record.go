@@ -1,0 +1,271 @@
+package placements
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// records are those of a PersistentPodState, by the names of Pods.
+type records = map[string]v1beta1.PodState
+
+// Record returns the records that a PersistentPodState is to have: those it has, of ready Pods what is true now, and without those that nobody needs.
+// workload is nil if there is none. pods are those that it controls, and there are no others of its namespace with the names of
+// records; nodes finds the Nodes that are known. It reports whether they differ from those before, which are returned as they are if not, and are
+// never changed.
+//
+//   - A ready Pod that is not about to end is recorded: its Node, the labels that the spec names, as far as the Node has them, and likewise annotations. Where
+//     the Node is not known, what is recorded stays.
+//   - Any other Pod leaves its record as it is.
+//   - Of a workload that is gone or about to be, no records stay.
+//   - Otherwise a record stays for as long as the Pod is there or wanted. With the policy WhenDeleted, and where the name has no ordinal or
+//     nobody knows which ordinals are wanted, it stays in any case.
+func Record(
+	spec *v1beta1.PersistentPodStateSpec, before map[string]v1beta1.PodState, workload *Workload, pods []*corev1.Pod, nodes func(name string) (*corev1.Node, bool),
+) (after map[string]v1beta1.PodState, differs bool) {
+	if workload == nil || workload.Ending {
+		return nil, len(before) > 0
+	}
+	d := &draft{records: before}
+	keys, annotations := topologyKeys(spec), annotationKeys(spec)
+	for _, pod := range pods {
+		if !podstate.IsReady(pod) || !podstate.IsScheduled(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		node, ok := nodes(pod.Spec.NodeName)
+		if !ok {
+			continue
+		}
+		if was, ok := before[pod.Name]; !ok || was.NodeName != node.Name || !isPartOf(was.NodeTopologyLabels, node.Labels, keys) || !isPartOf(was.Annotations, pod.Annotations, annotations) {
+			d.put(pod.Name, v1beta1.PodState{NodeName: node.Name, NodeTopologyLabels: part(node.Labels, keys), Annotations: part(pod.Annotations, annotations)})
+		}
+	}
+	if spec.PersistentPodStateRetentionPolicy == v1beta1.PersistentPodStateWhenDeleted || workload.Wanted.IsZero() {
+		return d.records, d.changed
+	}
+	d.dropGone(workload.Wanted, pods)
+	return d.records, d.changed
+}
+
+// Forgets reports whether records are gone that were there.
+func Forgets(before, after map[string]v1beta1.PodState) bool {
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Matters reports whether a change of a Pod may change what is recorded, or told.
+func Matters(spec *v1beta1.PersistentPodStateSpec, before, after *corev1.Pod) bool {
+	if podstate.IsReady(before) != podstate.IsReady(after) || before.Spec.NodeName != after.Spec.NodeName ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || ownerUID(before) != ownerUID(after) {
+		return true
+	}
+	for _, annotation := range spec.PersistentPodAnnotations {
+		was, had := before.Annotations[annotation.Key]
+		if is, has := after.Annotations[annotation.Key]; was != is || had != has {
+			return true
+		}
+	}
+	return false
+}
+
+func ownerUID(pod *corev1.Pod) string {
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		return string(ref.UID)
+	}
+	return ""
+}
+
+// draft are records that are copied before the first change: most passes change none of thousands.
+type draft struct {
+	records records
+	changed bool
+}
+
+func (d *draft) change() {
+	if d.changed {
+		return
+	}
+	d.changed = true
+	if d.records = maps.Clone(d.records); d.records == nil {
+		d.records = records{}
+	}
+}
+
+func (d *draft) put(name string, state v1beta1.PodState) {
+	d.change()
+	d.records[name] = state
+}
+
+func (d *draft) drop(name string) {
+	d.change()
+	delete(d.records, name)
+}
+
+// dropGone drops the records with an ordinal that is not wanted, where the Pod is gone.
+func (d *draft) dropGone(wanted ordinals.Set, pods []*corev1.Pod) {
+	unwanted := map[string]bool{}
+	for name := range d.records {
+		if _, ordinal, ok := ordinals.ParseName(name); ok && !wanted.Contains(ordinal) {
+			unwanted[name] = true
+		}
+	}
+	if len(unwanted) == 0 {
+		return
+	}
+	for _, pod := range pods {
+		delete(unwanted, pod.Name)
+	}
+	for name := range unwanted {
+		d.drop(name)
+	}
+}
+
+// part is what there is of these keys.
+func part(of map[string]string, keys []string) (out map[string]string) {
+	for _, key := range keys {
+		if value, ok := of[key]; ok {
+			put(&out, key, value)
+		}
+	}
+	return out
+}
+
+// isPartOf reports whether something is what part returns.
+func isPartOf(was, of map[string]string, keys []string) bool {
+	n := 0
+	for _, key := range keys {
+		if value, ok := of[key]; ok {
+			if recorded, ok := was[key]; !ok || recorded != value {
+				return false
+			}
+			n++
+		}
+	}
+	return n == len(was)
+}
+
+func put(to *map[string]string, key, value string) {
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[key] = value
+}
+
+// topologyKeys are the keys that a spec names, each once.
+func topologyKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
+	if spec.RequiredPersistentTopology != nil {
+		keys = append(keys, spec.RequiredPersistentTopology.Keys...)
+	}
+	for i := range spec.PreferredPersistentTopology {
+		keys = append(keys, spec.PreferredPersistentTopology[i].Preference.Keys...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func annotationKeys(spec *v1beta1.PersistentPodStateSpec) (keys []string) {
+	for _, annotation := range spec.PersistentPodAnnotations {
+		keys = append(keys, annotation.Key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// equal reports whether two records say the same.
+func equal(a, b v1beta1.PodState) bool {
+	return a.NodeName == b.NodeName && maps.Equal(a.NodeTopologyLabels, b.NodeTopologyLabels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// MaxSize is how many bytes of JSON all records together may have. The API server takes objects of 1.5 MiB, in which metadata needs room, too.
+const MaxSize = 1200 << 10
+
+// Fit leaves what there is no room for as it was before: records that were dropped go, those that have changed come next, and new ones last, each
+// in the order of their ordinals. left are the Pods whose records are not as they are to be. Records that are there never go for want of room.
+func Fit(before, after map[string]v1beta1.PodState, most int) (fit map[string]v1beta1.PodState, left []string) {
+	size := 0
+	for name, state := range after {
+		size += sizeOf(name, state)
+	}
+	if size <= most {
+		return after, nil
+	}
+	fit, size = records{}, 0
+	var changed []string
+	for _, name := range slices.SortedFunc(maps.Keys(after), byOrdinal) {
+		was, ok := before[name]
+		if ok {
+			fit[name] = was
+			size += sizeOf(name, was)
+		}
+		if !ok || !equal(was, after[name]) {
+			changed = append(changed, name)
+		}
+	}
+	slices.SortStableFunc(changed, func(a, b string) int { return cmp.Compare(rank(before, a), rank(before, b)) })
+	for _, name := range changed {
+		grown := sizeOf(name, after[name])
+		if was, ok := before[name]; ok {
+			grown -= sizeOf(name, was)
+		}
+		if grown > 0 && size+grown > most {
+			left = append(left, name)
+			continue
+		}
+		fit[name] = after[name]
+		size += grown
+	}
+	slices.SortFunc(left, byOrdinal)
+	return fit, left
+}
+
+// rank is 0 for what is recorded already.
+func rank(before records, name string) int {
+	if _, ok := before[name]; ok {
+		return 0
+	}
+	return 1
+}
+
+func byOrdinal(a, b string) int {
+	ownerA, ordinalA, _ := ordinals.ParseName(a)
+	ownerB, ordinalB, _ := ordinals.ParseName(b)
+	return cmp.Or(strings.Compare(ownerA, ownerB), cmp.Compare(ordinalA, ordinalB), strings.Compare(a, b))
+}
+
+// sizeOf is how many bytes a record has in JSON, or a few more.
+func sizeOf(name string, state v1beta1.PodState) int {
+	const around = len(`"":{"nodeName":"","nodeTopologyLabels":{},"annotations":{}},`)
+	return around + len(name) + len(state.NodeName) + sizeOfMap(state.NodeTopologyLabels) + sizeOfMap(state.Annotations)
+}
+
+func sizeOfMap(m map[string]string) (size int) {
+	for key, value := range m {
+		size += len(`"":"",`) + len(key) + len(value) + escapes(value)
+	}
+	return size
+}
+
+// escapes is how many bytes more a text has in JSON.
+func escapes(text string) (more int) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c >= 0x7f || c == '<' || c == '>' || c == '&':
+			more += len(`\u0000`) - 1
+		case c == '"' || c == '\\':
+			more++
+		}
+	}
+	return more
+}

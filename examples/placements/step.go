@@ -1,0 +1,79 @@
+package placements
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
+)
+
+// stepIndex is the controller's index for the step, which serves where no controller runs.
+const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
+
+// step has new Pods go where those of their names were.
+type step struct {
+	states *ownercache.Index[*v1beta1.PersistentPodState]
+	lists  func(schema.GroupKind) (listed, known bool)
+	events record.EventRecorder
+}
+
+// NewStep returns the step of the Pod webhook that has a new Pod run where the one of its name was recorded. namespace is that of the ConfigMap which
+// lists kinds, and events go to events. It serves on every replica, from the manager's cache. Call it before the manager starts, and only where the CRD is installed.
+//
+// Until the cache is filled, Pods of StatefulSets and of kinds like them have to wait: a Pod that starts elsewhere would be recorded there, and
+// its predecessor's place be lost. Whoever makes them tries again. Other Pods pass.
+func NewStep(ctx context.Context, mgr ctrl.Manager, namespace string, events record.EventRecorder) (podwebhook.Step, error) {
+	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	if err := states.Add(stepIndex, ByTarget); err != nil {
+		return podwebhook.Step{}, err
+	}
+	list, err := follow(ctx, mgr, namespace)
+	if err != nil {
+		return podwebhook.Step{}, err
+	}
+	s := &step{states: states, lists: list.Lists, events: events}
+	return podwebhook.Step{Name: "PersistentPodState", Mutate: s.mutate}, nil
+}
+
+func (s *step) mutate(_ context.Context, pod *corev1.Pod, request *admission.Request) error {
+	kind, name, ok := ControllerOf(pod)
+	if !ok || pod.Name == "" {
+		return nil
+	}
+	if !s.states.HasSynced() {
+		return apierrors.NewServiceUnavailable("the cache of PersistentPodStates is not filled yet")
+	}
+	for _, state := range s.states.By(stepIndex, TargetKey(kind, pod.Namespace, name)) {
+		if len(state.Status.PodStates[pod.Name].NodeTopologyLabels) == 0 {
+			continue
+		}
+		if !api.IsStatefulSet(kind) {
+			listed, known := s.lists(kind)
+			if !known {
+				return apierrors.NewServiceUnavailable("the list of kinds beside StatefulSets is not read yet")
+			}
+			if !listed {
+				continue
+			}
+		}
+		if replaced := Inject(pod, state); len(replaced) > 0 && !ptr.Deref(request.DryRun, false) {
+			s.events.Event(state, corev1.EventTypeWarning, apps.EventNodeSelectorReplaced, replaced.Summary(kruise.ReasonsInEvent))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package placements
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/persistentpodstate"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// ByTarget are the keys of a PersistentPodState in an index by target.
+func ByTarget(state *v1beta1.PersistentPodState) []string {
+	kind, err := api.TargetKind(state.Spec.TargetReference)
+	if err != nil {
+		return nil
+	}
+	return []string{TargetKey(kind, state.Namespace, state.Spec.TargetReference.Name)}
+}
+
+// TargetKey is that of a target: its version does not matter.
+func TargetKey(kind schema.GroupKind, namespace, name string) string {
+	return kind.String() + "/" + namespace + "/" + name
+}
+
+// ControllerOf says what controls a Pod, if Pods of that kind may have records at all.
+func ControllerOf(pod *corev1.Pod) (kind schema.GroupKind, name string, ok bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return kind, "", false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return kind, "", false
+	}
+	kind = schema.GroupKind{Group: gv.Group, Kind: ref.Kind}
+	return kind, ref.Name, CanBeTarget(kind)
+}
+
+// CanBeTarget reports whether Pods of a kind may have records: those of StatefulSets, and of kinds that Kubernetes does not bring.
+func CanBeTarget(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "", "apps", "batch":
+		return kind == api.BuiltIn()
+	default:
+		return true
+	}
+}
