@@ -149,7 +149,7 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 		return nil, err
 	}
 	if options.Members != nil {
-		if err := c.Pods.ensure(c.memberIndex(), c.memberOf); err != nil {
+		if err := c.Pods.Ensure(c.memberIndex(), c.memberOf); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +186,7 @@ func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O
 	if c.Claims, err = NewIndex(ctx, informers, &corev1.PersistentVolumeClaim{}); err != nil {
 		return nil, err
 	}
-	if err := c.Pods.ensure(claimIndex, claimsUsedBy); err != nil {
+	if err := c.Pods.Ensure(claimIndex, claimsUsedBy); err != nil {
 		return nil, err
 	}
 	return append(sources, trackedclient.Claims(c.Claims)), nil

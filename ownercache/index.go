@@ -117,15 +117,16 @@ func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	return nil
 }
 
-// ensure is Add for an index of this package's own, which several caches of one manager share.
-func (x *Index[T]) ensure(name string, keys func(T) []string) error {
+// Ensure is Add for an index that several parts of one manager share: one that is there already stays as it is. Only one package should
+// use the name, always with the same keys.
+func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok {
 		return nil
 	}
 	return x.Add(name, keys)
 }
 
-// By returns the objects that an index has under a key, in no particular order. It panics if Add was not called for the index.
+// By returns the objects that an index has under a key, in no particular order. It panics if neither Add nor Ensure was called for the index.
 func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
 // In returns the objects of a namespace, in no particular order.

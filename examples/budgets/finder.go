@@ -3,6 +3,8 @@ package budgets
 import (
 	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -58,7 +60,57 @@ func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selecto
 // NewFinder returns a Finder that reads from the caches. Call it before they start.
 func NewFinder(ctx context.Context, informers cache.Informers, workloads *Workloads) (*Finder, error) {
 	index, err := ownercache.NewIndex(ctx, informers, &v1beta1.PodUnavailableBudget{})
-	return &Finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, err
+	if err != nil {
+		return nil, err
+	}
+	if err := index.Ensure(byPods, whoseBudget); err != nil {
+		return nil, err
+	}
+	return &Finder{budgets: index, workloads: workloads, compiled: map[types.UID]compiled{}}, nil
+}
+
+// byPods is the index of budgets by what the Pods have that they are for, so that a Pod is not compared with all of its namespace.
+const byPods = "budgets.pods"
+
+// whoseBudget returns the key of a budget: its workload, or one of the labels that it asks for, or that it may be for any Pod.
+func whoseBudget(budget *v1beta1.PodUnavailableBudget) []string {
+	if target := budget.Spec.TargetReference; target != nil {
+		return []string{workloadKey(budget.Namespace, RefOf(target.APIVersion, target.Kind, target.Name))}
+	}
+	selector := budget.Spec.Selector
+	if selector == nil || len(selector.MatchLabels) == 0 {
+		return []string{anyKey(budget.Namespace)}
+	}
+	key := slices.Min(slices.Collect(maps.Keys(selector.MatchLabels)))
+	return []string{labelKey(budget.Namespace, key, selector.MatchLabels[key])}
+}
+
+// A namespace has no slash in its name, and a label no space in its key.
+func anyKey(namespace string) string               { return namespace }
+func labelKey(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
+func workloadKey(namespace string, ref Ref) string {
+	return namespace + "/ " + ref.Group + "/" + ref.Kind + "/" + ref.Name
+}
+
+// candidates yields the budgets that may be for a Pod with these controllers, each once.
+func (f *Finder) candidates(pod *corev1.Pod, chain []Ref) iter.Seq[*v1beta1.PodUnavailableBudget] {
+	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
+		keys := make([]string, 0, 1+len(pod.Labels)+len(chain))
+		keys = append(keys, anyKey(pod.Namespace))
+		for key, value := range pod.Labels {
+			keys = append(keys, labelKey(pod.Namespace, key, value))
+		}
+		for _, ref := range chain {
+			keys = append(keys, workloadKey(pod.Namespace, ref))
+		}
+		for _, key := range keys {
+			for _, budget := range f.budgets.By(byPods, key) {
+				if !yield(budget) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // In returns the budgets of a namespace: read only.
@@ -69,10 +121,6 @@ func (f *Finder) In(namespace string) []*v1beta1.PodUnavailableBudget {
 // Of returns the budget of a Pod: the one that the Pod names, if there is one of that name and it is for the Pod, and else the oldest that is. nil if there is
 // none: read only.
 func (f *Finder) Of(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
-	all := f.In(pod.Namespace)
-	if len(all) == 0 {
-		return nil
-	}
 	if name := NameIn(pod); name != "" {
 		if named, ok := f.budgets.Get(pod.Namespace, name); ok && f.IsFor(named, pod) {
 			return named
@@ -80,7 +128,7 @@ func (f *Finder) Of(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
 	}
 	chain, _ := f.workloads.Above(pod)
 	var first *v1beta1.PodUnavailableBudget
-	for _, budget := range all {
+	for budget := range f.candidates(pod, chain) {
 		if budget.DeletionTimestamp == nil && (first == nil || order(budget, first) < 0) && f.isFor(budget, pod, chain) {
 			first = budget
 		}

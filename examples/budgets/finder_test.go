@@ -135,6 +135,42 @@ func TestFinder(t *testing.T) {
 	}
 }
 
+// TestFinderMissesNone: a budget is found whatever it selects by, and the oldest of several.
+func TestFinderMissesNone(t *testing.T) {
+	w := newWorld(t)
+	exists := budget("a-expression", nil, nil)
+	exists.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "canary", Operator: metav1.LabelSelectorOpExists}}
+	both := budget("b-both", map[string]string{"app": "web", "tier": "front"}, nil)
+	both.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"x"}}}
+	elsewhere := budget("a-elsewhere", map[string]string{"tier": "front"}, nil)
+	elsewhere.Namespace = "other"
+	w.create(exists, both, budget("c-tier", map[string]string{"tier": "front"}, nil))
+	if err := w.user.Create(t.Context(), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	w.sync()
+	for _, tc := range []struct {
+		labels map[string]string
+		want   string
+	}{
+		{map[string]string{"canary": ""}, "a-expression"},
+		{map[string]string{"canary": "1", "tier": "front"}, "a-expression"},
+		{map[string]string{"app": "web", "tier": "front"}, "b-both"},
+		{map[string]string{"app": "web", "tier": "front", "zone": "x"}, "c-tier"},
+		{map[string]string{"tier": "front"}, "c-tier"},
+		{map[string]string{"app": "web"}, ""},
+		{nil, ""},
+	} {
+		got := ""
+		if of := w.asked.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: tc.labels}}); of != nil {
+			got = of.Name
+		}
+		if got != tc.want {
+			t.Errorf("labels %v: budget %q, want %q", tc.labels, got, tc.want)
+		}
+	}
+}
+
 func TestExpected(t *testing.T) {
 	w := newWorld(t)
 	three, going := int32(3), &kruisev1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "going", Finalizers: []string{"test/wait"}}}

@@ -7,6 +7,7 @@ func podUnavailableBudgetMutants() []mutant {
 	const guard, ledger, decide, finder = "disruption/guard/guard.go", "disruption/ledger.go", "disruption/decide.go", "examples/budgets/finder.go"
 	found := schedules{tests: "./controllers/podunavailablebudget"}
 	return []mutant{
+		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./budgets", only: "TestFinderMissesNone"}},
 		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
 		{"the time of a Pod that was let go begins before a slow write", guard, "g.config.Clock.Since(now) >= prompt {", "g.config.Clock.Since(now) >= time.Hour {", found},
 		{"those who ask for one budget take all places", guard, "if b.users >= crowd {", "if b.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},

@@ -121,10 +121,12 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	if w.started[uid] == nil {
 		w.started[uid] = map[int64]bool{}
 	}
-	// Where it has been deleted and its jobs are collected, a cache that still shows it cannot show them. What is started then is collected, too.
+	// Where it has been deleted and the job of this slot is collected, a cache that still shows it cannot show that job. What is started then
+	// is collected, too.
 	gone := w.owner(of.Name) == nil || w.owner(of.Name).UID != uid
 	for other := range w.started[uid] {
-		if name := of.Name + "-" + strconv.FormatInt(other, 10); other >= seconds && !gone && !w.lost[string(uid)+"/"+name] {
+		name := of.Name + "-" + strconv.FormatInt(other, 10)
+		if other >= seconds && !w.lost[string(uid)+"/"+name] && !(gone && other == seconds) {
 			w.Failf("twice", "%s is started after %s was", job.GetName(), name)
 		}
 	}

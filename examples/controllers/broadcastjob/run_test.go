@@ -124,6 +124,18 @@ func TestNodes(t *testing.T) {
 	if took := pods[3].CreationTimestamp.Sub(joined); took > 2*time.Second {
 		t.Errorf("BJ-20 the Pod came %s after its Node", took)
 	}
+	c.changeNode("n3", func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})
+	})
+	c.job("witness", ends) // by then the Pod of the sick Node would be gone
+	c.until("witness", v1beta1.PhaseCompleted, 3, 0, 3, 0)
+	if same := c.untilPods("watch", 20*time.Second, "n0", "n1", "n2", "n3"); same[3].UID != pods[3].UID {
+		t.Error("a Pod went for the trouble of its Node")
+	}
+	c.changeNode("n3", func(n *corev1.Node) { n.Spec.Unschedulable = true }) // no new Pod fitted before either
+	c.untilPods("watch", 20*time.Second, "n0", "n1", "n2")
+	c.changeNode("n3", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, n.Spec.Taints[:1] })
+	pods = c.untilPods("watch", 20*time.Second, "n0", "n1", "n2", "n3")
 	for _, pod := range pods {
 		c.steer(pod, controlplane.Complete)
 	}

@@ -2,6 +2,7 @@ package cloneset_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,6 +132,48 @@ func (c *cluster) until(name string, want func(*v1beta1.CloneSet) error) *v1beta
 		return want(cs)
 	})
 	return cs
+}
+
+// history is every version of one CloneSet, as a watch reported them: it holds what a poll on a busy machine comes too late for.
+type history struct {
+	c      *cluster
+	events <-chan watch.Event
+}
+
+// history follows a CloneSet from now on, also one that is not created yet.
+func (c *cluster) history(name string) *history {
+	c.t.Helper()
+	watcher, err := c.Watch(c.t.Context(), &v1beta1.CloneSetList{}, client.InNamespace(c.namespace), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(watcher.Stop)
+	return &history{c: c, events: watcher.ResultChan()}
+}
+
+// until waits for the first version that is as wanted, among those that no earlier call has passed over.
+func (h *history) until(want func(*v1beta1.CloneSet) error) *v1beta1.CloneSet {
+	h.c.t.Helper()
+	ctx, cancel := context.WithTimeout(h.c.t.Context(), 2*time.Minute)
+	defer cancel()
+	last := errors.New("no version came")
+	for {
+		select {
+		case <-ctx.Done():
+			h.c.t.Fatalf("no version was as wanted: %v", last)
+		case event, open := <-h.events:
+			if !open {
+				h.c.t.Fatalf("the watch ended; the last version was not as wanted: %v", last)
+			}
+			cs, ok := event.Object.(*v1beta1.CloneSet)
+			if !ok {
+				continue
+			}
+			if last = want(cs); last == nil {
+				return cs
+			}
+		}
+	}
 }
 
 // settled: the status is about the newest spec, and all Pods are available, those that the partition lets at the update
