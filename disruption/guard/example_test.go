@@ -1,0 +1,68 @@
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
+)
+
+// A webhook asks before Pods go. The budgets are PodDisruptionBudgets here; those of an operator's own kind have the same in their status.
+func Example() {
+	ctx := context.Background()
+	budget := &policyv1.PodDisruptionBudget{ // as its controller has counted
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
+	}
+	c := fake.NewClientBuilder().WithObjects(budget).WithStatusSubresource(budget).Build() // in a manager: its client, and its API reader
+
+	g, err := guard.New(c, c, &policyv1.PodDisruptionBudget{}, guard.Config[*policyv1.PodDisruptionBudget]{
+		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
+			s := &b.Status
+			return disruption.Ledger{
+				Counted:  s.ObservedGeneration >= b.Generation, // a budget whose spec has changed protects all until it is counted anew
+				Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
+				Leaving: s.DisruptedPods,
+			}
+		},
+		Store: func(b *policyv1.PodDisruptionBudget, l disruption.Ledger) {
+			s := &b.Status
+			s.ExpectedPods, s.DesiredHealthy, s.CurrentHealthy, s.DisruptionsAllowed = l.Expected, l.Need, l.Current, l.Allowed
+			s.DisruptedPods = l.Leaving
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	evict := func(pod *corev1.Pod, dryRun bool) admission.Response {
+		request := disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: true}
+		decision, err := g.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
+		switch {
+		case err != nil:
+			return admission.Errored(http.StatusInternalServerError, err) // nothing is known, so it stays
+		case decision.Admitted:
+			return admission.Allowed("the budget has room")
+		}
+		refused := admission.Denied(decision.Reason.String())
+		refused.Result.Code, refused.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests // so that kubectl drain asks again
+		return refused
+	}
+	for _, name := range []string{"web-0", "web-1"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Now())}}
+		answer := evict(pod, false)
+		fmt.Println(name, answer.Result.Code, answer.Result.Message)
+	}
+	// Output:
+	// web-0 200 the budget has room
+	// web-1 429 BudgetSpent: Pod shop/web-1: 2 of 3 Pods serve, and 2 have to; wait until others serve
+}
