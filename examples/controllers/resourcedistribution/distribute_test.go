@@ -9,7 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -125,6 +128,41 @@ func TestConflict(t *testing.T) {
 	}
 	c.configMap(ns[0], "shared", value("whose", "all's"))
 	c.counts(obj, 2, 2)
+}
+
+// TestRefusedSomewhere: RD-10 namespaces that refuse a copy, first or last, keep it from none of the others, and get it when they have room.
+func TestRefusedSomewhere(t *testing.T) {
+	c := start(t)
+	ns := c.namespaces(nil, "a", "b", "c", "d", "e", "f", "g", "h")
+	full := corev1.ResourceList{"count/configmaps": apiresource.MustParse("0")}
+	for _, name := range []string{ns[0], ns[7]} {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: full}}
+		if err := c.Create(t.Context(), quota); err != nil {
+			t.Fatal(err)
+		}
+		counted := client.RawPatch(types.MergePatchType, []byte(`{"status":{"hard":{"count/configmaps":"0"},"used":{"count/configmaps":"0"}}}`))
+		if err := c.Status().Patch(t.Context(), quota, counted); err != nil { // no controller of quotas runs here
+			t.Fatal(err)
+		}
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "probe"}}
+		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+			if err := c.Create(ctx, probe.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
+				return fmt.Errorf("the quota is not in force yet: %w", err)
+			}
+			return nil
+		})
+	}
+	obj := c.distribute(configMap("limits", nil), v1beta1.ResourceDistributionTargets{IncludedNamespaces: list(ns...)})
+	c.counts(obj, 8, 6)
+	if diff := cmp.Diff(map[string][]string{"CreateResourceFailed": {ns[0], ns[7]}}, failing(obj)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{ns[0], ns[7]} {
+		if err := c.Delete(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "full"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.counts(obj, 8, 8)
 }
 
 // TestNoNeedlessWrites: a Secret with stringData and without a type is written once in each namespace, labels of the template reach the copies, and
