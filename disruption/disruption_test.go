@@ -161,6 +161,21 @@ func TestCount(t *testing.T) {
 			census: disruption.Census{Expected: 1, Need: 1, Members: serving("a")},
 			want:   disruption.Ledger{Counted: true, Expected: 1, Need: 1, Current: 1},
 		},
+		{
+			name:   "something is needed again: who was let go before is not written down, and may still be shown",
+			before: disruption.Ledger{Counted: true, Expected: 2, Current: 2, Allowed: 2},
+			census: disruption.Census{Expected: 2, Need: 1, Members: serving("a", "b"), NeededSince: at(0).Time},
+			at:     5,
+			want:   disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2},
+			wait:   15 * time.Second,
+		},
+		{
+			name:   "and by now they would be gone",
+			before: disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2},
+			census: disruption.Census{Expected: 2, Need: 1, Members: serving("a", "b"), NeededSince: at(0).Time},
+			at:     20,
+			want:   disruption.Ledger{Counted: true, Expected: 2, Need: 1, Current: 2, Allowed: 1},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			given := fmt.Sprint(tc.before)

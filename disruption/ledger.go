@@ -64,6 +64,9 @@ type Census struct {
 	Expected, Need int32
 	// Members are the active Pods, each once. Of two with one name the first counts.
 	Members []Member
+	// NeededSince is when Need has risen from 0, unless that is long ago or was never seen. While nothing is needed Pods are let go without
+	// being written down, and those who count from a cache may not have seen yet that they went: until Policy.LeavingFor after it no other is.
+	NeededSince time.Time
 }
 
 // Count returns the ledger after a count. Pods that were let go and are gone are forgotten, and so are those that had their time;
@@ -95,6 +98,9 @@ func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, sta
 		wait = sooner(sooner(wait, leaves), changes)
 	}
 	after.Allowed = max(after.Current-after.Need, 0)
+	if held := c.NeededSince.Add(p.LeavingFor).Sub(now); !c.NeededSince.IsZero() && after.Need > 0 && held > 0 {
+		after.Allowed, wait = 0, sooner(wait, min(held, p.LeavingFor))
+	}
 	return after, stayed, wait
 }
 

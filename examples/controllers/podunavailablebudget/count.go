@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type counter struct {
 
 	mu    sync.Mutex
 	known map[types.UID]map[types.UID]judged
+	// needed is when something had to serve again of a budget of which nothing had to.
+	needed map[types.UID]time.Time
 }
 
 // judged is what is known of a Pod, as long as it is this very object.
@@ -46,13 +49,29 @@ type judged struct {
 }
 
 func newCounter(finder *budgets.Finder, workloads *budgets.Workloads, serving *budgets.Serving) *counter {
-	return &counter{finder: finder, workloads: workloads, serving: serving, known: map[types.UID]map[types.UID]judged{}}
+	return &counter{finder: finder, workloads: workloads, serving: serving, known: map[types.UID]map[types.UID]judged{}, needed: map[types.UID]time.Time{}}
 }
 
 func (c *counter) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, uid)
+	delete(c.needed, uid)
+}
+
+// neededSince returns when the need of a budget has risen from 0, which this pass may have found out. Where no Pod served by then, as with a
+// workload that is new, none can have been let go.
+func (c *counter) neededSince(v *view, census *disruption.Census) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	serves := func(m disruption.Member) bool { return m.Serves }
+	switch status := &v.Owner.Status; {
+	case census.Need <= 0:
+		delete(c.needed, v.Owner.UID)
+	case status.DesiredAvailable <= 0 && status.ObservedGeneration > 0 && slices.ContainsFunc(census.Members, serves):
+		c.needed[v.Owner.UID] = v.Now
+	}
+	return c.needed[v.Owner.UID]
 }
 
 // count counts the Pods that name a budget, and those that are about to. wake is told when to count again without an event.
@@ -72,6 +91,7 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	if out.invalid != nil {
 		census.Need = 0
 	}
+	census.NeededSince = c.neededSince(v, &census)
 	var wait time.Duration
 	out.ledger, out.stayed, wait = c.policy.Count(budgets.LedgerOf(v.Owner), census, v.Now)
 	wake(wait)

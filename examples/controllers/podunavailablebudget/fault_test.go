@@ -82,7 +82,7 @@ type story struct {
 	requests map[string]*request
 	// granted is when it was written down last that a Pod is let go.
 	granted map[types.UID]time.Time
-	// freed are Pods that were let go in the last seconds while nothing had to serve.
+	// freed are Pods that were let go in the last seconds as not serving, and had become ready meanwhile.
 	freed map[types.UID]time.Time
 	// idle is when nothing had to serve last, by the status of the budget.
 	idle time.Time
@@ -220,7 +220,6 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 			return
 		}
 		if answer.Reason.Code == disruption.NothingNeeded && time.Since(w.idle) <= 2*time.Second {
-			w.freed[pod.UID] = time.Now() // nobody has written that down
 			w.carryOut(r)
 			return
 		}

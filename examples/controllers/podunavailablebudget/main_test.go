@@ -204,6 +204,24 @@ func TestExpiry(t *testing.T) {
 	c.untilEvent("stay-0", "NotDeleted")
 }
 
+// TestNeededAgain: who was let go while nothing was needed is not written down. Nobody else is let go until all caches show that they went.
+func TestNeededAgain(t *testing.T) {
+	c := idle(t)
+	c.run()
+	c.create(pod("again", "again-0"))
+	c.create(pod("again", "again-1"))
+	b := budget("again", func(s *v1beta1.PodUnavailableBudgetSpec) {
+		s.MaxUnavailable, s.ProtectTotalReplicas = ptr.To(intstr.FromInt32(2)), ptr.To[int32](2)
+	})
+	c.create(b)
+	c.until("again", 2, 0, 2, 2)
+	if err := c.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"maxUnavailable":1}}`))); err != nil {
+		t.Fatal(err)
+	}
+	c.until("again", 2, 1, 2, 0)
+	c.until("again", 2, 1, 2, 1)
+}
+
 // TestInvalid: bounds that make no sense, past admission, are said once and protect nobody.
 func TestInvalid(t *testing.T) {
 	c := idle(t)
