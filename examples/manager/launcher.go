@@ -2,7 +2,9 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,6 +29,38 @@ type launcher struct {
 	version string
 	serving func(context.Context) error
 	budgets *budgets.Budgets // nil for none
+
+	adding sync.Mutex
+	ending func() error // an error once the manager is about to stop
+}
+
+// errEnded means that the manager is about to stop.
+var errEnded = errors.New("the manager ends")
+
+// untilLaunched returns a context for the manager that ends with ctx, but not while a controller is being added: controller-runtime can
+// wait for itself when it is stopped in that moment, until its grace period is over.
+func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.ending = ctx.Err
+	stop := context.AfterFunc(ctx, func() {
+		l.adding.Lock()
+		defer l.adding.Unlock()
+		cancel()
+	})
+	return running, func() {
+		stop()
+		cancel()
+	}
+}
+
+// add adds controllers unless the manager is about to stop.
+func (l *launcher) add(setup func() error) error {
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	if l.ending() != nil {
+		return errEnded
+	}
+	return setup()
 }
 
 // NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
@@ -38,10 +72,14 @@ func (l *launcher) Start(ctx context.Context) error {
 	if err := l.awaitWebhooks(ctx); err != nil {
 		return nil //nolint:nilerr // The manager is ending.
 	}
-	if err := l.launchKinds(logr.NewContext(ctx, log)); err != nil {
-		return err
+	err := l.launchKinds(logr.NewContext(ctx, log))
+	if err == nil {
+		err = l.launchLoops(logr.NewContext(ctx, log))
 	}
-	return l.launchLoops(logr.NewContext(ctx, log))
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	return err
 }
 
 func (l *launcher) launchKinds(ctx context.Context) error {
@@ -73,7 +111,7 @@ func (l *launcher) launchKinds(ctx context.Context) error {
 		if l.budgets != nil {
 			shared.Permit = l.budgets.Permit
 		}
-		if err := k.Setup(ctx, l.mgr, named, shared); err != nil {
+		if err := l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) }); err != nil {
 			return err
 		}
 	}
@@ -90,7 +128,8 @@ func (l *launcher) launchLoops(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := loop.Setup(ctx, l.mgr, named, l.options.shared(*loop.Workers, l.version)); err != nil {
+		setup := func() error { return loop.Setup(ctx, l.mgr, named, l.options.shared(*loop.Workers, l.version)) }
+		if err := l.add(setup); err != nil {
 			return fmt.Errorf("setting up %s: %w", loop.Name, err)
 		}
 	}

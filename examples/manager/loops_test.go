@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -55,5 +56,37 @@ func TestLoopsAreSetUp(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStopWaitsForSetup: a manager that is told to end while a controller is being added goes on until that is done, and adds no other.
+func TestStopWaitsForSetup(t *testing.T) {
+	cp := newCluster(t).cp
+	ctx, cancel := context.WithCancel(t.Context())
+	var set []string
+	setup := func(_ context.Context, mgr ctrl.Manager, _ client.Client, _ kruise.Options) error {
+		set = append(set, "one")
+		cancel()
+		began := make(chan struct{})
+		for range 200 { // a manager that stops takes none of them, or hangs
+			err := mgr.Add(ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+				began <- struct{}{}
+				<-ctx.Done()
+				return nil
+			}))
+			if err != nil {
+				return err
+			}
+			<-began
+		}
+		return nil
+	}
+	workers := 1
+	err := manager.Run(ctx, cp.Config(), manager.Options{
+		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+		Loops: []kinds.Loop{{Name: "first", Controller: "first", Workers: &workers, Setup: setup}, {Name: "second", Controller: "second", Workers: &workers, Setup: setup}},
+	})
+	if err != nil || len(set) != 1 {
+		t.Errorf("set up %v, %v", set, err)
 	}
 }

@@ -93,10 +93,11 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, budgets: asked}
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
-		mgr.Add(&launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, budgets: asked}),
+		mgr.Add(launch),
 		reportLeadership(mgr, options.Registry),
 	); err != nil {
 		return fmt.Errorf("building the manager: %w", err)
@@ -110,7 +111,9 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 			}
 		}
 	}
-	return mgr.Start(ctx)
+	running, end := launch.untilLaunched(ctx)
+	defer end()
+	return mgr.Start(running)
 }
 
 func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {
