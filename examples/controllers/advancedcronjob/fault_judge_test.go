@@ -126,7 +126,7 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	gone := w.owner(of.Name) == nil || w.owner(of.Name).UID != uid
 	for other := range w.started[uid] {
 		name := of.Name + "-" + strconv.FormatInt(other, 10)
-		if other >= seconds && !w.lost[string(uid)+"/"+name] && !(gone && other == seconds) {
+		if other >= seconds && !w.lost[string(uid)+"/"+name] && (!gone || other > seconds) {
 			w.Failf("twice", "%s is started after %s was", job.GetName(), name)
 		}
 	}
