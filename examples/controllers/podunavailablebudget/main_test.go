@@ -74,7 +74,7 @@ func (c *cluster) until(name string, want ...int32) *v1beta1.PodUnavailableBudge
 		}
 		s := b.Status
 		if got := []int32{s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed}; s.ObservedGeneration != b.Generation || fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("total, desired, current, allowed are %v, want %v", got, want)
+			return fmt.Errorf("of generation %d, total, desired, current, allowed are %v, want %v", s.ObservedGeneration, got, want)
 		}
 		return nil
 	})
