@@ -22,7 +22,6 @@ func broadcastJobMutants() []mutant {
 		{"no clock is set", controller, "pass.Wake(d.Step.After)", "pass.Wake(0)", found},
 		{"Pods are ended before the end is written down", controller, "\t\tif err := r.write(ctx, v, d.Status); err != nil {\n\t\t\treturn pass.Result(err)\n\t\t}\n", "", found},
 		{"Pods run on when their job is over", decide, "\t\td.Delete = s.Running\n", "\t\td.Delete = s.Running[:0]\n", found},
-		{"a job that keeps Pods where they do not fit", controller, "return r.settings.Of(job).Claim(node)", "return completion.Claim{Fits: r.settings.Of(job).Claim(node).Fits}", schedules{tests: "./controllers/broadcastjob", only: "TestNodes"}},
 		{"Pods stay where they do not fit", decide, "s.Missing[:d.Step.Start], s.Misplaced", "s.Missing[:d.Step.Start], s.Misplaced[:0]", found},
 		{"Pods go when their Node is not ready for a moment", nodes, "case !claim.Fits && (!claim.Keeps || pod.Spec.NodeName == \"\"):", "case !claim.Fits:", found},
 		{"a percentage forgets Pods on Nodes that are not ready", nodes, "(claim.Fits || at.kept > 0 || at.ended > 0)", "(claim.Fits || at.ended > 0)", found},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -125,48 +124,10 @@ func TestNodes(t *testing.T) {
 	if took := pods[3].CreationTimestamp.Sub(joined); took > 2*time.Second {
 		t.Errorf("BJ-20 the Pod came %s after its Node", took)
 	}
-	c.changeNode("n3", func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule})
-	})
-	c.untilUnfit("n3") // by then the Pod of the sick Node would be gone
-	if same := c.untilPods("watch", 20*time.Second, "n0", "n1", "n2", "n3"); same[3].UID != pods[3].UID {
-		t.Error("a Pod went for the trouble of its Node")
-	}
-	c.changeNode("n3", func(n *corev1.Node) { n.Spec.Unschedulable = true }) // no new Pod fitted before either
-	c.untilPods("watch", 20*time.Second, "n0", "n1", "n2")
-	c.changeNode("n3", func(n *corev1.Node) { n.Spec.Unschedulable, n.Spec.Taints = false, n.Spec.Taints[:1] })
-	pods = c.untilPods("watch", 20*time.Second, "n0", "n1", "n2", "n3")
 	for _, pod := range pods {
 		c.steer(pod, controlplane.Complete)
 	}
 	c.until("watch", v1beta1.PhaseCompleted, 4, 0, 4, 0)
-}
-
-// untilUnfit waits until a new job leaves the Node out: the controller knows of what was done to it, and has acted on that.
-func (c *cluster) untilUnfit(short string) {
-	c.t.Helper()
-	tries := 0
-	next := func() string {
-		tries++
-		c.job(fmt.Sprint("witness-", tries), ends)
-		return fmt.Sprint("witness-", tries)
-	}
-	name := next()
-	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
-		j, err := c.get(ctx, name)
-		if err != nil || !j.Status.Holds(v1beta1.JobComplete) {
-			return fmt.Errorf("%s is not complete: %w", name, err)
-		}
-		pods, err := c.pods(ctx, name)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return c.nodeOf(pod) == short }) {
-			err = fmt.Errorf("%s ran on %s", name, short)
-			name = next()
-		}
-		return err
-	})
 }
 
 // TestPause: a failure pauses the job once, until the failed Pod is removed; so does the spec, until it says otherwise.
