@@ -1,11 +1,9 @@
 package conversion_test
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1alpha1"
@@ -60,22 +58,7 @@ func checkPodState(t *testing.T, data []byte) {
 	f.object(&beta.ObjectMeta, &beta.Spec, &beta.Status)
 	f.object(&alpha.ObjectMeta, &alpha.Spec, &alpha.Status)
 	beta.Spec.Undecodable = nil
-	shown, err := conversion.PersistentPodStateToV1alpha1(beta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := conversion.PersistentPodStateToV1beta1(shown)
-	if diff := cmp.Diff(beta, back, cmpopts.EquateEmpty()); diff != "" || err != nil {
-		t.Errorf("through v1alpha1 (-want +got): %v\n%s", err, diff)
-	}
-	kept, err := conversion.PersistentPodStateToV1beta1(alpha)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := conversion.PersistentPodStateToV1alpha1(kept)
-	if diff := cmp.Diff(alpha, again, cmpopts.EquateEmpty()); diff != "" || err != nil {
-		t.Errorf("through v1beta1 (-want +got): %v\n%s", err, diff)
-	}
+	checkBothWays(t, beta, alpha, conversion.PersistentPodStateToV1alpha1, conversion.PersistentPodStateToV1beta1)
 }
 
 func FuzzPersistentPodStateRoundTrip(f *testing.F) {
@@ -85,14 +68,5 @@ func FuzzPersistentPodStateRoundTrip(f *testing.F) {
 
 // TestPersistentPodStateRoundTrips is the part of the fuzzing that every run repeats.
 func TestPersistentPodStateRoundTrips(t *testing.T) {
-	random, data := rand.NewChaCha8([32]byte{9}), make([]byte, 400)
-	for range 300 {
-		if _, err := random.Read(data); err != nil {
-			t.Fatal(err)
-		}
-		checkPodState(t, data)
-		if t.Failed() {
-			t.Fatalf("with data %q", data)
-		}
-	}
+	repeat(t, 9, checkPodState)
 }

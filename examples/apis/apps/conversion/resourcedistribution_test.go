@@ -2,11 +2,9 @@ package conversion_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
@@ -68,22 +66,7 @@ func checkDistribution(t *testing.T, data []byte) {
 	f.object(&alpha.ObjectMeta, &alpha.Spec.Targets, &alpha.Status)
 	beta.Spec.Resource.Raw = fmt.Appendf(nil, `{"data":{"k":%q}}`, fmt.Sprint(len(data)))
 	alpha.Spec.Resource.Raw = beta.Spec.Resource.Raw
-	shown, err := conversion.ResourceDistributionToV1alpha1(beta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := conversion.ResourceDistributionToV1beta1(shown)
-	if diff := cmp.Diff(beta, back, cmpopts.EquateEmpty()); diff != "" || err != nil {
-		t.Errorf("through v1alpha1 (-want +got): %v\n%s", err, diff)
-	}
-	kept, err := conversion.ResourceDistributionToV1beta1(alpha)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := conversion.ResourceDistributionToV1alpha1(kept)
-	if diff := cmp.Diff(alpha, again, cmpopts.EquateEmpty()); diff != "" || err != nil {
-		t.Errorf("through v1beta1 (-want +got): %v\n%s", err, diff)
-	}
+	checkBothWays(t, beta, alpha, conversion.ResourceDistributionToV1alpha1, conversion.ResourceDistributionToV1beta1)
 }
 
 func FuzzResourceDistributionRoundTrip(f *testing.F) {
@@ -93,14 +76,5 @@ func FuzzResourceDistributionRoundTrip(f *testing.F) {
 
 // TestResourceDistributionRoundTrips is the part of the fuzzing that every run repeats.
 func TestResourceDistributionRoundTrips(t *testing.T) {
-	random, data := rand.NewChaCha8([32]byte{7}), make([]byte, 400)
-	for range 300 {
-		if _, err := random.Read(data); err != nil {
-			t.Fatal(err)
-		}
-		checkDistribution(t, data)
-		if t.Failed() {
-			t.Fatalf("with data %q", data)
-		}
-	}
+	repeat(t, 7, checkDistribution)
 }

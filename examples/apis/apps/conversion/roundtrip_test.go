@@ -119,3 +119,39 @@ func FuzzForeignNote(f *testing.F) {
 		checkAlpha(t, toAlpha(t, beta))
 	})
 }
+
+// checkBothWays converts an object of each version to the other and back, which must not change it.
+func checkBothWays[B, A any](t *testing.T, beta B, alpha A, toAlpha func(B) (A, error), toBeta func(A) (B, error)) {
+	t.Helper()
+	shown, err := toAlpha(beta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := toBeta(shown)
+	if diff := cmp.Diff(beta, back, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Errorf("through v1alpha1 (-want +got): %v\n%s", err, diff)
+	}
+	kept, err := toBeta(alpha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := toAlpha(kept)
+	if diff := cmp.Diff(alpha, again, cmpopts.EquateEmpty()); diff != "" || err != nil {
+		t.Errorf("through v1beta1 (-want +got): %v\n%s", err, diff)
+	}
+}
+
+// repeat plays a part of the fuzzing in every run.
+func repeat(t *testing.T, seed byte, check func(*testing.T, []byte)) {
+	t.Helper()
+	random, data := rand.NewChaCha8([32]byte{seed}), make([]byte, 400)
+	for range 300 {
+		if _, err := random.Read(data); err != nil {
+			t.Fatal(err)
+		}
+		check(t, data)
+		if t.Failed() {
+			t.Fatalf("with data %q", data)
+		}
+	}
+}
