@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,22 +29,27 @@ type launcher struct {
 	serving func(context.Context) error
 	budgets *budgets.Budgets // nil for none
 
-	adding sync.Mutex
-	ending func() error // an error once the manager is about to stop
+	adding chan struct{} // holds one value while a controller is being added
+	ending func() error  // an error once the manager is about to stop
 }
 
 // errEnded means that the manager is about to stop.
 var errEnded = errors.New("the manager ends")
 
+// mostAdding is how long a manager that is told to stop waits for a controller that is being added: an API server may not answer it.
+const mostAdding = 5 * time.Second
+
 // untilLaunched returns a context for the manager that ends with ctx, but not while a controller is being added: controller-runtime can
 // wait for itself when it is stopped in that moment, until its grace period is over.
 func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.CancelFunc) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l.ending = ctx.Err
+	l.adding, l.ending = make(chan struct{}, 1), ctx.Err
 	stop := context.AfterFunc(ctx, func() {
-		l.adding.Lock()
-		defer l.adding.Unlock()
-		cancel()
+		defer cancel()
+		select {
+		case l.adding <- struct{}{}:
+		case <-clock.RealClock{}.After(mostAdding):
+		}
 	})
 	return running, func() {
 		stop()
@@ -55,12 +59,16 @@ func (l *launcher) untilLaunched(ctx context.Context) (context.Context, context.
 
 // add adds controllers unless the manager is about to stop.
 func (l *launcher) add(setup func() error) error {
-	l.adding.Lock()
-	defer l.adding.Unlock()
 	if l.ending() != nil {
 		return errEnded
 	}
-	return setup()
+	select {
+	case l.adding <- struct{}{}:
+		defer func() { <-l.adding }()
+		return setup()
+	default: // the stop holds it
+		return errEnded
+	}
 }
 
 // NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.

@@ -90,3 +90,22 @@ func TestStopWaitsForSetup(t *testing.T) {
 		t.Errorf("set up %v, %v", set, err)
 	}
 }
+
+// TestStopEndsSetup: a controller whose setup gets no answer does not keep the manager from ending.
+func TestStopEndsSetup(t *testing.T) {
+	cp := newCluster(t).cp
+	ctx, cancel := context.WithCancel(t.Context())
+	setup := func(ctx context.Context, _ ctrl.Manager, _ client.Client, _ kruise.Options) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	workers := 1
+	err := manager.Run(ctx, cp.Config(), manager.Options{
+		Namespace: "default", Registry: prometheus.NewRegistry(), Kinds: []kinds.Kind{},
+		Loops: []kinds.Loop{{Name: "hangs", Controller: "hangs", Workers: &workers, Setup: setup}},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
