@@ -17,6 +17,8 @@ const (
 	BudgetSpent reason.Code = "BudgetSpent"
 	// NotCounted means that nobody has counted the Pods of the budget yet.
 	NotCounted reason.Code = "NotCounted"
+	// NoPod means that the request does not say which Pod it is about.
+	NoPod reason.Code = "NoPod"
 	// TooManyLetGo means that so many Pods were let go at a time that no more are written down.
 	TooManyLetGo reason.Code = "TooManyLetGo"
 )
@@ -37,8 +39,8 @@ type Request struct {
 	Pod *corev1.Pod
 	// Operation is what would do so. Required.
 	Operation Operation
-	// Serves says that the Pod is in service.
-	Serves bool
+	// OutOfService says that the Pod does not serve anyway, so that nothing is lost with it.
+	OutOfService bool
 }
 
 // Decision is the answer to a Request.
@@ -63,9 +65,11 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 		return ledger, Decision{Reason: r.reason(code, detail, remedy)}
 	}
 	switch {
+	case r.Pod == nil:
+		return refuse(NoPod, "", "")
 	case !r.Operation.isKnown():
 		return refuse(UnknownOperation, fmt.Sprintf("%q", r.Operation), "")
-	case !r.Serves:
+	case r.OutOfService:
 		return free(NotServing, "the Pod does not serve")
 	case !ledger.Counted:
 		return refuse(NotCounted, "the Pods of the budget have not been counted yet", "try again in a moment")

@@ -197,6 +197,25 @@ func pod(name string, created int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)}}
 }
 
+// TestForgotten: what a caller leaves out lets no Pod go.
+func TestForgotten(t *testing.T) {
+	ledger := disruption.Ledger{Counted: true, Current: 2, Need: 2, Expected: 2}
+	for _, tc := range []struct {
+		name    string
+		request disruption.Request
+		code    reason.Code
+	}{
+		{name: "everything", code: disruption.NoPod},
+		{name: "the Pod", request: disruption.Request{Operation: disruption.Evict}, code: disruption.NoPod},
+		{name: "the operation", request: disruption.Request{Pod: pod("a", 0)}, code: disruption.UnknownOperation},
+		{name: "whether it serves", request: disruption.Request{Pod: pod("a", 0), Operation: disruption.Evict}, code: disruption.BudgetSpent},
+	} {
+		if got, decision := (disruption.Policy{}).Decide(ledger, tc.request, at(0).Time); decision.Admitted || decision.Changed || decision.Reason.Code != tc.code || !cmp.Equal(ledger, got) {
+			t.Errorf("%s: %+v, want %s", tc.name, decision, tc.code)
+		}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	counted := func(edit func(*disruption.Ledger)) disruption.Ledger {
 		l := disruption.Ledger{Counted: true, Expected: 5, Need: 4, Current: 5, Allowed: 1}
@@ -245,7 +264,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			given := fmt.Sprint(tc.ledger)
 			p := pod("a", tc.created)
-			got, decision := disruption.Policy{}.Decide(tc.ledger, disruption.Request{Pod: p, Operation: tc.op, Serves: !tc.idle}, at(tc.at).Add(300*time.Millisecond))
+			got, decision := disruption.Policy{}.Decide(tc.ledger, disruption.Request{Pod: p, Operation: tc.op, OutOfService: tc.idle}, at(tc.at).Add(300*time.Millisecond))
 			if decision.Admitted != tc.admitted || decision.Reason.Code != tc.code || decision.Changed != (tc.want != nil) {
 				t.Errorf("%+v; want admitted %t, code %q", decision, tc.admitted, tc.code)
 			}
@@ -273,7 +292,7 @@ func TestMaxEntries(t *testing.T) {
 		if i == 1 {
 			op = disruption.Evict
 		}
-		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod(fmt.Sprint(i), -9), Operation: op, Serves: true}, start)
+		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod(fmt.Sprint(i), -9), Operation: op}, start)
 		if want := i < 3; decision.Admitted != want || !want && !errors.Is(decision.Reason, disruption.TooManyLetGo) {
 			t.Errorf("PUB-20 Pod %d: %+v", i, decision)
 		}
@@ -285,7 +304,7 @@ func TestWorkedRuns(t *testing.T) {
 	var policy disruption.Policy
 	ask := func(l *disruption.Ledger, name string, op disruption.Operation, serves bool, second int) bool {
 		var decision disruption.Decision
-		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Operation: op, Serves: serves}, at(second).Time)
+		*l, decision = policy.Decide(*l, disruption.Request{Pod: pod(name, -60), Operation: op, OutOfService: !serves}, at(second).Time)
 		return decision.Admitted
 	}
 	l, _, _ := policy.Count(disruption.Ledger{}, disruption.Census{Expected: 5, Need: 4, Members: serving("1", "2", "3", "4", "5")}, start)

@@ -8,7 +8,7 @@
 //
 // A webhook decides about one request, and stores the ledger before it answers, by compare-and-swap (package disruption/guard):
 //
-//	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: true}, now)
+//	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict}, now)
 //
 // A Pod that was let go counts as away until it is gone, or until it had the time to become unready: caches are late, and nobody may spend
 // in between what was spent already. A budget that was never counted lets nobody go. A Pod that does not serve is let go for

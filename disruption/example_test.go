@@ -32,7 +32,7 @@ func Example() {
 	for _, name := range []string{"web-0", "web-1"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: born}}
 		var decision disruption.Decision
-		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: true}, now)
+		ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict}, now)
 		if fmt.Println(name, decision.Admitted); !decision.Admitted {
 			fmt.Println(decision.Reason)
 		}

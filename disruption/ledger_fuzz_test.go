@@ -162,7 +162,7 @@ func (w *world) ask() {
 		return
 	}
 	op := []disruption.Operation{disruption.Delete, disruption.Evict, disruption.Update, disruption.Resize}[w.rng.IntN(4)]
-	request := disruption.Request{Operation: op, Serves: p.serves, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+	request := disruption.Request{Operation: op, OutOfService: !p.serves, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: p.name, CreationTimestamp: metav1.NewTime(p.created.Truncate(time.Second)),
 	}}}
 	read := w.stale()

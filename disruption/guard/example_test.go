@@ -45,7 +45,7 @@ func Example() {
 		panic(err)
 	}
 	evict := func(pod *corev1.Pod, dryRun bool) admission.Response {
-		request := disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: true}
+		request := disruption.Request{Pod: pod, Operation: disruption.Evict}
 		decision, err := g.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
 		switch {
 		case err != nil:

@@ -3,7 +3,7 @@
 // A [Guard] decides with package disruption, and stores what was spent in the status of the budget's object before it answers:
 //
 //	g, err := guard.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, guard.Config[*v1.Budget]{Ledger: ledgerOf, Store: store})
-//	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: disruption.Evict, Serves: serves}, false)
+//	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: disruption.Evict, OutOfService: !serves}, false)
 //
 // The write carries the resourceVersion that was decided on. Where somebody else was faster, the object is read anew from the API server
 // and decided on again. Requests about one budget wait for each other within a process, and each decides on what the one before has stored: the

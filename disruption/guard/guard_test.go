@@ -91,7 +91,7 @@ func newGuard(t testing.TB, c client.Client, live client.Reader, edits ...func(*
 }
 
 func evict(name string) disruption.Request {
-	return disruption.Request{Operation: disruption.Evict, Serves: true, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+	return disruption.Request{Operation: disruption.Evict, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: name, CreationTimestamp: metav1.NewTime(start.Add(-time.Hour)),
 	}}}
 }

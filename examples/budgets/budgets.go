@@ -110,7 +110,7 @@ func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption
 		return free(NotCovered, budget.Name, "the budget is not about "+string(operation))
 	}
 	serves, _ := b.Serves(pod, b.clock.Now())
-	request := disruption.Request{Pod: pod, Operation: operation, Serves: serves}
+	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}
 	decision, err := b.guard.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
 	return Answer{decision, budget.Name}, err
 }

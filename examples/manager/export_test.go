@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -44,6 +46,11 @@ func ServeReviews(ctx context.Context, host string, port int, configure func(*tl
 		server.Register(path, handler)
 	}
 	return server.Start(ctx)
+}
+
+// IsInstalled says whether the API server has a kind.
+func IsInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
+	return isInstalled(mapper, kind)
 }
 
 // MaxConnections is how many connections it keeps open.

@@ -199,8 +199,13 @@ func (o *Options) ownNamespace() string {
 	return ""
 }
 
+// isInstalled asks the API server whether it has a kind. The mapper's first answer is from the list of all groups, which misses some while an API
+// server starts, and nobody asks again later: what would be missing for good is asked for by itself, which fails until the server knows.
 func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
 	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		_, err = mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}

@@ -46,7 +46,7 @@ func Manager(t testing.TB, cp *controlplane.ControlPlane, options manager.Option
 	log := funcr.New(func(prefix, args string) {
 		mu.Lock()
 		defer mu.Unlock()
-		if strings.Contains(args, `"level"=0`) && !strings.Contains(args, `"error"`) {
+		if strings.Contains(args, `"level"=0`) && !strings.Contains(args, `"error"`) && !strings.Contains(args, "stays idle") {
 			return
 		}
 		fmt.Fprintln(os.Stderr, prefix, args)
