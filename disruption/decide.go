@@ -54,8 +54,9 @@ type Decision struct {
 }
 
 // Decide answers a request, and returns the ledger to store where Decision.Changed is true; otherwise it is the one that was given. A
-// Pod that was let go a moment ago is let go once more for nothing, and has its time anew, unless nearly all of it is left: who has asked before
-// sending a request causes no second write when a webhook asks about the request.
+// Pod that was let go a moment ago is let go once more for nothing: who has asked before sending a request causes no second write when a webhook asks
+// about the request. Later it has its time anew. A Pod that was to go and did not is not let go once more where nothing is left: somebody else refuses
+// it, as a PodDisruptionBudget may, and those who try again and again would keep what it holds from everybody.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -76,11 +77,11 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	case ledger.Need <= 0:
 		return free(NothingNeeded, "no Pod has to serve")
 	}
-	if again, justNow := p.isLetGo(ledger, r, now); again {
-		ledger, decision := free(LetGoAlready, "the Pod was let go a moment ago")
-		if justNow {
-			return ledger, decision
-		}
+	switch again, justNow := p.isLetGo(ledger, r, now); {
+	case justNow:
+		return free(LetGoAlready, "the Pod was let go a moment ago")
+	case again && (ledger.Allowed > 0 || !p.isStuck(ledger, r, now)):
+		_, decision := free(LetGoAlready, "the Pod was let go a moment ago")
 		decision.Changed = true
 		return ledger.letGo(r, now), decision
 	}
@@ -106,23 +107,34 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	return l
 }
 
-// isLetGo reports whether this very Pod is written down, and counts as away; justNow says that nine tenths of its time are left at least, for what
-// it is let go for now. Times have whole seconds: one that was created in the second in which its name was written down may be a successor, and
-// has to be let go by itself.
+// isLetGo reports whether this very Pod is written down, and counts as away; justNow says that enough of its time is left for what it is let go
+// for now: half of it to go, of which who counts sees the event, and nine tenths to be changed, which its node has to tell of first.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
+	leaving, changing := p.rest(ledger, r, now)
+	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
+		justNow = changing > 0 && changing >= p.ChangingFor/10*9
+	}
+	return leaving > 0 || changing > 0, justNow
+}
+
+// isStuck reports whether a Pod that is to go was to go before, for nothing else, and did not.
+func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
+	leaving, changing := p.rest(ledger, r, now)
+	return r.Operation.leaves() && leaving > 0 && changing <= 0
+}
+
+// rest is for how long a Pod counts as away, to be deleted and to be changed. Times have whole seconds: one that was created in the second in which
+// its name was written down may be a successor, and has to be let go by itself.
+func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
-	rest := func(list map[string]metav1.Time, lasts time.Duration) time.Duration {
+	of := func(list map[string]metav1.Time, lasts time.Duration) time.Duration {
 		wait, _ := left(list, m, lasts, now)
 		if since := list[m.Name]; !m.Created.Before(&since) {
 			return 0
 		}
 		return wait
 	}
-	leaving, changing := rest(ledger.Leaving, p.LeavingFor), rest(ledger.Changing, p.ChangingFor)
-	if justNow = leaving >= p.LeavingFor/10*9; !r.Operation.leaves() {
-		justNow = changing >= p.ChangingFor/10*9
-	}
-	return leaving > 0 || changing > 0, justNow
+	return of(ledger.Leaving, p.LeavingFor), of(ledger.Changing, p.ChangingFor)
 }
 
 func (r *Request) reason(code reason.Code, detail, remedy string) reason.Reason {

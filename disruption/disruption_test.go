@@ -116,8 +116,17 @@ func TestCount(t *testing.T) {
 		{
 			name: "PUB-12 one that is gone is forgotten", at: 1,
 			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(0)}},
-			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c")},
+			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c"), Gone: []string{"x", "a", "y"}},
 			want:   disruption.Ledger{Counted: true, Expected: 3, Need: 2, Current: 2},
+		},
+		{
+			name: "one that is not seen may be newer than what is seen", at: 4,
+			before: disruption.Ledger{Leaving: map[string]metav1.Time{"a": at(0), "z": at(-1)}, Changing: map[string]metav1.Time{"x": at(1)}},
+			census: disruption.Census{Expected: 3, Need: 2, Members: serving("b", "c")},
+			want: disruption.Ledger{
+				Counted: true, Expected: 3, Need: 2, Current: 2, Leaving: map[string]metav1.Time{"a": at(0)}, Changing: map[string]metav1.Time{"x": at(1)},
+			},
+			wait: time.Second,
 		},
 		{
 			name: "PUB-12 one that was changed counts again after 10 s", at: 10,
@@ -247,8 +256,13 @@ func TestDecide(t *testing.T) {
 		{name: "PUB-19 nobody has to serve", ledger: counted(func(l *disruption.Ledger) { l.Allowed, l.Need = 0, 0 }), op: disruption.Delete, admitted: true, code: disruption.NothingNeeded},
 		{name: "PUB-19 it was let go just now: nothing to write", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 1, admitted: true, code: disruption.LetGoAlready},
 		{name: "PUB-19 it was let go to be changed just now", ledger: counted(changing), op: disruption.Resize, created: -60, at: 0, admitted: true, code: disruption.LetGoAlready},
-		{name: "PUB-19 it was let go", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 19, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
-			l.Allowed, l.Leaving = 0, map[string]metav1.Time{"a": at(19)}
+		{name: "PUB-19 it was let go, and has half of its time", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 9, admitted: true, code: disruption.LetGoAlready},
+		{name: "PUB-19 it was let go, and is still there", ledger: counted(func(l *disruption.Ledger) { leaving(l); l.Allowed = 1 }), op: disruption.Evict, created: -60, at: 19, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
+			l.Allowed, l.Leaving = 1, map[string]metav1.Time{"a": at(19)}
+		}))},
+		{name: "it was let go, is still there, and nothing is left for others", ledger: counted(leaving), op: disruption.Evict, created: -60, at: 10, code: disruption.BudgetSpent},
+		{name: "it was let go to be deleted, and is changed", ledger: counted(leaving), op: disruption.Update, created: -60, at: 19, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
+			l.Allowed, l.Changing, l.Leaving = 0, map[string]metav1.Time{"a": at(19)}, map[string]metav1.Time{"a": at(0)}
 		}))},
 		{name: "PUB-19 it was let go to be changed, and is deleted", ledger: counted(changing), op: disruption.Delete, created: -60, at: 9, admitted: true, code: disruption.LetGoAlready, want: new(counted(func(l *disruption.Ledger) {
 			l.Allowed, l.Changing, l.Leaving = 0, map[string]metav1.Time{"a": at(0)}, map[string]metav1.Time{"a": at(9)}
@@ -337,6 +351,28 @@ func TestWorkedRuns(t *testing.T) {
 	}
 }
 
+// TestRefusedByOthers: the eviction API asks webhooks before it looks at PodDisruptionBudgets, and who drains a Node tries again every 5 s. What the Pod
+// holds meanwhile comes to others within two of its times.
+func TestRefusedByOthers(t *testing.T) {
+	census := disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")}
+	policy, now := disruption.Policy{}, start
+	ledger, _, _ := policy.Count(disruption.Ledger{}, census, now)
+	for tenth := range 400 {
+		ledger, _, _ = policy.Count(ledger, census, now)
+		var decision disruption.Decision
+		if tenth%53 == 0 {
+			ledger, _ = policy.Decide(ledger, disruption.Request{Pod: pod("a", -3600), Operation: disruption.Evict}, now)
+		}
+		if tenth%10 == 0 {
+			if ledger, decision = policy.Decide(ledger, disruption.Request{Pod: pod("b", -3600), Operation: disruption.Update}, now); decision.Admitted {
+				return
+			}
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	t.Error("all Pods have served all the while, one may be away, and nobody else was let go")
+}
+
 func TestOperationOf(t *testing.T) {
 	sized := func(cpu, memory string, more ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1", Resources: corev1.ResourceRequirements{
@@ -351,6 +387,14 @@ func TestOperationOf(t *testing.T) {
 		return func(p *corev1.Pod) {
 			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: corev1.RestartContainer}}
 		}
+	}
+	podLimit := func(memory string, more ...func(*corev1.Pod)) *corev1.Pod {
+		return sized("1", "1Gi", append(more, func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse(memory)}}
+		})...)
+	}
+	own := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"memory": resource.MustParse("1Gi")}
 	}
 	for _, tc := range []struct {
 		name          string
@@ -370,6 +414,9 @@ func TestOperationOf(t *testing.T) {
 		{"PUB-18 those of the whole Pod", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("4")}}
 		}), disruption.Resize},
+		{"PUB-18 the whole Pod's limit, which is that of a container that restarts", podLimit("1Gi", restarts("memory")), podLimit("2Gi", restarts("memory")), disruption.Update},
+		{"PUB-18 the whole Pod's limit, where the container has its own", podLimit("1Gi", restarts("memory"), own), podLimit("2Gi", restarts("memory"), own), disruption.Resize},
+		{"PUB-18 the whole Pod's limit of what does not restart", podLimit("1Gi", restarts("cpu")), podLimit("2Gi", restarts("cpu")), disruption.Resize},
 		{"PUB-18 deadline", sized("1", "1Gi"), sized("1", "1Gi", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5)) }), disruption.Update},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -21,7 +21,8 @@ type Ledger struct {
 
 // Policy says for how long a ledger trusts that what it let happen is about to happen. Its zero value has the durations of OpenKruise.
 type Policy struct {
-	// LeavingFor is how long a Pod that was let go to be deleted may stay until it counts again; 20 s if it is zero.
+	// LeavingFor is how long a Pod that was let go to be deleted may stay until it counts again; 20 s if it is zero. Those who count have to see
+	// within half of it that the Pod goes: in the other half it may be let go once more for nothing.
 	LeavingFor time.Duration
 	// ChangingFor is how long a Pod that was let go to be changed counts as away, whatever it reports; 10 s if it is zero. Its node has
 	// to see the change in that time.
@@ -64,12 +65,16 @@ type Census struct {
 	Expected, Need int32
 	// Members are the active Pods, each once. Of two with one name the first counts.
 	Members []Member
+	// Gone are the names of Pods that are known to be deleted or to have ended. What is written down of them is forgotten at once, of others that are
+	// no Members after some seconds: what the census was taken from may be older than they are.
+	Gone []string
 	// NeededSince is when Need has risen from 0, unless that is long ago or was never seen. While nothing is needed Pods are let go without
 	// being written down, and those who count from a cache may not have seen yet that they went: until Policy.LeavingFor after it no other is.
 	NeededSince time.Time
 }
 
-// Count returns the ledger after a count. Pods that were let go and are gone are forgotten, and so are those that had their time;
+// Count returns the ledger after a count. Pods that were let go and are gone are forgotten, and so are those that had their time; who is not seen is
+// forgotten after some seconds;
 // stayed are those among them that were to be deleted and are still there. wait, where it is positive, is when to count again: nobody
 // says that somebody's time is over.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, stayed []string, wait time.Duration) {
@@ -97,11 +102,30 @@ func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, sta
 		}
 		wait = sooner(sooner(wait, leaves), changes)
 	}
+	for _, name := range c.Gone {
+		seen[name] = true
+	}
+	after.Leaving, wait = p.unseen(after.Leaving, before.Leaving, seen, now, wait)
+	after.Changing, wait = p.unseen(after.Changing, before.Changing, seen, now, wait)
 	after.Allowed = max(after.Current-after.Need, 0)
 	if held := c.NeededSince.Add(p.LeavingFor).Sub(now); !c.NeededSince.IsZero() && after.Need > 0 && held > 0 {
 		after.Allowed, wait = 0, sooner(wait, min(held, p.LeavingFor))
 	}
 	return after, stayed, wait
+}
+
+// unseenFor is how long what is written down of a Pod is kept that who counts has not seen.
+const unseenFor = 5 * time.Second
+
+// unseen keeps what was written down a moment ago of Pods that were not seen. They count as nothing until they are seen.
+func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool, now time.Time, wait time.Duration) (map[string]metav1.Time, time.Duration) {
+	lasts := min(unseenFor, p.LeavingFor, p.ChangingFor)
+	for name := range before {
+		if rest, _ := left(before, Member{Name: name}, lasts, now); rest > 0 && !seen[name] {
+			kept, wait = with(kept, name, before[name]), sooner(wait, rest)
+		}
+	}
+	return kept, wait
 }
 
 // left returns how long a Pod that was let go still counts as away, and whether it is written down.

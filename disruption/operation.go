@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/workloadkit/workloadkit/reason"
 )
@@ -63,7 +64,7 @@ func restarts(was, is *corev1.PodSpec) bool {
 				continue
 			}
 			for _, policy := range lists[1][i].ResizePolicy {
-				if policy.RestartPolicy == corev1.RestartContainer && differs(&lists[0][b].Resources, &lists[1][i].Resources, policy.ResourceName) {
+				if policy.RestartPolicy == corev1.RestartContainer && differs(was, is, &lists[0][b].Resources, &lists[1][i].Resources, policy.ResourceName) {
 					return true
 				}
 			}
@@ -72,8 +73,18 @@ func restarts(was, is *corev1.PodSpec) bool {
 	return false
 }
 
-func differs(was, is *corev1.ResourceRequirements, name corev1.ResourceName) bool {
-	return !was.Requests.Name(name, "").Equal(*is.Requests.Name(name, "")) || !was.Limits.Name(name, "").Equal(*is.Limits.Name(name, ""))
+// differs reports whether a resource of a container of two versions of a Pod differs, as its node has it.
+func differs(was, is *corev1.PodSpec, before, after *corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	return !before.Requests.Name(name, "").Equal(*after.Requests.Name(name, "")) || !limit(was, before, name).Equal(limit(is, after, name))
+}
+
+// limit is that of a container, or the Pod's where it has none of its own (pkg/kubelet/util/util.go, GetLimits).
+func limit(pod *corev1.PodSpec, container *corev1.ResourceRequirements, name corev1.ResourceName) resource.Quantity {
+	own, ok := container.Limits[name]
+	if !ok && pod.Resources != nil {
+		return pod.Resources.Limits[name]
+	}
+	return own
 }
 
 // withoutResizable returns what of a container's resources cannot be resized.

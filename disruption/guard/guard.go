@@ -127,7 +127,7 @@ func retries() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6}
 }
 
-// prompt is how long a write may take without the Pod's time being written down anew: that counts from before the write, and the Pod goes after it.
+// prompt is how long a write may take until it is asked once more whether the Pod may go: its time counts from before the write, and it goes after it.
 const prompt = time.Second
 
 // spend decides and stores, until it has decided on what is stored.

@@ -338,7 +338,7 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestSlowWrites: a Pod has its whole time from when it is let go, however long the write took that says so.
+// TestSlowWrites: a Pod has half of its time at least from when it is let go, however long the write took that says so.
 func TestSlowWrites(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -348,8 +348,10 @@ func TestSlowWrites(t *testing.T) {
 		since   time.Duration // of the entry, after the start
 	}{
 		{"at once", 2, []time.Duration{0}, disruption.Decision{Admitted: true}, 0},
-		{"within its time", 1, []time.Duration{15 * time.Second, 0}, disruption.Decision{Admitted: true}, 15 * time.Second},
-		{"again and again", 1, []time.Duration{15 * time.Second, 15 * time.Second, 0}, disruption.Decision{Admitted: true}, 30 * time.Second},
+		{"half of its time is left", 1, []time.Duration{9 * time.Second}, disruption.Decision{Admitted: true}, 0},
+		{"less than that, and there is room", 2, []time.Duration{15 * time.Second, 0}, disruption.Decision{Admitted: true}, 15 * time.Second},
+		{"again and again", 2, []time.Duration{15 * time.Second, 15 * time.Second, 0}, disruption.Decision{Admitted: true}, 30 * time.Second},
+		{"less than that, and there is none", 1, []time.Duration{15 * time.Second}, disruption.Decision{}, 0},
 		{"longer than that, and there is room", 2, []time.Duration{time.Minute, 0}, disruption.Decision{Admitted: true}, time.Minute},
 		{"longer than that, and there is none", 1, []time.Duration{time.Minute, 0}, disruption.Decision{}, 0},
 	} {

@@ -102,9 +102,10 @@ func (j *runJudge) checkJob(ctx context.Context, obj *v1beta1.AdvancedCronJob) (
 		return nil, ""
 	}
 	template := obj.Spec.Template.JobTemplate.DeepCopy()
+	never := time.Unix(9_999_999_999, 0) // its name is as long as all: the API server judges names that it makes of it
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: obj.Namespace, GenerateName: "dry-run-", Labels: template.Labels, Annotations: template.Annotations,
+			Namespace: obj.Namespace, Name: advancedcronjob.JobName(obj.Name, never), Labels: template.Labels, Annotations: template.Annotations,
 		},
 		Spec: template.Spec,
 	}

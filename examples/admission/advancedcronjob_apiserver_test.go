@@ -114,6 +114,13 @@ func (c *cluster) refusedCronJobs(t *testing.T) {
 	if _, err := c.sendCron(t.Context(), strings.Repeat("a", 52), long, client.DryRunAll); err != nil {
 		t.Errorf("AC-15: %v", err)
 	}
+	// Pods of such a job are called like the job, with an index.
+	indexed := edit(t, edit(t, long, "/spec/template/jobTemplate/spec/completionMode", "Indexed"), "/spec/template/jobTemplate/spec/completions", int64(3))
+	for length, want := range map[int][]string{50: nil, 51: {"spec.template.jobTemplate.metadata.name"}} {
+		if _, err := c.sendCron(t.Context(), strings.Repeat("a", length), indexed, client.DryRunAll); !cmp.Equal(causes(err), want) {
+			t.Errorf("an Indexed Job of a name of %d characters: %v, causes %q", length, err, causes(err))
+		}
+	}
 }
 
 // listCronJobs stores what only v1beta1 can say, as OpenKruise may have, and lists in v1alpha1.

@@ -117,6 +117,7 @@ func podOf(raw []byte) (*corev1.Pod, error) {
 }
 
 // evicted returns the Pod of an eviction as it is now; nil if it is gone, or is not the one that the eviction is about: the API server says so.
+// What it says of a resourceVersion is not known: an empty one stands for any, and the Pod may change until then.
 func (p *podBudgets) evicted(ctx context.Context, req admission.Request) (pod *corev1.Pod, dryRun bool, err error) {
 	eviction := &policyv1.Eviction{}
 	if len(req.Object.Raw) > 0 {
@@ -137,7 +138,7 @@ func (p *podBudgets) evicted(ctx context.Context, req admission.Request) (pod *c
 	if options == nil {
 		return pod, false, nil
 	}
-	if only := options.Preconditions; only != nil && (only.UID != nil && *only.UID != pod.UID || only.ResourceVersion != nil && *only.ResourceVersion != pod.ResourceVersion) {
+	if only := options.Preconditions; only != nil && only.UID != nil && *only.UID != pod.UID {
 		return nil, false, nil
 	}
 	return pod, slices.Contains(options.DryRun, metav1.DryRunAll), nil

@@ -109,9 +109,16 @@ type protected struct {
 		} `json:"names"`
 		Versions []struct {
 			Name    string `json:"name"`
+			Served  bool   `json:"served"`
 			Storage bool   `json:"storage"`
 		} `json:"versions"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+	} `json:"status"`
 }
 
 func (p *protection) judge(ctx context.Context, g guard, req admission.Request) admission.Response {

@@ -47,18 +47,28 @@ func (p *protection) customResources(ctx context.Context, crd *protected) (conte
 		return content{}, fmt.Errorf("spec.group %q is none of a CustomResourceDefinition", crd.Spec.Group)
 	}
 	for _, version := range crd.Spec.Versions {
-		if !version.Storage {
+		if !version.Served { // that which is stored may be none of them, and all are read in any
 			continue
 		}
 		kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind + "List"}
 		held, err := p.count(ctx, metadataList(kind), nil)
-		if apimeta.IsNoMatchError(err) {
-			return content{}, nil // it is not established, and nobody can have made one
+		if apimeta.IsNoMatchError(err) && !crd.isEstablished() {
+			return content{}, nil // nobody can have made one
 		}
 		held.what = "custom resources"
 		return held, err
 	}
-	return content{}, errors.New("the CustomResourceDefinition has no version that is stored")
+	return content{}, errors.New("the CustomResourceDefinition has no version that is served")
+}
+
+// isEstablished reports whether the API server has served the kind of a CustomResourceDefinition.
+func (o *protected) isEstablished() bool {
+	for _, condition := range o.Status.Conditions {
+		if condition.Type == "Established" {
+			return condition.Status == "True"
+		}
+	}
+	return false
 }
 
 func metadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {

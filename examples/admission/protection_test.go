@@ -10,6 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -65,9 +69,9 @@ func TestProtection(t *testing.T) {
 		{name: "DP-4 Namespace", path: admission.ValidateNamespacePath, object: simple("v1", "Namespace", "Always"), code: http.StatusForbidden},
 		{name: "DP-5 nobody knows what a Namespace holds", path: admission.ValidateNamespacePath, object: simple("v1", "Namespace", "Cascading"), code: http.StatusInternalServerError, says: "no answer"},
 		{name: "DP-7 without the gate", path: admission.ValidateCRDPath, object: simple("apiextensions.k8s.io/v1", "CustomResourceDefinition", "Cascading"), off: apps.GateDeletionProtectionForCRDCascading, code: http.StatusForbidden, says: "DeletionProtectionForCRDCascadingGate is off"},
-		{name: "DP-7 nobody knows what a CRD holds", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: web, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: example.test, names: {kind: Web}, versions: [{name: v1, storage: true}]}}`, code: http.StatusInternalServerError, says: "no answer"},
-		{name: "DP-7 a CRD without a stored version", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: web, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: example.test}}`, code: http.StatusInternalServerError, says: "no version"},
-		{name: "a definition of what Kubernetes has itself", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: secrets, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: "", names: {kind: Secret}, versions: [{name: v1, storage: true}]}}`, code: http.StatusInternalServerError, says: "spec.group"},
+		{name: "DP-7 nobody knows what a CRD holds", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: web, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: example.test, names: {kind: Web}, versions: [{name: v1, storage: true, served: true}]}}`, code: http.StatusInternalServerError, says: "no answer"},
+		{name: "DP-7 a CRD without a version that is served", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: web, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: example.test}}`, code: http.StatusInternalServerError, says: "no version"},
+		{name: "a definition of what Kubernetes has itself", path: admission.ValidateCRDPath, object: `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: secrets, labels: {policy.kruise.io/delete-protection: Cascading}}, spec: {group: "", names: {kind: Secret}, versions: [{name: v1, storage: true, served: true}]}}`, code: http.StatusInternalServerError, says: "spec.group"},
 		{name: "an object that cannot be read", path: admission.ValidateDeploymentPath, object: `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {policy.kruise.io/delete-protection: Always}}, spec: {replicas: many}}`, code: http.StatusBadRequest},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -99,6 +103,41 @@ func TestProtection(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Errorf("DP-9 told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestContentOfCRDs: custom resources are read in a version that is served, whichever is stored, and nobody takes one that is not found for one that never was.
+func TestContentOfCRDs(t *testing.T) {
+	for _, tc := range []struct {
+		name, versions, status string
+		code                   int32
+	}{
+		{name: "another version is stored", versions: "[{name: v1alpha1, served: true, storage: false}, {name: v1, served: false, storage: true}]", status: "{}", code: http.StatusForbidden},
+		{name: "not listed, and never established", versions: "[{name: v1, served: true, storage: true}]", status: "{}"},
+		{name: "not listed, and not established", versions: "[{name: v1, served: true, storage: true}]", status: `{conditions: [{type: Established, status: "False"}]}`},
+		{name: "not listed, though established", versions: "[{name: v1, served: true, storage: true}]", status: `{conditions: [{type: NamesAccepted, status: "True"}, {type: Established, status: "True"}]}`, code: http.StatusInternalServerError},
+	} {
+		t.Run("DP-7 "+tc.name, func(t *testing.T) {
+			list := func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+				kind := into.GetObjectKind().GroupVersionKind()
+				if kind.Version != "v1alpha1" {
+					return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: kind.Group, Kind: "Web"}, SearchedVersions: []string{kind.Version}}
+				}
+				return meta.SetList(into, []runtime.Object{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "precious"}}})
+			}
+			options := protectionOn()
+			options.Reader = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{List: list}).Build()
+			object := manifest(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: webs.example.test, labels: {policy.kruise.io/delete-protection: Cascading}},
+spec: {group: example.test, names: {kind: Web}, versions: `+tc.versions+`}, status: `+tc.status+`}`)
+			response := review(t, options, admission.ValidateCRDPath, request(t, admissionv1.Delete, nil, object))
+			code := int32(0)
+			if !response.Allowed {
+				code = response.Result.Code
+			}
+			if code != tc.code {
+				t.Errorf("%+v; want %d", response, tc.code)
 			}
 		})
 	}

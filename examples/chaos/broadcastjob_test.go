@@ -24,7 +24,7 @@ func broadcastJobMutants() []mutant {
 		{"Pods run on when their job is over", decide, "\t\td.Delete = s.Running\n", "\t\td.Delete = s.Running[:0]\n", found},
 		{"Pods stay where they do not fit", decide, "s.Missing[:d.Step.Start], s.Misplaced", "s.Missing[:d.Step.Start], s.Misplaced[:0]", found},
 		{"Pods go when their Node is not ready for a moment", nodes, "case !claim.Fits && (!claim.Keeps || pod.Spec.NodeName == \"\"):", "case !claim.Fits:", found},
-		{"a percentage forgets Pods on Nodes that are not ready", nodes, "(claim.Fits || at.kept > 0 || at.ended > 0)", "(claim.Fits || at.ended > 0)", found},
+		{"a percentage forgets Pods on Nodes that are not ready", nodes, "(claim.Fits || at.kept > 0 || at.ended > 0)", "(claim.Fits || at.ended > 0)", schedules{tests: "../completion", only: "TestOnNodes"}},
 		{"Pods that have ended are deleted", nodes, "\tif podstate.HasEnded(pod) {\n\t\treturn\n\t}\n", "\tif podstate.HasEnded(pod) && err != nil {\n\t\treturn\n\t}\n", found},
 		{"a Pod is deleted whatever has become of it", act, "client.Preconditions{UID: &one.UID, ResourceVersion: &one.ResourceVersion}", "client.Preconditions{UID: &one.UID}", found},
 		{"a Pod that was not deleted for a conflict is forgotten", act, "\t\t\tpass.Wake(again)\n", "", found},

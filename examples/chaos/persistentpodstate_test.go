@@ -8,6 +8,8 @@ func persistentPodStateMutants() []mutant {
 	const record, patch, generate, workload, targets = meaning + "record.go", meaning + "patch.go", meaning + "generate.go", meaning + "workload.go", meaning + "targets.go"
 	found := schedules{tests: "./controllers/persistentpodstate"}
 	return []mutant{
+		{"what a former workload has left stays nobody's", generate, "return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil &&", "return metav1.GetControllerOfNoCopy(found) != nil && found.DeletionTimestamp == nil &&", found},
+		{"what is nobody's is adopted by what the cache says", generator, "todo.Action == placements.Delete || todo.Action == placements.Adopt {", "todo.Action == placements.Delete {", found},
 		{"records are dropped by what the cache says", controller, "if placements.Forgets(v.Owner.Status.PodStates, status.PodStates) {", "if placements.Forgets(v.Owner.Status.PodStates, status.PodStates) && kind.Kind == \"\" {", found},
 		{"Pods that are not ready are recorded", record, "if !podstate.IsReady(pod) || !podstate.IsScheduled(pod) ||", "if !podstate.IsScheduled(pod) ||", found},
 		{"another Node is not recorded", record, "!ok || was.NodeName != node.Name || ", "!ok || ", found},

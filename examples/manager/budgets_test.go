@@ -154,6 +154,14 @@ func (c *cluster) evictsOneByOne() {
 	if err := c.evict(ctx, pods[2]); !isSpent(err) {
 		c.t.Errorf("PUB-26 the second eviction: %v; want 429 and a cause", err)
 	}
+	for _, version := range []string{"", pods[2].ResourceVersion, "1"} { // the API server takes the first for any
+		err := c.SubResource("eviction").Create(ctx, pods[2], &policyv1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pods[2].Namespace, Name: pods[2].Name}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}},
+		})
+		if !isSpent(err) {
+			c.t.Errorf("an eviction with the precondition of version %q: %v; want 429 and a cause", version, err)
+		}
+	}
 	if err := c.Delete(ctx, pods[3]); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `podunavailablebudgets.policy.kruise.io "one" is forbidden`) {
 		c.t.Errorf("PUB-23 a deletion: %v", err)
 	}

@@ -92,6 +92,8 @@ type Action string
 const (
 	Create Action = "create"
 	Update Action = "update"
+	// Adopt has the workload control one that is as it would be.
+	Adopt  Action = "adopt"
 	Delete Action = "delete"
 )
 
@@ -106,24 +108,31 @@ type Generation struct {
 	Why error
 }
 
-// Made is the PersistentPodState that is to be created. The workload controls it.
-func (g *Generation) Made() *v1beta1.PersistentPodState {
+// owner is the reference to the workload as the controller.
+func (g *Generation) owner() metav1.OwnerReference {
 	owner := *metav1.NewControllerRef(g.For.Object, g.For.Kind)
 	owner.BlockOwnerDeletion = nil // it takes a right to block the end of objects of any kind
+	return owner
+}
+
+// Made is the PersistentPodState that is to be created. The workload controls it.
+func (g *Generation) Made() *v1beta1.PersistentPodState {
 	return &v1beta1.PersistentPodState{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.For.Object.GetNamespace(), Name: g.For.Object.GetName(),
-			OwnerReferences: []metav1.OwnerReference{owner},
+			OwnerReferences: []metav1.OwnerReference{g.owner()},
 		},
 		Spec: *g.Spec,
 	}
 }
 
-// Patch returns what gives a PersistentPodState, as it was found, the spec that it is to have.
+// Patch returns what gives a PersistentPodState, as it was found, the spec that it is to have, and its controller where it is adopted.
 func (g *Generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, error) {
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}, "spec": wholeSpec(g.Spec),
-	})
+	metadata := map[string]any{"uid": found.UID, "resourceVersion": found.ResourceVersion}
+	if g.Action == Adopt {
+		metadata["ownerReferences"] = append(slices.Clone(found.OwnerReferences), g.owner())
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": wholeSpec(g.Spec)})
 	return client.RawPatch(types.MergePatchType, body), err
 }
 
@@ -148,7 +157,8 @@ func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
 
 // Generate says what is to become of the PersistentPodState of a name. workloads are those of that name, of all kinds, in an order that decides which
 // one gets it where several ask. found is the PersistentPodState of the name, nil if there is none, and others are those that are about the workloads under
-// other names. One that no workload here controls is somebody's: it is neither changed nor deleted.
+// other names. One that no workload here controls is somebody's: it is neither changed nor deleted, but
+// for one that nobody controls and that is what would be generated, which the workload takes over.
 func Generate(workloads []*Workload, found *v1beta1.PersistentPodState, others []*v1beta1.PersistentPodState) Generation {
 	if found != nil {
 		ref := metav1.GetControllerOfNoCopy(found)
@@ -167,10 +177,8 @@ func Generate(workloads []*Workload, found *v1beta1.PersistentPodState, others [
 		case err != nil:
 			return Generation{For: workload, Why: err}
 		case spec == nil:
-		case found != nil && isOrphaned(found):
-			return Generation{For: workload} // it is being collected as garbage, and its end is seen
 		case found != nil:
-			return taken(workload, found, "has its name, and is not its own")
+			return inTheWay(workload, found, spec)
 		default:
 			if other := about(workload, others); other != nil {
 				return taken(workload, other, "is about it already")
@@ -193,13 +201,36 @@ func keep(workload *Workload, found *v1beta1.PersistentPodState) Generation {
 	if err != nil || spec == nil {
 		return Generation{For: workload, Why: err}
 	}
-	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
-		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion // its version does not matter, and it cannot change
-	}
-	if len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec) {
+	if isAsGenerated(workload, found, spec) {
 		return Generation{For: workload}
 	}
 	return Generation{Action: Update, For: workload, Spec: spec}
+}
+
+// isAsGenerated reports whether a PersistentPodState has the spec that is generated for a workload, and puts the version of its target into that: it does
+// not matter, and cannot change.
+func isAsGenerated(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
+	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
+		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
+	}
+	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
+}
+
+// inTheWay is for a workload that asks, and whose name a PersistentPodState has that no workload here controls.
+func inTheWay(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) Generation {
+	switch {
+	case isOrphaned(found):
+		return Generation{For: workload} // it is being collected as garbage, and its end is seen
+	case isLeft(workload, found, spec):
+		return Generation{Action: Adopt, For: workload, Spec: spec}
+	}
+	return taken(workload, found, "has its name, and is not its own")
+}
+
+// isLeft reports whether a PersistentPodState is what was generated for a former workload of the name: where that is deleted and its Pods are not, the
+// garbage collector takes the owner reference off all that it controlled.
+func isLeft(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
+	return metav1.GetControllerOfNoCopy(found) == nil && found.DeletionTimestamp == nil && isAsGenerated(workload, found, spec)
 }
 
 // isOrphaned reports whether a PersistentPodState was generated for a workload that is gone.

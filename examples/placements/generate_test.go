@@ -116,6 +116,8 @@ func TestGenerate(t *testing.T) {
 		{"PS-9 off", workloads{asking("1", off, required)}, state("1"), nil, placements.Delete, false},
 		{"PS-9 off, and it is a user's", workloads{asking("1", off, required)}, state(""), nil, "", false},
 		{"PS-9 on, and there is a user's", workloads{asking("1", on, required)}, state("", edited), nil, "", true},
+		{"PS-9 that of a former one whose Pods were left", workloads{asking("1", on, required)}, state("", older), nil, placements.Adopt, false},
+		{"PS-9 it is being deleted", workloads{asking("1", on, required)}, state("", deleted), nil, "", true},
 		{"PS-9 on, and there is somebody else's", workloads{asking("1", on, required)}, state("2", foreign), nil, "", true},
 		{"PS-9 off, and it is another workload's", workloads{asking("1", off, required)}, state("2"), nil, "", false},
 		{"PS-9 that of a former one is being collected", workloads{asking("1", on, required)}, state("2"), nil, "", false},
@@ -134,7 +136,7 @@ func TestGenerate(t *testing.T) {
 				c.found.Spec.TargetReference.APIVersion = "apps.kruise.io/v1beta1"
 			}
 			got := placements.Generate(c.workloads, c.found, c.others)
-			if got.Action != c.want || (got.Why != nil) != c.why || (got.Spec != nil) != (c.want == placements.Create || c.want == placements.Update) {
+			if got.Action != c.want || (got.Why != nil) != c.why || (got.Spec != nil) != (c.want != "" && c.want != placements.Delete) {
 				t.Errorf("%+v", got)
 			}
 		})

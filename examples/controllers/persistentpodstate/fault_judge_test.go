@@ -69,6 +69,7 @@ func (w *story) judge(write *chaos.Write) {
 		if !slices.ContainsFunc(w.history["gen"], func(m moment) bool { return m.asks && isControlledBy(after, m) }) {
 			w.Failf("generated", "%s is made, and nobody has asked for it", write.Call)
 		}
+	case isAdopted(before, after) && slices.ContainsFunc(moments, func(m moment) bool { return m.asks && isControlledBy(after, m) }):
 	case !slices.ContainsFunc(w.history["gen"], func(m moment) bool { return m.uid != "" && isControlledBy(before, m) }):
 		w.Failf("foreign", "%s is a user's", write.Call)
 	case after == nil || after.DeletionTimestamp != nil:
@@ -76,6 +77,11 @@ func (w *story) judge(write *chaos.Write) {
 			w.Failf("generated", "%s is deleted, and is asked for", write.Call)
 		}
 	}
+}
+
+// isAdopted reports whether a PersistentPodState has a controller now, and is as it was otherwise.
+func isAdopted(before, after *v1beta1.PersistentPodState) bool {
+	return after != nil && after.DeletionTimestamp == nil && metav1.GetControllerOf(before) == nil && cmp.Equal(before.Spec, after.Spec)
 }
 
 func isControlledBy(state *v1beta1.PersistentPodState, m moment) bool {
@@ -124,7 +130,10 @@ func (w *story) converged() {
 		asked, required = object.GetAnnotations()[apps.AnnotationGeneratePersistentPodState], object.GetAnnotations()[apps.AnnotationRequiredPersistentTopology]
 	}
 	switch {
-	case state != nil && metav1.GetControllerOf(state) == nil: // a user's
+	case state != nil && metav1.GetControllerOf(state) == nil:
+		if asked == "true" && required == keys(state) && len(state.Spec.PersistentPodStateRetentionPolicy) == 0 && state.Spec.TargetReference.APIVersion == "apps/v1" {
+			w.Failf("converged", "%s is what is asked for, and is nobody's", state.Name)
+		} // else a user's
 	case asked == "true" && required != "" && state == nil:
 		w.Failf("converged", "nothing is generated")
 	case asked == "true" && required != "" && keys(state) != required:

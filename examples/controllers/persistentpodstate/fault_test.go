@@ -203,6 +203,9 @@ func (w *story) endWorkload(name string) {
 	}
 	object, _ = object.DeepCopyObject().(client.Object)
 	switch {
+	case name == "gen" && object.GetDeletionTimestamp() == nil && w.Chance(40):
+		w.replaceWorkload(object)
+		return
 	case object.GetDeletionTimestamp() != nil:
 		object.SetFinalizers(nil)
 		w.must(w.User.Update(context.Background(), object))
@@ -216,6 +219,42 @@ func (w *story) endWorkload(name string) {
 		w.Logf("user: deletes %s", name)
 	}
 	w.note(name)
+}
+
+// replaceWorkload is what kubectl delete --cascade=orphan and kubectl apply do: the garbage collector takes the references to the workload off all that
+// it controls.
+func (w *story) replaceWorkload(object client.Object) {
+	orphan := func(object client.Object) {
+		object.SetOwnerReferences(nil)
+		w.must(w.User.Update(context.Background(), object))
+	}
+	for _, pod := range w.pods(object.GetName()) {
+		orphan(pod.DeepCopy())
+	}
+	if state := w.state(object.GetName()); state != nil {
+		orphan(state.DeepCopy())
+	}
+	w.must(w.User.Delete(context.Background(), object))
+	if left := w.workload(object.GetName()); left != nil {
+		left, _ = left.DeepCopyObject().(client.Object)
+		left.SetFinalizers(nil)
+		w.must(w.User.Update(context.Background(), left))
+	}
+	w.note(object.GetName())
+	object.SetResourceVersion("")
+	object.SetUID("")
+	object.SetDeletionTimestamp(nil)
+	object.SetFinalizers(nil)
+	w.must(w.User.Create(context.Background(), object))
+	w.Logf("user: replaces %s, and leaves what it controls", object.GetName())
+	w.note(object.GetName())
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if parent, _, ok := ordinals.ParseName(pod.Name); ok && parent == object.GetName() && metav1.GetControllerOf(pod) == nil {
+			pod = pod.DeepCopy()
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(object, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			w.must(w.User.Update(context.Background(), pod)) // its controller adopts them
+		}
+	}
 }
 
 // annotations are what the workload gen asks for.

@@ -115,14 +115,16 @@ func (g *generator) decide(req ctrl.Request) (placements.Generation, *v1beta1.Pe
 // act carries it out. It is done to what was seen, and to nothing newer.
 func (g *generator) act(ctx context.Context, todo placements.Generation, found *v1beta1.PersistentPodState) error {
 	r := g.recorder
+	if todo.Action == placements.Delete || todo.Action == placements.Adopt { // which somebody's object depends on
+		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
+		if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) != (todo.Action == placements.Adopt) {
+			return err // the cache will show what has become of it
+		}
+	}
 	switch todo.Action {
 	case placements.Create:
 		return client.IgnoreAlreadyExists(r.writer.Create(ctx, todo.Made())) // the cache will show what has the name
 	case placements.Delete:
-		live, err := r.workloads.Read(ctx, todo.For.Kind.GroupKind(), todo.For.Object.GetNamespace(), todo.For.Object.GetName())
-		if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) {
-			return err // the cache will show what has become of it
-		}
 		return client.IgnoreNotFound(r.writer.Delete(ctx, found.DeepCopy(), client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion}))
 	default:
 		patch, err := todo.Patch(found)

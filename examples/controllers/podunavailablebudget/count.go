@@ -91,6 +91,11 @@ func (c *counter) count(ctx context.Context, v *view, strays []*corev1.Pod, wake
 	if out.invalid != nil {
 		census.Need = 0
 	}
+	for _, pod := range v.Pods {
+		if !podstate.IsActive(pod) {
+			census.Gone = append(census.Gone, pod.Name)
+		}
+	}
 	census.NeededSince = c.neededSince(v, &census)
 	var wait time.Duration
 	out.ledger, out.stayed, wait = c.policy.Count(budgets.LedgerOf(v.Owner), census, v.Now)

@@ -70,6 +70,7 @@ func Read(raw []byte, path *field.Path) (*Resource, field.ErrorList) {
 		return nil, append(errs, undecodable(err, path)...)
 	}
 	errs = append(errs, validateMeta(template, path.Child("metadata"))...)
+	errs = append(errs, kept(template, path)...)
 	errs = append(errs, complete(template, path)...)
 	if len(errs) > 0 {
 		return nil, errs
@@ -113,6 +114,24 @@ func validateMeta(template Object, path *field.Path) (errs field.ErrorList) {
 	}
 	return errs
 }
+
+// kept refuses what Kubernetes writes to itself in each namespace: it and a distributor would undo each other's work without end.
+func kept(template Object, path *field.Path) field.ErrorList {
+	switch t := template.(type) {
+	case *corev1.ConfigMap:
+		if t.Name == rootCertificates {
+			return field.ErrorList{field.Forbidden(path.Child("metadata", "name"), "Kubernetes keeps a ConfigMap of this name in each namespace itself")}
+		}
+	case *corev1.Secret:
+		if t.Type == corev1.SecretTypeServiceAccountToken {
+			return field.ErrorList{field.Forbidden(path.Child("type"), "Kubernetes writes the token of a ServiceAccount into each copy itself; create them where they are needed")}
+		}
+	}
+	return nil
+}
+
+// rootCertificates is kept by pkg/controller/certificates/rootcacertpublisher.
+const rootCertificates = "kube-root-ca.crt"
 
 // complete does what the API server does when an object is created, so that copies can be compared with the template.
 func complete(template Object, path *field.Path) field.ErrorList {

@@ -66,6 +66,8 @@ func TestValidateCreate(t *testing.T) {
 		{"RD-1 no object", distribution(`[]`), []string{"spec.resource: Invalid value"}},
 		{"RD-1 data of another type", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":7}}`), []string{"spec.resource.data.k: Invalid value"}},
 		{"RD-1 no base64", distribution(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"k":"%"}}`), []string{"spec.resource: Invalid value"}},
+		{"a token of a ServiceAccount", distribution(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"type":"kubernetes.io/service-account-token"}`), []string{"spec.resource.type: Forbidden"}},
+		{"what Kubernetes keeps in each namespace", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kube-root-ca.crt"}}`), []string{"spec.resource.metadata.name: Forbidden"}},
 		{"RD-1 no name", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`), []string{"spec.resource.metadata.name: Required value"}},
 		{"RD-1 a name that cannot be", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"A_"}}`), []string{"spec.resource.metadata.name: Invalid value"}},
 		{"RD-1 too large", distribution(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("x", 1<<20) + `"}}`), []string{"spec.resource.data: Too long"}},
