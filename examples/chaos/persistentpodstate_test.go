@@ -28,7 +28,7 @@ func persistentPodStateMutants() []mutant {
 		{"a successor of the name gets the records", patch, "operation{{\"test\", \"/metadata/uid\", state.UID}}", "operation{{\"test\", \"/metadata/name\", state.Name}}", found},
 		{"changes of a record are not written", patch, "!ok || !equal(was, state) {", "!ok && !equal(was, state) {", found},
 		{"a user's is taken for what was generated", generate, "if ref != nil && ref.UID == workload.UID() && ref.Kind == workload.Kind.Kind {", "if ref == nil || ref.UID == workload.UID() {", found},
-		{"what was generated is deleted by what the cache says", generator, "if err != nil || live == nil || live.UID() != todo.For.UID() || placements.Asks(live) {", "if err != nil || live == nil || live.UID() != todo.For.UID() && placements.Asks(live) {", found},
+		{"what was generated is deleted by what the cache says", generator, "todo.Action == placements.Delete || todo.Action == placements.Adopt {", "todo.Action == placements.Adopt {", found},
 		{"what nobody asks for any more stays", generate, "\tif !Asks(workload) {\n\t\treturn Generation{Action: Delete, For: workload}\n", "\tif !Asks(workload) {\n\t\treturn Generation{For: workload}\n", found},
 		{"annotations that change wake nobody", generate, "apps.AnnotationGeneratePersistentPodState, apps.AnnotationRequiredPersistentTopology,\n", "apps.AnnotationGeneratePersistentPodState,\n", found},
 		{"edits of what was generated stay", generate, "return Generation{Action: Update, For: workload, Spec: spec}", "return Generation{For: workload, Spec: spec}", found},
