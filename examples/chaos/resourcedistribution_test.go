@@ -1,6 +1,6 @@
 package chaos_test
 
-// resourceDistributionMutants are mistakes that the schedules of ResourceDistributions must find.
+// resourceDistributionMutants are mistakes that the schedules of ResourceDistributions must find, or a test where those cannot.
 func resourceDistributionMutants() []mutant {
 	const folder, meaning = "examples/controllers/resourcedistribution/", "examples/distribution/"
 	const act, watch, copies, targets, status = folder + "act.go", folder + "watch.go", meaning + "copies.go", meaning + "targets.go", meaning + "status.go"
@@ -26,6 +26,8 @@ func resourceDistributionMutants() []mutant {
 		{"what was in the way wakes nobody when it goes", watch, "resourceKey(kind, object.GetName()))))", "resourceKey(kind, object.GetNamespace()))))", found},
 		{"conflicts count as copies", act, "\t\tw.fail(d.Condition(), namespace, d.Why)\n", "\t\tw.fail(d.Condition(), namespace, d.Why)\n\t\tw.done(namespace, \"\")\n", found},
 		{"namespaces of a condition are in another order", status, "slices.Sorted(maps.Keys(failed))", "slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return slices.Compare([]string{b}, []string{a}) })", found},
+		{"somebody who undoes copies has them made again as fast as can be", act, "if err == nil && p.undone {", "if err != nil && p.undone {", schedules{tests: "./controllers/resourcedistribution", only: "TestContested"}},
+		{"a copy that somebody undoes is never made again", act, "	pass.Wake(wait)\n	return err\n}", "	pass.Wake(-wait)\n	return err\n}", found},
 		{"what is wrong with a copy is forgotten", act, "distribution.KnownOf(live, w.resource.Hash, d.Why)", "distribution.KnownOf(live, w.resource.Hash, reason.Reason{})", found},
 	}
 }

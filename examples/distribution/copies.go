@@ -23,6 +23,8 @@ const (
 	CopyEnding reason.Code = "CopyEnding"
 	// CopyImmutable means that the copy was made immutable, and differs.
 	CopyImmutable reason.Code = "CopyImmutable"
+	// CopyContested means that somebody changes or deletes the copy as often as it is made. It is made again, later and later.
+	CopyContested reason.Code = "CopyContested"
 	// SecretTypeFixed means that the copy has another type than the template: Kubernetes lets nobody change it.
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )

@@ -23,6 +23,9 @@ func KnownOf(copied metav1.Object, hash string, why reason.Reason) Known {
 	return Known{UID: string(copied.GetUID()), Version: copied.GetResourceVersion(), Hash: hash, Why: why}
 }
 
+// Is reports whether the copy is known to have been as the template of this hash wants it.
+func (k Known) Is(hash string) bool { return k.UID != "" && k.Hash == hash && k.Why.Code == "" }
+
 // Memory is what a process knows of the copies of each ResourceDistribution, by namespace. Make it with NewMemory. It is safe for concurrent use.
 type Memory struct {
 	known *kruise.Memory[map[string]Known]

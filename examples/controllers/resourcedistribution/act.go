@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -42,11 +43,13 @@ type place struct {
 	metav1.ObjectMeta
 
 	action distribution.Action
+	// undone says that the copy was as it should be before.
+	undone bool
 }
 
 // placeOf is one for each ResourceDistribution and namespace, whatever is in it: what is refused there is remembered under its UID.
-func placeOf(owner types.UID, namespace string, action distribution.Action) *place {
-	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action}
+func placeOf(owner types.UID, namespace string, action distribution.Action, undone bool) *place {
+	return &place{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: owner + "/" + types.UID(namespace)}, action: action, undone: undone}
 }
 
 // verb is what was done to copies.
@@ -98,8 +101,9 @@ func (r *Reconciler) plan(v *view, resource *api.Resource, targets distribution.
 		if object, ok := copies.Get(namespace, resource.Name); ok {
 			found = object
 		}
-		if d := distribution.Glance(resource, w.owner, found, known[namespace]); !w.settled(namespace, d) {
-			w.open = append(w.open, placeOf(uid, namespace, d.Action))
+		was := known[namespace]
+		if d := distribution.Glance(resource, w.owner, found, was); !w.settled(namespace, d) {
+			w.open = append(w.open, placeOf(uid, namespace, d.Action, was.Is(resource.Hash)))
 		}
 	}
 	for _, found := range copies.By(distributorIndex, v.Owner.Name) {
@@ -132,11 +136,17 @@ func deleteTask() fanout.Task { return fanout.Task{Name: "delete copies"} }
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *work) error {
 	return errors.Join(
 		fanout.Each(ctx, pass, writeTask(), w.open, func(ctx context.Context, p *place) (bool, error) {
+			if err := r.undone(v, pass, p); err != nil {
+				return r.note(w, p.Name, "", v1beta1.ResourceDistributionUpdateResourceFailed, err)
+			}
 			how, condition := verb(""), v1beta1.ResourceDistributionCreateResourceFailed
 			err := pass.Try(fanout.Task{Name: "write copy"}, p.UID, func() (err error) {
 				how, condition, err = r.write(ctx, v, pass, w, p)
 				return err
 			})
+			if err == nil && p.undone {
+				r.fanout.Backoff.Refused(redo(v, p), contested(w.resource.Kind, p.Name, w.resource.Name), v.Now)
+			}
 			return r.note(w, p.Name, how, condition, err)
 		}),
 		fanout.Each(ctx, pass, deleteTask(), w.extra, func(ctx context.Context, found client.Object) (bool, error) {
@@ -144,6 +154,30 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 			return r.note(w, found.GetNamespace(), deleted, v1beta1.ResourceDistributionDeleteResourceFailed, err)
 		}),
 	)
+}
+
+// redo is to make a copy once more that somebody has changed or deleted: at once, and later and later where that goes on, because two who undo each
+// other's work are as fast as the API server lets them be.
+func redo(v *view, p *place) fanout.Attempt {
+	task := fanout.Task{Name: "redo copy", First: 500 * time.Millisecond, Last: time.Minute}
+	return fanout.Attempt{Object: p.UID, Task: task, Target: strconv.FormatInt(v.Owner.Generation, 10)}
+}
+
+// undone returns why a copy that somebody has undone is left alone for now.
+func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
+	if !p.undone {
+		return nil
+	}
+	wait, err := r.fanout.Backoff.Resting(redo(v, p), v.Now)
+	pass.Wake(wait)
+	return err
+}
+
+func contested(kind, namespace, name string) error {
+	return reason.Reason{
+		Code: distribution.CopyContested, Object: reason.Object{Kind: kind, Namespace: namespace, Name: name}, Detail: "somebody changes or deletes the copy again and again",
+		Remedy: "find out who does, by its managed fields for example",
+	}
 }
 
 // errSettled means that there is nothing to do or to say about a copy now.

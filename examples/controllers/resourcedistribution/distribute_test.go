@@ -298,3 +298,43 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("writes for a change: %q", got)
 	}
 }
+
+// TestContested: somebody who changes a copy as often as it is put right is told of, and does not have the API server written to without end.
+func TestContested(t *testing.T) {
+	c := start(t)
+	ns := c.namespaces(nil, "a")
+	obj := c.distribute(configMap("fought", map[string]string{"k": "v"}), v1beta1.ResourceDistributionTargets{IncludedNamespaces: list(ns...)})
+	c.counts(obj, 1, 1)
+	watch, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(ns[0]), client.MatchingFields{"metadata.name": "fought"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, fought := make(chan struct{}), 0
+	go func() {
+		defer close(ended)
+		for event := range watch.ResultChan() {
+			if copied, ok := event.Object.(*corev1.ConfigMap); ok && copied.Data["k"] == "v" {
+				fought++
+				_ = c.Patch(t.Context(), copied, client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"mine"}}`)))
+			}
+		}
+	}()
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		for _, condition := range obj.Status.Conditions {
+			if condition.Type == v1beta1.ResourceDistributionUpdateResourceFailed && strings.HasPrefix(condition.Reason, "CopyContested") {
+				return nil
+			}
+		}
+		return fmt.Errorf("conditions %+v", obj.Status.Conditions)
+	})
+	watch.Stop()
+	<-ended
+	if fought > 5 {
+		t.Errorf("the copy was put right %d times before that", fought-1)
+	}
+	c.configMap(ns[0], "fought", value("k", "v"))
+	c.counts(obj, 1, 1)
+}
