@@ -213,6 +213,14 @@ func differingMeta(want, live metav1.Object) map[string]any {
 	return patch
 }
 
+// Contested says why the copy in a namespace is left for a while.
+func Contested(resource *api.Resource, namespace string) error {
+	return reason.Reason{
+		Code: CopyContested, Object: reason.Object{Kind: resource.Kind, Namespace: namespace, Name: resource.Name},
+		Detail: "somebody changes or deletes the copy again and again", Remedy: "find out who does, by its managed fields for example",
+	}
+}
+
 // KeepMetadata is what is kept in memory of the metadata of ConfigMaps and Secrets. It is a transform of a cache. Of objects that no
 // ResourceDistribution controls no more is left than that they are there.
 func KeepMetadata(obj any) (any, error) {

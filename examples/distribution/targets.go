@@ -33,6 +33,16 @@ type Targets struct {
 	Untouched sets.Set[string]
 }
 
+// Within leaves one namespace of those that targets list, for a manager that has no other.
+func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
+	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
+	out.IncludedNamespaces.List = nil
+	if slices.Contains(targets.IncludedNamespaces.List, listed) {
+		out.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{listed}
+	}
+	return out
+}
+
 // Resolve returns the namespaces that targets choose among those that exist. Listed ones are chosen whether or not they exist; of the others
 // those that are not terminating. kube-system, kube-public and excluded ones are never chosen. A selector that selects nothing in particular
 // chooses none. The error says why the selector cannot be read.

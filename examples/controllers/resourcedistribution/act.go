@@ -145,7 +145,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, w *wor
 				return err
 			})
 			if err == nil && p.undone {
-				r.fanout.Backoff.Refused(redo(v, p), contested(w.resource.Kind, p.Name, w.resource.Name), v.Now)
+				r.fanout.Backoff.Refused(redo(v, p), distribution.Contested(w.resource, p.Name), v.Now)
 			}
 			return r.note(w, p.Name, how, condition, err)
 		}),
@@ -171,13 +171,6 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	wait, err := r.fanout.Backoff.Resting(redo(v, p), v.Now)
 	pass.Wake(wait)
 	return err
-}
-
-func contested(kind, namespace, name string) error {
-	return reason.Reason{
-		Code: distribution.CopyContested, Object: reason.Object{Kind: kind, Namespace: namespace, Name: name}, Detail: "somebody changes or deletes the copy again and again",
-		Remedy: "find out who does, by its managed fields for example",
-	}
 }
 
 // errSettled means that there is nothing to do or to say about a copy now.

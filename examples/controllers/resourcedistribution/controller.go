@@ -2,7 +2,6 @@ package resourcedistribution
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,21 +137,11 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 	}
 	namespaces, spec := r.namespaces.All(), &owner.Spec.Targets
 	if only := r.options.Namespace; only != "" {
-		namespaces, spec = nil, restricted(spec, only)
+		namespaces, spec = nil, distribution.Within(only, spec)
 		if namespace, ok := r.namespaces.Get("", only); ok {
 			namespaces = []*corev1.Namespace{namespace}
 		}
 	}
 	targets, err := distribution.Resolve(spec, namespaces)
 	return resource, targets, err
-}
-
-// restricted leaves one namespace of those that are listed.
-func restricted(spec *v1beta1.ResourceDistributionTargets, only string) *v1beta1.ResourceDistributionTargets {
-	out := spec.DeepCopy()
-	out.IncludedNamespaces.List = nil
-	if listed := (v1beta1.ResourceDistributionNamespace{Name: only}); slices.Contains(spec.IncludedNamespaces.List, listed) {
-		out.IncludedNamespaces.List = []v1beta1.ResourceDistributionNamespace{listed}
-	}
-	return out
 }
