@@ -27,7 +27,9 @@ const (
 // pathOf is where objects of this kind are mutated or validated.
 func pathOf(verb string, object tree) string {
 	kind, _ := object["kind"].(string)
-	return "/" + verb + "-apps-kruise-io-" + strings.ToLower(kind)
+	version, _ := object["apiVersion"].(string)
+	group, _, _ := strings.Cut(version, "/")
+	return "/" + verb + "-" + strings.ReplaceAll(group, ".", "-") + "-" + strings.ToLower(kind)
 }
 
 // tree is an object as decoded JSON.

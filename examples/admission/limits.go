@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/workloadkit/workloadkit/decode"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 const (
@@ -26,6 +28,8 @@ const (
 	maxTermElements = 5000
 	// maxProblems is how many problems an answer names.
 	maxProblems = 50
+	// maxProblem is how many bytes each part of a problem may have that is longer than that as a whole.
+	maxProblem = 1 << 10
 )
 
 // tooMuch returns why an object is not even decoded. stored is the object before an update; what it has already may stay.
@@ -83,9 +87,28 @@ func elementsOf(s spec, keys []string) int {
 
 // capped shortens a list of problems. An error with all of them takes time and memory of the square of their number.
 func capped(problems field.ErrorList) field.ErrorList {
-	if len(problems) <= maxProblems {
-		return problems
+	more := len(problems) - maxProblems
+	out := make(field.ErrorList, 0, maxProblems+1)
+	for _, problem := range problems[:min(len(problems), maxProblems)] {
+		out = append(out, brief(problem))
 	}
-	more := field.Forbidden(field.NewPath("spec"), fmt.Sprintf("and %d more problems", len(problems)-maxProblems))
-	return append(problems[:maxProblems:maxProblems], more)
+	if more > 0 {
+		out = append(out, field.Forbidden(field.NewPath("spec"), fmt.Sprintf("and %d more problems", more)))
+	}
+	return out
+}
+
+// brief shortens what is long in a problem: it is the user's, and comes back several times in an answer.
+func brief(problem *field.Error) *field.Error {
+	if len(problem.Error()) <= maxProblem {
+		return problem
+	}
+	out := *problem
+	out.Field, out.Detail = reason.Shorten(out.Field, maxProblem), reason.Shorten(out.Detail, maxProblem)
+	if value := reflect.ValueOf(out.BadValue); value.Kind() == reflect.String {
+		out.BadValue = reason.Shorten(value.String(), maxProblem/2)
+	} else if len(out.Error()) > 4*maxProblem {
+		out.BadValue = field.OmitValueType{}
+	}
+	return &out
 }

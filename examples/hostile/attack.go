@@ -62,7 +62,7 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}
 	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", 0, time.Second, c.hold)
-	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods())
+	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
 	for i, object := range objects {
 		late := time.Duration(i) * pause / time.Duration(len(objects)) // one after the other, or the API server alone would be busy with them
 		name := fmt.Sprintf("villain-%d", i)

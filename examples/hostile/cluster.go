@@ -52,7 +52,7 @@ func (c *cluster) asEditor(ctx context.Context) (*rest.Config, error) {
 	// The role edit extends to these kinds where the manifests of examples/config/rbac are installed; here they have a role of their own.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Namespace: villains, Name: "clonesets"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io"}, Resources: []string{"clonesets", "statefulsets", "daemonsets"}, Verbs: []string{"*"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"apps.kruise.io", "policy.kruise.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}
 	for _, object := range []client.Object{
 		account, role,

@@ -37,9 +37,15 @@ type Schedule struct {
 	zone  *time.Location
 }
 
+// mostText is how long a schedule may be. All lists of all fields have less.
+const mostText = 1024
+
 // Parse reads a schedule. zone is what spec.timeZone says, nil for nothing; local is the zone of schedules that name none, UTC if it is nil. The error is a
 // Reason of this package.
 func Parse(expression string, zone *string, local *time.Location) (*Schedule, error) {
+	if len(expression) > mostText {
+		return nil, unreadable(expression, fmt.Errorf("it has %d characters, at most %d are read", len(expression), mostText))
+	}
 	expression, at, err := zoneOf(expression, zone, local)
 	if err != nil {
 		return nil, err

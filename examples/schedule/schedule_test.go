@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -56,6 +57,7 @@ func TestParse(t *testing.T) {
 		"AC-7 2.1: CRON_TZ":                        {schedule: "CRON_TZ=Asia/Tokyo @daily"},
 		"2.1: a zone":                              {schedule: "0 3 * * *", zone: new("Asia/Tokyo")},
 		"2.1: empty":                               {want: schedule.UnreadableSchedule, path: "spec.schedule"},
+		"2.1: a megabyte":                          {schedule: strings.Repeat("1,", 1<<19) + "1 * * * *", want: schedule.UnreadableSchedule, path: "spec.schedule"},
 		"2.1: six fields":                          {schedule: "0 0 3 * * *", want: schedule.UnreadableSchedule, path: "spec.schedule"},
 		"2.1: out of range":                        {schedule: "60 * * * *", want: schedule.UnreadableSchedule, path: "spec.schedule"},
 		"2.1: a field without a value":             {schedule: ", * * * *", want: schedule.UnreadableSchedule, path: "spec.schedule"},

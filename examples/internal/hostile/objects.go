@@ -1,5 +1,5 @@
 // Package hostile answers "what does somebody send who means harm, or does not care?": CloneSets that once took a cluster's admission,
-// conversion or controller with them, or minutes and gigabytes, and StatefulSets of the same kind.
+// conversion or controller with them, or minutes and gigabytes, and objects of other kinds like them.
 package hostile
 
 import (
@@ -12,7 +12,7 @@ import (
 
 type tree = map[string]any
 
-// Object is a CloneSet, StatefulSet, DaemonSet or Pod with something wrong about it.
+// Object is of a kind of Kruise, or a Pod, with something wrong about it.
 type Object struct {
 	// Name says what.
 	Name string
