@@ -45,9 +45,10 @@ const (
 	DeadlineExceeded reason.Code = "DeadlineExceeded"
 	// FailureNotTolerated means that something has failed, and the job with it.
 	FailureNotTolerated reason.Code = "FailureNotTolerated"
-	// HeldByFailures means that something has failed, and nothing is started before somebody has seen to it. Nobody looks at the deadline meanwhile.
+	// HeldByFailures means that something has failed, and nothing is started before somebody has seen to it. Nobody looks at the deadline meanwhile, but its time
+	// goes on: move Progress.Started where it is not to count.
 	HeldByFailures reason.Code = "HeldByFailures"
-	// JobPaused means that the spec pauses the job: it starts nothing, and nobody looks at its deadline meanwhile.
+	// JobPaused means that the spec pauses the job: it starts nothing, and nobody looks at its deadline meanwhile, as with HeldByFailures.
 	JobPaused reason.Code = "JobPaused"
 	// OverParallelism means that more run than may, because the limit was lowered meanwhile. None is ended for it.
 	OverParallelism reason.Code = "OverParallelism"
@@ -96,7 +97,8 @@ type Progress struct {
 	Wanted, Done int
 	// Active is how many run, and Missing how many could be started.
 	Active, Missing int
-	// Failed is how many have failed, and Known how many of them were known before.
+	// Failed is how many have failed, and Known how many of them were known before. Where failed ones go, remember which were known: a number that is
+	// read from a status takes a new one for one that is gone.
 	Failed, Known int
 	// Held says that failures have paused the job, and that nobody has changed its spec since.
 	Held bool

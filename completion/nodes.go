@@ -36,8 +36,8 @@ const (
 	Looping
 )
 
-// StandingOf says what a Pod means to its job. One whose policy is OnFailure loops when all its containers together, init containers included, were
-// restarted more often than restartLimit says.
+// StandingOf says what a Pod means to its job. One whose restartPolicy is not Never loops when all its containers together, init containers included,
+// were restarted more often than restartLimit says; with Always, which the API server fills in, a Pod never succeeds: refuse it for jobs.
 func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	switch {
 	case pod.DeletionTimestamp != nil || isCollected(pod):
@@ -46,7 +46,7 @@ func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 		return Succeeded
 	case pod.Status.Phase == corev1.PodFailed:
 		return Broken
-	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && restarts(pod) > int64(restartLimit):
+	case pod.Spec.RestartPolicy != corev1.RestartPolicyNever && restarts(pod) > int64(restartLimit):
 		return Looping
 	}
 	return Active

@@ -35,7 +35,8 @@ const (
 
 // Request is about one Pod. Whether a budget covers the operation, and is for the Pod at all, has been found out before.
 type Request struct {
-	// Pod is the one that may be taken out of service, as it is now. Required.
+	// Pod is the one that may be taken out of service, as it is now: an eviction names it only, so read it. Required; its name and its
+	// creationTimestamp decide. One without the latter is never taken for a Pod that was let go before.
 	Pod *corev1.Pod
 	// Operation is what would do so. Required.
 	Operation Operation
@@ -66,7 +67,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 		return ledger, Decision{Reason: r.reason(code, detail, remedy)}
 	}
 	switch {
-	case r.Pod == nil:
+	case r.Pod == nil || r.Pod.Name == "":
 		return refuse(NoPod, "", "")
 	case !r.Operation.isKnown():
 		return refuse(UnknownOperation, fmt.Sprintf("%q", r.Operation), "")
@@ -127,6 +128,9 @@ func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 // its name was written down may be a successor, and has to be let go by itself.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
+	if m.Created.IsZero() {
+		return 0, 0
+	}
 	of := func(list map[string]metav1.Time, lasts time.Duration) time.Duration {
 		wait, _ := left(list, m, lasts, now)
 		if since := list[m.Name]; !m.Created.Before(&since) {

@@ -208,7 +208,7 @@ func pod(name string, created int) *corev1.Pod {
 
 // TestForgotten: what a caller leaves out lets no Pod go.
 func TestForgotten(t *testing.T) {
-	ledger := disruption.Ledger{Counted: true, Current: 2, Need: 2, Expected: 2}
+	ledger := disruption.Ledger{Counted: true, Current: 2, Need: 2, Expected: 2, Leaving: map[string]metav1.Time{"": at(0), "a": at(0)}}
 	for _, tc := range []struct {
 		name    string
 		request disruption.Request
@@ -216,8 +216,10 @@ func TestForgotten(t *testing.T) {
 	}{
 		{name: "everything", code: disruption.NoPod},
 		{name: "the Pod", request: disruption.Request{Operation: disruption.Evict}, code: disruption.NoPod},
+		{name: "the Pod's name", request: disruption.Request{Pod: &corev1.Pod{}, Operation: disruption.Evict}, code: disruption.NoPod},
+		{name: "when the Pod was created", request: disruption.Request{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Operation: disruption.Evict}, code: disruption.BudgetSpent},
 		{name: "the operation", request: disruption.Request{Pod: pod("a", 0)}, code: disruption.UnknownOperation},
-		{name: "whether it serves", request: disruption.Request{Pod: pod("a", 0), Operation: disruption.Evict}, code: disruption.BudgetSpent},
+		{name: "whether it serves", request: disruption.Request{Pod: pod("b", 0), Operation: disruption.Evict}, code: disruption.BudgetSpent},
 	} {
 		if got, decision := (disruption.Policy{}).Decide(ledger, tc.request, at(0).Time); decision.Admitted || decision.Changed || decision.Reason.Code != tc.code || !cmp.Equal(ledger, got) {
 			t.Errorf("%s: %+v, want %s", tc.name, decision, tc.code)

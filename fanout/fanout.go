@@ -204,7 +204,8 @@ func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int
 	})
 }
 
-// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports whether it has changed anything.
+// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports whether it has changed anything, also where it
+// returns an error after that; an object with an error has not succeeded.
 // Objects that needed nothing, because they wait for a hook or rest, are not counted: they keep none of the others waiting.
 //
 // One object's failure does not keep the others from being worked on, unless it is a refusal before anything has succeeded:
@@ -221,7 +222,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	}
 	objects, atOnce := inTurn(p, task, objects)
 	before, places := p.refused.Load(), newPlaces(task.most())
-	var changed atomic.Bool
+	var changed, succeeded atomic.Bool
 	errs := together(ctx, 0, len(objects), atOnce, func(ctx context.Context, i int) error {
 		if !places.take() {
 			return nil
@@ -233,12 +234,15 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 			return nil // ctx has ended, which is said once for all objects
 		}
 		defer giveBack()
-		if ctx.Err() != nil || p.refused.Load() > before && !changed.Load() {
+		if ctx.Err() != nil || p.refused.Load() > before && !succeeded.Load() {
 			return nil
 		}
 		did, err := eachOne(ctx, p, task, objects[i], do)
 		if used = did || err != nil && !isRemembered(err); did {
 			changed.Store(true)
+		}
+		if did && err == nil {
+			succeeded.Store(true)
 		}
 		return p.judge(err)
 	})
@@ -247,7 +251,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		err = context.Cause(ctx)
 	}
 	p.note(changed.Load(), places.wereShort())
-	return p.settle(ctx, task, changed.Load(), err != nil && p.refused.Load() > before, err)
+	return p.settle(ctx, task, succeeded.Load(), err != nil && p.refused.Load() > before, err)
 }
 
 // inTurn returns the objects in the order in which they have their turn, and how many of them at once.

@@ -105,6 +105,25 @@ func TestEachIsolates(t *testing.T) {
 	}
 }
 
+// TestEachRefusedAfterAWrite: an object whose last request is refused has not succeeded, whatever was written before, and is tried again.
+func TestEachRefusedAfterAWrite(t *testing.T) {
+	f, v, asked := fanout.New(1), newView("a"), 0
+	for range 2 { // the second pass comes too early
+		pass := f.Begin(v)
+		err := fanout.Each(t.Context(), pass, update, pods(3), func(_ context.Context, pod *corev1.Pod) (bool, error) {
+			asked++
+			return true, forbidden(pod.Name)
+		})
+		result, retry := pass.Result(err)
+		if !apierrors.IsForbidden(err) || retry != nil || result.RequeueAfter != update.First {
+			t.Errorf("%v; %+v, %v; want to come again after %v", err, result, retry, update.First)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("%d requests, want 1", asked)
+	}
+}
+
 // TestEachOfWhatIsRefused: a policy that refuses all Pods costs a few requests once, and one at a time from then on, those first
 // of which nothing was refused.
 func TestEachOfWhatIsRefused(t *testing.T) {

@@ -26,10 +26,9 @@ func Example() {
 		verdict := requirements.Fits(node)
 		fmt.Printf("%s run: %t continue: %t why: [%s]\n", node.Name, verdict.Run, verdict.Continue, verdict.Why)
 		if verdict.Run {
-			pod := corev1.Pod{Spec: template}
-			nodefit.Tolerate(&pod.Spec, daemon...)
-			nodefit.Pin(&pod.Spec, node.Name)
-			fmt.Println(nodefit.NodeOf(&pod))
+			pod := &corev1.Pod{Spec: template}
+			requirements.Place(pod, node.Name)
+			fmt.Println(nodefit.NodeOf(pod))
 		}
 	}
 	// Output:

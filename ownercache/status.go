@@ -19,6 +19,9 @@ import (
 // returns the newest known resourceVersion of the owner that has the spec it was observed with: another spec's version must not
 // become a precondition, because it would let a write that was decided on this spec undo the other.
 //
+// It is for a status that one controller writes. What others write to it, such as webhooks that spend from a budget, is lost: there, patch with the
+// resourceVersion that was read (client.MergeFromWithOptimisticLock).
+//
 // It is a JSON patch that tests the UID. A merge patch would not do: the API server does not look at the UID that a patch of a
 // custom resource's status names, so that a successor would get it.
 func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {

@@ -7,7 +7,10 @@
 //
 // The write carries the resourceVersion that was decided on. Where somebody else was faster, the object is read anew from the API server
 // and decided on again. Requests about one budget wait for each other within a process, and each decides on what the one before has stored: the
-// cache is not awaited, and replicas alone meet in conflicts.
+// cache is not awaited, and replicas alone meet in conflicts. Where more than 64 requests about one budget wait in a process, the others are refused
+// (Contended) whatever is left: they come again.
+//
+// The controller that counts must write on the condition that nobody else has, too; see package disruption.
 //
 // RBAC: get on the kind of the budget, list and watch where the client reads from a cache, and patch on its status.
 package guard
@@ -101,6 +104,9 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 // everything, with BudgetGone. The error is that of a read or a write that failed, or the context's, or says that what was stored is not there:
 // then nothing is known, and the Pod must not be let go.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
+	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
+		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)
+	}
 	object, err := g.read(ctx, key)
 	if apierrors.IsNotFound(err) {
 		return gone(key), nil

@@ -338,6 +338,16 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
+// TestOtherNamespace: a ledger knows Pods by their names, so those of another namespace have nothing to do with it.
+func TestOtherNamespace(t *testing.T) {
+	c := server(t, nil, budget(3))
+	request := evict("a")
+	request.Pod.Namespace = "other"
+	if decision, err := newGuard(t, c, c).Ask(t.Context(), key, request, false); err == nil || decision.Admitted || len(stored(t, c).Status.DisruptedPods) > 0 {
+		t.Errorf("%+v, %v", decision, err)
+	}
+}
+
 // TestSlowWrites: a Pod has half of its time at least from when it is let go, however long the write took that says so.
 func TestSlowWrites(t *testing.T) {
 	for _, tc := range []struct {

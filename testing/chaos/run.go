@@ -68,7 +68,8 @@ func fromEnvironment(plan *Plan, lookup func(string) (string, bool)) (settings, 
 	return s, errors.Join(errs...)
 }
 
-// Run plays the schedules that plan and environment ask for, side by side, and fails the test for each that breaks a rule.
+// Run plays the schedules that plan and environment ask for, side by side, and fails the test for each that breaks a rule. They are parallel subtests,
+// which begin when the test has returned: put what is to come after them into t.Cleanup.
 func Run(t *testing.T, plan Plan) {
 	t.Helper()
 	plan = plan.complete()
