@@ -2,7 +2,9 @@ package ownercache
 
 import (
 	"reflect"
+	"strings"
 	"sync"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,14 +93,18 @@ func share[T any](value *T, like T) {
 	}
 }
 
-// maxModels bounds the owners that a Sharer remembers.
-const maxModels = 10_000
+const (
+	// maxModels bounds the owners that a Sharer remembers.
+	maxModels = 10_000
+	// maxUID is longer than UIDs are. Owner references are anybody's to write.
+	maxUID = 64
+)
 
-// Sharer has the Pods of each controller share with the one that came before. Its zero value is ready, and it is safe for
-// concurrent use.
+// Sharer has the Pods of each controller share with the one that came before, as long as somebody else holds that. Its zero value is ready, and it is
+// safe for concurrent use.
 type Sharer struct {
 	mu     sync.Mutex
-	models map[types.UID]*corev1.Pod
+	models map[types.UID]weak.Pointer[corev1.Pod]
 }
 
 // Transform is a transform for a cache of Pods (client-go's TransformFunc). It also drops managed fields. What is no Pod stays
@@ -110,18 +116,18 @@ func (s *Sharer) Transform(obj any) (any, error) {
 	}
 	pod.ManagedFields = nil
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
+	if owner == nil || len(owner.UID) > maxUID {
 		return pod, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	model, known := s.models[owner.UID]
-	if s.models == nil || !known && len(s.models) >= maxModels {
-		s.models = map[types.UID]*corev1.Pod{} // owners come and go; who is still there comes again
+	known, ok := s.models[owner.UID]
+	if s.models == nil || !ok && len(s.models) >= maxModels {
+		s.models = map[types.UID]weak.Pointer[corev1.Pod]{} // owners come and go; who is still there comes again
 	}
-	if known {
+	if model := known.Value(); model != nil {
 		Share(pod, model)
 	}
-	s.models[owner.UID] = pod
+	s.models[types.UID(strings.Clone(string(owner.UID)))] = weak.Make(pod)
 	return pod, nil
 }

@@ -1,14 +1,17 @@
 package ownercache_test
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"unsafe"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/ownercache"
 )
@@ -149,4 +152,30 @@ func BenchmarkSharer(b *testing.B) {
 			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(len(pods)), "bytes/Pod")
 		})
 	}
+}
+
+// TestSharerHoldsNoPods: a Pod that nobody else holds is not kept, whatever owner it names. Owner references are anybody's to write.
+func TestSharerHoldsNoPods(t *testing.T) {
+	var sharer ownercache.Sharer
+	var pods []weak.Pointer[corev1.Pod]
+	for i := range 100 {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps.kruise.io/v1", Kind: "Foo", Name: "x", UID: types.UID(fmt.Sprint("u", i)), Controller: new(true)},
+		}}}
+		if _, err := sharer.Transform(pod); err != nil {
+			t.Fatal(err)
+		}
+		pods = append(pods, weak.Make(pod))
+	}
+	runtime.GC()
+	kept := 0
+	for _, pod := range pods {
+		if pod.Value() != nil {
+			kept++
+		}
+	}
+	if kept > 1 { // the last one may be in a register
+		t.Errorf("%d of %d Pods are kept", kept, len(pods))
+	}
+	runtime.KeepAlive(&sharer)
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/conversion"
@@ -29,6 +30,7 @@ func PodUnavailableBudget(options Options) *Kind[v1beta1.PodUnavailableBudget, v
 		HubVersion: v1beta1.GroupVersion.Version, OldVersion: v1alpha1.GroupVersion.Version,
 		ToHub: conversion.PodUnavailableBudgetToV1beta1, FromHub: conversion.PodUnavailableBudgetToV1alpha1,
 		ConvertJSON: conversion.JSON, CheckConversion: conversion.Check,
+		Undecodable: func(obj *v1beta1.PodUnavailableBudget) []decode.Problem { return obj.Spec.Undecodable },
 		Closed: func() error {
 			if budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update) {
 				return nil

@@ -19,8 +19,12 @@ func BenchmarkAsk(b *testing.B) {
 		app := fmt.Sprint("app-", i)
 		w.create(budget(app, map[string]string{"app": app}, nil))
 	}
-	for _, object := range w.asked.In("shop") {
-		object := object.DeepCopy()
+	var list v1beta1.PodUnavailableBudgetList
+	if err := w.user.List(b.Context(), &list); err != nil {
+		b.Fatal(err)
+	}
+	for i := range list.Items {
+		object := &list.Items[i]
 		object.Status = v1beta1.PodUnavailableBudgetStatus{ObservedGeneration: object.Generation, TotalReplicas: 5, DesiredAvailable: 4, CurrentAvailable: 5, UnavailableAllowed: 1}
 		if err := w.user.Status().Update(b.Context(), object); err != nil {
 			b.Fatal(err)

@@ -31,6 +31,7 @@ type Finder struct {
 
 	mu       sync.Mutex
 	compiled map[types.UID]compiled
+	sweepAt  int // how many are compiled when those of budgets that are gone are forgotten
 }
 
 // compiled is the selector of a budget, as of a generation.
@@ -39,8 +40,8 @@ type compiled struct {
 	selector   labels.Selector
 }
 
-// mostCompiled bounds what is kept of budgets that are gone.
-const mostCompiled = 10000
+// fewCompiled are not worth looking through.
+const fewCompiled = 100
 
 // selectorOf compiles the selector of a budget once for each of its generations.
 func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selector {
@@ -49,8 +50,9 @@ func (f *Finder) selectorOf(budget *v1beta1.PodUnavailableBudget) labels.Selecto
 	if known, ok := f.compiled[budget.UID]; ok && known.generation == budget.Generation {
 		return known.selector
 	}
-	if f.compiled == nil || len(f.compiled) >= mostCompiled {
-		f.compiled = map[types.UID]compiled{}
+	if len(f.compiled) >= max(f.sweepAt, fewCompiled) {
+		maps.DeleteFunc(f.compiled, func(uid types.UID, _ compiled) bool { return !f.budgets.IsPresent(uid) })
+		f.sweepAt = 2 * len(f.compiled)
 	}
 	selector := compile(budget.Spec.Selector)
 	f.compiled[budget.UID] = compiled{budget.Generation, selector}
@@ -113,9 +115,21 @@ func (f *Finder) candidates(pod *corev1.Pod, chain []Ref) iter.Seq[*v1beta1.PodU
 	}
 }
 
-// In returns the budgets of a namespace: read only.
-func (f *Finder) In(namespace string) []*v1beta1.PodUnavailableBudget {
-	return f.budgets.In(namespace)
+// Named returns the budget of a name: read only.
+func (f *Finder) Named(namespace, name string) (*v1beta1.PodUnavailableBudget, bool) {
+	return f.budgets.Get(namespace, name)
+}
+
+// For returns the budgets whose target one of the workloads is, each once: read only.
+func (f *Finder) For(namespace string, workloads ...Ref) (found []*v1beta1.PodUnavailableBudget) {
+	seen := map[string]bool{}
+	for _, ref := range workloads {
+		if key := workloadKey(namespace, ref); !seen[key] {
+			seen[key] = true
+			found = append(found, f.budgets.By(byPods, key)...)
+		}
+	}
+	return found
 }
 
 // Of returns the budget of a Pod: the one that the Pod names, if there is one of that name and it is for the Pod, and else the oldest that is. nil if there is

@@ -3,6 +3,7 @@ package budgets_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +86,40 @@ func TestScale(t *testing.T) {
 		budgets.RefOf("example.com/v1", "Th/ing", "a"), budgets.RefOf("v1", "ReplicationController", "a%2fb"), budgets.RefOf("..", "Foo", "x"),
 	} {
 		check("an owner reference that is a path", odd, 0, false)
+	}
+}
+
+// TestInventedKinds: whoever may create Pods names what controls them, and has neither the API server asked for each nor anything long kept.
+func TestInventedKinds(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(start)
+	c := &scales{replicas: map[string]int64{"web": 3}}
+	w := newWorld(t)
+	workloads, err := budgets.NewWorkloads(t.Context(), w, w.GetRESTMapper(), c, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, known := workloads.Expected(t.Context(), "shop", budgets.RefOf("example.com/v1", "Thing", "web")); n != 3 || !known {
+		t.Errorf("%d, %t", n, known)
+	}
+	ask := func() {
+		c.asked = nil
+		for i := range 3000 {
+			workloads.Expected(t.Context(), "shop", budgets.RefOf("example.com/v1", fmt.Sprint("Kind", i), "x"))
+		}
+	}
+	for pass, want := range []int{999, 0} {
+		if ask(); len(c.asked) != want {
+			t.Errorf("pass %d asks %d times, want %d", pass, len(c.asked), want)
+		}
+	}
+	clock.SetTime(start.Add(time.Hour))
+	if ask(); len(c.asked) == 0 || len(c.asked) > 1000 {
+		t.Errorf("an hour later it asks %d times", len(c.asked))
+	}
+	if n, known := workloads.Expected(t.Context(), "shop", budgets.RefOf("example.com/v1", "Thing", "web")); n != 3 || !known {
+		t.Errorf("afterwards %d, %t", n, known)
+	}
+	if ref := budgets.RefOf("example.com/v1", "Thing", strings.Repeat("x", 254)); ref != (budgets.Ref{}) {
+		t.Errorf("a name of 254 characters: %v", ref)
 	}
 }

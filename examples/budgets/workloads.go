@@ -3,6 +3,7 @@ package budgets
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type Ref struct {
 // path that is asked for with the manager's rights.
 func RefOf(apiVersion, kind, name string) Ref {
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
+	if err != nil || len(name) > validation.DNS1123SubdomainMaxLength || gv.Group != "" && len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 ||
 		len(validation.IsDNS1035Label(strings.ToLower(kind))) > 0 || len(content.IsPathSegmentName(name)) > 0 {
 		return Ref{}
 	}
@@ -215,24 +216,20 @@ func (w *Workloads) scaleOf(ctx context.Context, namespace string, ref Ref) (rep
 	switch {
 	case ok && now.Sub(last.at) < scaleLasts:
 		return last.replicas, last.known
-	case !kind.has && now.Sub(kind.asked) < noScaleLasts:
+	case !kind.has && (now.Sub(kind.asked) < noScaleLasts || !w.mayAsk(ref.GroupKind, now)):
 		return 0, false
 	}
 	replicas, found, known, err := w.askScale(ctx, namespace, ref)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for old, s := range w.scales {
-		if now.Sub(s.at) >= scaleKept {
-			delete(w.scales, old)
-		}
+	maps.DeleteFunc(w.scales, func(_ string, s scale) bool { return now.Sub(s.at) >= scaleKept })
+	if len(w.scales) >= mostScales {
+		clear(w.scales)
 	}
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Asking how many Pods there should be")
 		w.scales[key] = scale{at: now, replicas: last.replicas, known: last.known}
 		return last.replicas, last.known
-	}
-	if len(w.scaled) >= mostKinds {
-		clear(w.scaled) // whoever may create Pods invents kinds
 	}
 	kind = scaledKind{has: kind.has || known, asked: now}
 	w.scaled[ref.GroupKind] = kind
@@ -241,6 +238,18 @@ func (w *Workloads) scaleOf(ctx context.Context, namespace string, ref Ref) (rep
 	}
 	w.scales[key] = scale{at: now, replicas: replicas, known: known}
 	return replicas, known
+}
+
+// mayAsk reports whether there is room for what is known of one more kind: whoever may create Pods invents some, and each that is asked for costs the
+// API server and all who look kinds up. Those beyond that do not say how many Pods there should be, for a while.
+func (w *Workloads) mayAsk(kind schema.GroupKind, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.scaled[kind]; known || len(w.scaled) < mostKinds {
+		return true
+	}
+	maps.DeleteFunc(w.scaled, func(_ schema.GroupKind, k scaledKind) bool { return !k.has && now.Sub(k.asked) >= noScaleLasts })
+	return len(w.scaled) < mostKinds
 }
 
 // scaledKind is what is known of a kind that no cache has: whether one of it had a scale, and when that was asked last.
@@ -252,8 +261,9 @@ type scaledKind struct {
 const (
 	// noScaleLasts is for how long it is remembered that a kind has no scale.
 	noScaleLasts = time.Minute
-	// mostKinds bounds of how many kinds that is remembered.
-	mostKinds = 1000
+	// mostKinds bounds of how many kinds that is remembered, and mostScales of how many workloads.
+	mostKinds  = 1000
+	mostScales = 10_000
 )
 
 // askScale asks the API server. found is false where there is no workload, or its kind has no scale: the answers are the same.

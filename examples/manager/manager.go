@@ -3,7 +3,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +105,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 		_ = mgr.GetWebhookServer() // has it started with the manager
 		if options.Gates[apps.GatePodWebhook] {
 			pods.protect(mgr, asked, served.options)
-			if err := pods.start(ctx, mgr, cmp.Or(options.Namespace, options.ownNamespace()), options.Gates, asked); err != nil {
+			if err := pods.start(ctx, mgr, &options, asked); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -11,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kruiseadmission "github.com/workloadkit/workloadkit/examples/admission"
-	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -50,9 +50,11 @@ func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options k
 	p.guard.Store(&guard)
 }
 
-// start makes the steps, with the namespace of SidecarSets' revisions and of the configuration, in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some.
-func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, revisions string, gates map[apps.Gate]bool, asked *budgets.Budgets) error {
-	states, err := podStates(ctx, mgr, revisions)
+// start makes the steps in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some. The revisions of SidecarSets
+// are in the namespace that the cache is restricted to, and the configuration is in the manager's.
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, asked *budgets.Budgets) error {
+	gates, revisions := options.Gates, cmp.Or(options.Namespace, options.ownNamespace())
+	states, err := podStates(ctx, mgr, options.ownNamespace())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/admission"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // refusals tells of requests that were refused to protect an object: by metrics, and in a log file that others read. It is safe for
@@ -36,6 +37,8 @@ const (
 	// maxNamespaceSeries is how many of them one namespace may take from the others.
 	maxNamespaceSeries = maxRefusalSeries / 10
 	others             = "others"
+	// maxRefusalText is how much of a name or a user is told; names of objects have less.
+	maxRefusalText = 400
 )
 
 // newRefusals registers the metrics.
@@ -100,6 +103,9 @@ func (r *refusals) open(path string) error {
 
 // Refused tells of one request.
 func (r *refusals) Refused(refusal admission.Refusal) {
+	for _, text := range []*string{&refusal.Kind, &refusal.Namespace, &refusal.Name, &refusal.User} {
+		*text = reason.Shorten(*text, maxRefusalText) // of a Pod's owner it is anybody's
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(refusal)

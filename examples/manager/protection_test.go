@@ -58,8 +58,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := strings.Repeat("n", 10_000)
-	for i := range 4000 { // more than two files
-		r.Refused(refusal("Deployment", fmt.Sprint("shop-", i%20), fmt.Sprint(long, i)))
+	for i := range 40_000 { // more than two files
+		r.Refused(refusal("Deployment", fmt.Sprint("shop-", i%20), fmt.Sprint(i, long)))
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -75,8 +75,14 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if diff := cmp.Diff([]string{"protection.log", "protection.log.1"}, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if n := len(gathered(t, registry)); n != 1001 {
-		t.Errorf("%d series, want 1,000 and one for the others", n)
+	series := gathered(t, registry)
+	if len(series) != 1001 {
+		t.Errorf("%d series, want 1,000 and one for the others", len(series))
+	}
+	for text := range series {
+		if len(text) > 2000 {
+			t.Fatalf("a series of %d bytes: %.100s", len(text), text)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -82,6 +83,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, mapper meta.RESTMapp
 	}
 	r.counts = newCounter(r.finder, workloads, serving)
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PodUnavailableBudget{}, options, ownercache.Options{
+		Namespace: options.Namespace,
 		Members: func(pod *corev1.Pod) []string {
 			if name := budgets.NameIn(pod); name != "" {
 				return []string{name}
@@ -156,11 +158,15 @@ func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.P
 func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, count count) error {
 	after := v.Owner.DeepCopy()
 	budgets.Store(after, count.ledger)
-	after.Status.ObservedGeneration = v.Owner.Generation
+	after.Status.ObservedGeneration, after.Status.Undecodable = v.Owner.Generation, nil
 	if equality.Semantic.DeepEqual(v.Owner.Status, after.Status) {
 		return nil
 	}
-	err := v.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(v.Owner, client.MergeFromWithOptimisticLock{}))
+	patch, err := patchOf(v.Owner, after)
+	if err != nil {
+		return err
+	}
+	err = v.Client.Status().Patch(ctx, after, patch)
 	switch {
 	case apierrors.IsConflict(err):
 		pass.Wake(overtakenRetry)
@@ -172,6 +178,21 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, cou
 	}
 	r.tell(v, count)
 	return nil
+}
+
+// patchOf writes the status, on the condition that nobody else has. What was not read of it goes.
+func patchOf(before, after *v1beta1.PodUnavailableBudget) (client.Patch, error) {
+	if len(before.Spec.Undecodable)+len(before.Status.Undecodable) == 0 {
+		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), nil
+	}
+	body, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": before.ResourceVersion},
+		{"op": "add", "path": "/status", "value": after.Status},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status of PodUnavailableBudget %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	return client.RawPatch(types.JSONPatchType, body), nil
 }
 
 // tell tells what is new, once it is stored.

@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -35,6 +39,7 @@ type cluster struct {
 	t         testing.TB
 	namespace string
 	log       string
+	election  *manager.LeaderElection // nil for none
 	run       func(others ...string) (stop func())
 }
 
@@ -51,7 +56,7 @@ func idle(t testing.TB) *cluster {
 				own = append(own, k)
 			}
 		}
-		return controllertest.Manager(t, cp, manager.Options{Namespace: c.namespace, Kinds: own, Loops: []kinds.Loop{}})
+		return controllertest.Manager(t, cp, manager.Options{Namespace: c.namespace, Kinds: own, Loops: []kinds.Loop{}, LeaderElection: c.election})
 	}
 	return c
 }
@@ -222,6 +227,35 @@ func TestNeededAgain(t *testing.T) {
 	c.until("again", 2, 1, 2, 1)
 }
 
+// TestOneNamespace: a manager of one namespace does not wait until it sees what is in others.
+func TestOneNamespace(t *testing.T) {
+	other := idle(t)
+	other.create(pod("x", "x-0"))
+	other.create(budget("x", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }))
+	other.create(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}})
+	busy, calm := context.WithCancel(t.Context())
+	defer calm()
+	go func() { // so that what is read live is newer than what the caches have been told
+		for i := 0; busy.Err() == nil; i++ {
+			_ = other.Patch(busy, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "x-0"}},
+				client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d"}}}`, i)))
+		}
+	}()
+	c := idle(t)
+	c.create(budget("own", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }))
+	c.election = &manager.LeaderElection{Namespace: c.namespace, ID: "lease", LeaseDuration: 4 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lease"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("former"), LeaseDurationSeconds: ptr.To[int32](4)}}
+	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	c.create(lease) // so that the caches are filled long before
+	began := time.Now()
+	c.run()
+	c.until("own", 0, 0, 0, 0)
+	calm()
+	if took := time.Since(began); took > 20*time.Second { // bookmarks come once in a minute
+		t.Errorf("it took %v", took)
+	}
+}
+
 // TestInvalid: bounds that make no sense, past admission, are said once and protect nobody.
 func TestInvalid(t *testing.T) {
 	c := idle(t)
@@ -230,4 +264,34 @@ func TestInvalid(t *testing.T) {
 	c.create(budget("odd", func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromString("many")) }))
 	c.until("odd", 1, 0, 1, 1)
 	c.untilEvent("odd", "CalculateExpectedPodCountFailed") // PUB-15
+}
+
+// TestUndecodable: what Go cannot read keeps no other budget from being counted. A status is put right, and a spec protects nobody.
+func TestUndecodable(t *testing.T) {
+	c := idle(t)
+	one := func(s *v1beta1.PodUnavailableBudgetSpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(1)) }
+	c.create(budget("time", one))
+	c.create(budget("bound", one))
+	patch := func(name, body string, of func(client.Object, client.Patch) error) {
+		t.Helper()
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
+		object.SetNamespace(c.namespace)
+		object.SetName(name)
+		if err := of(object, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch("time", `{"status":{"observedGeneration":1,"disruptedPods":{"x":"2026-01-05t10:00:00z"},"unavailableAllowed":7,"currentAvailable":0,"desiredAvailable":0,"totalReplicas":0}}`,
+		func(o client.Object, p client.Patch) error { return c.Status().Patch(t.Context(), o, p) })
+	patch("bound", `{"spec":{"maxUnavailable":3000000000}}`, func(o client.Object, p client.Patch) error { return c.Patch(t.Context(), o, p) })
+	c.create(pod("bound", "bound-0"))
+	c.create(budget("good", one))
+	c.run()
+	c.until("good", 0, 0, 0, 0)
+	if b := c.until("time", 0, 0, 0, 0); len(b.Status.Undecodable) > 0 {
+		t.Errorf("%+v", b.Status)
+	}
+	c.until("bound", 1, 0, 1, 1)
+	c.untilEvent("bound", "CalculateExpectedPodCountFailed")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,11 +107,20 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 	}
 }
 
-// budgetGone has the others of the namespace look for the Pods of one that is gone.
+// budgetGone has those look for the Pods of a budget that is gone which are for them now.
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
-	for _, budget := range byName(r.finder.In(e.Object.GetNamespace())) {
-		r.strays.look(budget.UID)
-		q.Add(requestFor(budget))
+	heirs := map[string]*v1beta1.PodUnavailableBudget{}
+	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
+		if budgets.NameIn(pod) != e.Object.GetName() {
+			continue
+		}
+		if heir := r.finder.Of(pod); heir != nil {
+			heirs[heir.Name] = heir
+		}
+	}
+	for _, heir := range byName(heirs) {
+		r.strays.look(heir.UID)
+		q.Add(requestFor(heir))
 	}
 }
 
@@ -134,33 +142,32 @@ func (r *Reconciler) workloadEvents() handler.EventHandler {
 // wakeFor wakes the budgets whose target a workload is or belongs to, and those that its Pods name. Pods of a new one may not name theirs: who
 // controls them was not known when they were created.
 func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
-	in := byName(r.finder.In(object.GetNamespace()))
-	if len(in) == 0 {
-		return
-	}
 	chain, _ := r.counts.workloads.Above(object)
 	chain = append(chain, r.counts.workloads.RefTo(object))
-	named := map[string]bool{}
+	woken := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, uid := range r.counts.workloads.Below(object.GetNamespace(), object.GetUID()) {
 		for _, pod := range r.cache.Pods.Of(object.GetNamespace(), uid) {
-			named[budgets.NameIn(pod)] = true
+			if budget, ok := r.finder.Named(object.GetNamespace(), budgets.NameIn(pod)); ok {
+				woken[budget.Name] = budget
+			}
 		}
 	}
-	for _, budget := range in {
-		target := budget.Spec.TargetReference
-		isTarget := target != nil && slices.ContainsFunc(chain, budgets.RefOf(target.APIVersion, target.Kind, target.Name).Is)
-		if isTarget && isNew {
+	for _, budget := range r.finder.For(object.GetNamespace(), chain...) {
+		if isNew {
 			r.strays.look(budget.UID)
 		}
-		if isTarget || named[budget.Name] {
-			q.Add(requestFor(budget))
-		}
+		woken[budget.Name] = budget
+	}
+	for _, budget := range byName(woken) {
+		q.Add(requestFor(budget))
 	}
 }
 
 // byName puts budgets in an order, so that they are woken in one.
-func byName(in []*v1beta1.PodUnavailableBudget) []*v1beta1.PodUnavailableBudget {
-	slices.SortFunc(in, func(a, b *v1beta1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
+func byName(of map[string]*v1beta1.PodUnavailableBudget) (in []*v1beta1.PodUnavailableBudget) {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		in = append(in, of[name])
+	}
 	return in
 }
 

@@ -84,7 +84,7 @@ func budgetParts(object []byte, apiVersion string) (map[string]any, error) {
 // plainBudgetBeta converts without the annotation of this package.
 func plainBudgetBeta(src *policyv1alpha1.PodUnavailableBudget) *policyv1beta1.PodUnavailableBudget {
 	src = src.DeepCopy()
-	dst := &policyv1beta1.PodUnavailableBudget{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: policyv1beta1.PodUnavailableBudgetStatus(src.Status)}
+	dst := &policyv1beta1.PodUnavailableBudget{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: budgetStatusBeta(&src.Status)}
 	dst.SetGroupVersionKind(policyv1beta1.GroupVersion.WithKind(kindPodUnavailableBudget))
 	dst.Spec = policyv1beta1.PodUnavailableBudgetSpec{
 		Selector:             src.Spec.Selector,
@@ -100,7 +100,7 @@ func plainBudgetBeta(src *policyv1alpha1.PodUnavailableBudget) *policyv1beta1.Po
 // plainBudgetAlpha converts without the annotation of this package.
 func plainBudgetAlpha(src *policyv1beta1.PodUnavailableBudget) *policyv1alpha1.PodUnavailableBudget {
 	src = src.DeepCopy()
-	dst := &policyv1alpha1.PodUnavailableBudget{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: policyv1alpha1.PodUnavailableBudgetStatus(src.Status)}
+	dst := &policyv1alpha1.PodUnavailableBudget{TypeMeta: src.TypeMeta, ObjectMeta: src.ObjectMeta, Status: budgetStatusAlpha(&src.Status)}
 	dst.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kindPodUnavailableBudget))
 	dst.Spec = policyv1alpha1.PodUnavailableBudgetSpec{
 		Selector:        src.Spec.Selector,
@@ -111,6 +111,20 @@ func plainBudgetAlpha(src *policyv1beta1.PodUnavailableBudget) *policyv1alpha1.P
 	show(dst, policy.AnnotationProtectOperations, readOperations(joined(src.Spec.ProtectOperations)), readOperations, func(text string) string { return text })
 	show(dst, policy.AnnotationProtectTotalReplicas, src.Spec.ProtectTotalReplicas, readReplicas, func(n int32) string { return strconv.Itoa(int(n)) })
 	return dst
+}
+
+func budgetStatusBeta(s *policyv1alpha1.PodUnavailableBudgetStatus) policyv1beta1.PodUnavailableBudgetStatus {
+	return policyv1beta1.PodUnavailableBudgetStatus{
+		ObservedGeneration: s.ObservedGeneration, DisruptedPods: s.DisruptedPods, UnavailablePods: s.UnavailablePods, UnavailableAllowed: s.UnavailableAllowed,
+		CurrentAvailable: s.CurrentAvailable, DesiredAvailable: s.DesiredAvailable, TotalReplicas: s.TotalReplicas,
+	}
+}
+
+func budgetStatusAlpha(s *policyv1beta1.PodUnavailableBudgetStatus) policyv1alpha1.PodUnavailableBudgetStatus {
+	return policyv1alpha1.PodUnavailableBudgetStatus{
+		ObservedGeneration: s.ObservedGeneration, DisruptedPods: s.DisruptedPods, UnavailablePods: s.UnavailablePods, UnavailableAllowed: s.UnavailableAllowed,
+		CurrentAvailable: s.CurrentAvailable, DesiredAvailable: s.DesiredAvailable, TotalReplicas: s.TotalReplicas,
+	}
 }
 
 func joined(list []policyv1beta1.Operation) string {

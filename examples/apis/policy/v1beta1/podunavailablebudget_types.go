@@ -3,6 +3,8 @@ package v1beta1
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/workloadkit/workloadkit/decode"
 )
 
 // PodUnavailableBudget says how many Pods of an application may be out of service at a time, whoever takes them out: deletions, evictions, and
@@ -60,6 +62,9 @@ type PodUnavailableBudgetSpec struct {
 	// IgnoredPodSelector selects Pods that are not protected.
 	// +optional
 	IgnoredPodSelector *metav1.LabelSelector `json:"ignoredPodSelector,omitempty"`
+
+	// Undecodable is what of the spec made no sense when it was decoded. Those fields are unset.
+	Undecodable []decode.Problem `json:"-"`
 }
 
 // TargetReference names a workload in the budget's namespace.
@@ -105,4 +110,7 @@ type PodUnavailableBudgetStatus struct {
 	DesiredAvailable int32 `json:"desiredAvailable"`
 	// TotalReplicas is how many Pods there should be.
 	TotalReplicas int32 `json:"totalReplicas"`
+
+	// Undecodable is what of the status made no sense when it was decoded. Those fields are unset, and so is ObservedGeneration.
+	Undecodable []decode.Problem `json:"-"`
 }
