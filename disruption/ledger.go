@@ -73,10 +73,9 @@ type Census struct {
 	NeededSince time.Time
 }
 
-// Count returns the ledger after a count. Pods that were let go and are gone are forgotten, and so are those that had their time; who is not seen is
-// forgotten after some seconds;
-// stayed are those among them that were to be deleted and are still there. wait, where it is positive, is when to count again: nobody
-// says that somebody's time is over.
+// Count returns the ledger after a count. Pods that were let go and are gone are forgotten, those that are not seen after some seconds, and those that
+// had their time: stayed are those among the last that were to be deleted and are still there. wait, where it is positive, is when to count again:
+// nobody says that somebody's time is over.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, stayed []string, wait time.Duration) {
 	p = p.complete()
 	after = Ledger{Counted: true, Expected: max(c.Expected, 0), Need: max(c.Need, 0)}

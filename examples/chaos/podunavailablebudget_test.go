@@ -14,7 +14,7 @@ func podUnavailableBudgetMutants() []mutant {
 		{"a status that is no subresource opens the budget", guard, "if then == missing {\n\t\t\treturn disruption.Decision{}, failed", "if then == missing {\n\t\t\treturn gone(key), nil", schedules{tests: "../disruption/guard", only: "TestWritesThatFail"}},
 		{"what is not stored is spent", guard, "if got.Allowed != want.Allowed ||", "if got.Allowed > want.Allowed+99 ||", schedules{tests: "../disruption/guard", only: "TestNotKept"}},
 		{"who was let go while nothing was needed is taken to be there", count, "	census.NeededSince = c.neededSince(v, &census)\n", "", schedules{tests: "./controllers/podunavailablebudget", only: "TestNeededAgain"}},
-		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(v.Owner, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(v.Owner)", found},
+		{"the count is written over what was spent meanwhile", controller, "client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(before)", found},
 		{"a conflict is not decided on anew", guard, "\t\treturn decision, overtaken, nil\n", "\t\treturn decision, done, nil\n", found},
 		{"Pods that were let go count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves {", found},
 		{"Pods that were let go to be changed count at once", ledger, "if m.Serves && leaves <= 0 && changes <= 0 {", "if m.Serves && leaves <= 0 {", found},
