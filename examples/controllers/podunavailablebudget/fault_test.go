@@ -487,8 +487,9 @@ func (w *story) keepUp() {
 	if budget := w.budget(); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
 		w.idle = time.Now()
 	}
-	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > 10*time.Second })
-	const latest = 3 * time.Second
+	const latest, longestStep = 3 * time.Second, 10 * time.Second
+	// Until a count has seen that they went.
+	maps.DeleteFunc(w.freed, func(_ types.UID, since time.Time) bool { return time.Since(since) > longestStep+latest })
 	for i, p := range w.Processes() {
 		if p.Cache.Behind("pods") == 0 {
 			w.behind[i] = time.Now()

@@ -56,11 +56,8 @@ func (s *strays) forget(budget types.UID) {
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	b = b.Watches(&corev1.Pod{}, handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { r.found(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if isOther(e.ObjectOld, e.ObjectNew) {
-				r.found(e.ObjectNew, q)
-			}
-		},
+		// Whatever has changed: a new list need not show that a Pod was marked, and lost the mark.
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { r.found(e.ObjectNew, q) },
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
 	for _, kind := range budgets.Kinds() {
@@ -69,20 +66,6 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 		}
 	}
 	return b
-}
-
-// isOther reports whether another budget may be for a Pod than before.
-func isOther(before, after client.Object) bool {
-	return before.GetUID() != after.GetUID() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
-		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) || nameIn(before) != nameIn(after)
-}
-
-func nameIn(object client.Object) string {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return ""
-	}
-	return budgets.NameIn(pod)
 }
 
 // found wakes the budget that a Pod has and does not name.
