@@ -6,6 +6,7 @@ MODULES := . testing examples/apis examples
 TOOL    := GOWORK=off go tool -modfile=$(CURDIR)/tools/go.mod
 GO      := go
 RACE    ?= -race
+GOTEST  := $(GO) test
 
 .PHONY: help demo test check test-unit test-cluster test-node build bench bench-rollouts chaos mutants hostile lint generate chart verify newest apidiff clean
 
@@ -22,8 +23,8 @@ check: ## the quick loop, under 2 minutes: build; vet and test what changed sinc
 	@bash .ci/check
 
 test-unit: ## deciding halves, Examples, fuzz seeds, with the race detector
-	$(GO) test $(RACE) ./...
-	cd examples/apis && $(GO) test $(RACE) ./...
+	$(GOTEST) $(RACE) ./...
+	cd examples/apis && $(GOTEST) $(RACE) ./...
 
 test-cluster: ## controllers against a real etcd and kube-apiserver, schedules of faults, and a sample of the planted mistakes
 	@RACE="$(RACE)" bash .ci/cluster

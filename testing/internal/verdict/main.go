@@ -1,0 +1,162 @@
+// Command verdict reads what "go test -json" prints. It prints what go test would, and appends a line for each test that has failed to a file,
+// with the first error: a long log hides it.
+//
+//	go test -json ./... | verdict -failures bin/failures.txt
+//
+// A line has the package, the test and the error, separated by tabs; the test is empty where the package failed by itself. It ends with 1 if
+// anything has failed, or if nothing was run.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+func main() {
+	failures := flag.String("failures", "", "the file that lines are appended to")
+	all := flag.Bool("v", false, "print what tests say that pass, too")
+	flag.Parse()
+	if err := run(os.Stdin, os.Stdout, *failures, *all); err != nil {
+		fmt.Fprintln(os.Stderr, "verdict:", err)
+		os.Exit(1)
+	}
+}
+
+func run(from io.Reader, to io.Writer, failures string, all bool) error {
+	failed, err := read(from, to, all)
+	if failures != "" && len(failed) > 0 {
+		err = errors.Join(err, add(failures, failed))
+	}
+	if len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d failures", len(failed)))
+	}
+	return err
+}
+
+func add(path string, failed []failure) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // others read it
+	if err != nil {
+		return err
+	}
+	for _, f := range failed {
+		_, err = fmt.Fprintf(file, "%s\t%s\t%s\n", f.pkg, f.test, f.first)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// event is what test2json says (go doc test2json).
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+}
+
+// failure is a test that has failed, or a package that has without one.
+type failure struct{ pkg, test, first string }
+
+// key names a test; without Test, its package.
+type key struct{ pkg, test string }
+
+// read returns the failures, in the order in which they happened. With all, what is said is shown when it is said.
+func read(from io.Reader, to io.Writer, all bool) (failed []failure, err error) {
+	said := map[key][]string{}
+	packages := 0
+	lines := bufio.NewReader(from)
+	for {
+		line, readErr := lines.ReadString('\n')
+		if line != "" {
+			e := event{}
+			if json.Unmarshal([]byte(line), &e) != nil {
+				fmt.Fprint(to, line) // go itself says something
+				continue
+			}
+			if e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+				packages++
+			}
+			shown := to
+			if all {
+				shown = io.Discard
+				fmt.Fprint(to, e.Output)
+			}
+			failed = e.note(said, failed, shown)
+		}
+		switch {
+		case errors.Is(readErr, io.EOF) && packages == 0 && len(failed) == 0:
+			return failed, errors.New("no package was tested")
+		case errors.Is(readErr, io.EOF):
+			return failed, nil
+		case readErr != nil:
+			return failed, readErr
+		}
+	}
+}
+
+// note takes an event into account. What a test says is shown if it fails.
+func (e *event) note(said map[key][]string, failed []failure, to io.Writer) []failure {
+	k := key{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		said[key{e.ImportPath, ""}] = append(said[key{e.ImportPath, ""}], e.Output)
+		fmt.Fprint(to, e.Output)
+	case "build-fail":
+		return append(failed, failure{e.ImportPath, "", firstError(said[key{e.ImportPath, ""}])})
+	case "output":
+		said[k] = append(said[k], e.Output)
+		if e.Test == "" && isResult(e.Output) {
+			fmt.Fprint(to, e.Output)
+		}
+	case "fail":
+		for _, line := range said[k] {
+			if e.Test != "" || !isResult(line) {
+				fmt.Fprint(to, line)
+			}
+		}
+		if !e.hasFailedPart(failed) {
+			failed = append(failed, failure{e.Package, e.Test, firstError(said[k])})
+		}
+		delete(said, k)
+	case "pass", "skip":
+		delete(said, k)
+	}
+	return failed
+}
+
+// hasFailedPart reports whether a part of a test or package is among the failures: the whole fails for that.
+func (e *event) hasFailedPart(failed []failure) bool {
+	return slices.ContainsFunc(failed, func(f failure) bool {
+		switch {
+		case e.Test == "" && f.test == "": // a build that failed, of this package or of its tests
+			return f.pkg == e.Package || strings.HasPrefix(f.pkg, e.Package+" ")
+		case e.Test == "":
+			return f.pkg == e.Package
+		}
+		return f.pkg == e.Package && strings.HasPrefix(f.test, e.Test+"/")
+	})
+}
+
+// isResult reports whether a line of a package is the last one that go test prints without -v.
+func isResult(line string) bool {
+	return strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   ")
+}
+
+// firstError returns the first line that says what went wrong: of a test, a panic, a race or the compiler.
+func firstError(lines []string) string {
+	clear := regexp.MustCompile(`\.go:\d+(:\d+)?: |^panic: |DATA RACE|^fatal error: `)
+	first := ""
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		if clear.MatchString(line) {
+			return line
+		}
+		if first == "" && line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "FAIL") {
+			first = line
+		}
+	}
+	return first
+}
