@@ -4,6 +4,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 )
 
 // ListOf is a List that follows no ConfigMap.
@@ -26,3 +27,6 @@ func (l *List) Read(configuration *corev1.ConfigMap) (woken bool) {
 		return false
 	}
 }
+
+// At has watches go by a clock.
+func (w *Watches) At(clock clock.WithDelayedExecution) { w.clock = clock }

@@ -3,6 +3,8 @@ package listedkinds
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -10,20 +12,27 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// look is how often a kind is looked for that is listed and not installed.
-const look = 10 * time.Second
+const (
+	// look is how often a kind is looked for that is listed and not installed.
+	look = 10 * time.Second
+	// longest is how long a kind is not looked for that was not found again and again.
+	longest = time.Minute
+)
 
 // Objects know the objects of kinds that may come and go. They must be safe for concurrent use.
 type Objects interface {
@@ -35,9 +44,18 @@ type Objects interface {
 	OnChange(f func(kind schema.GroupKind, object client.Object))
 }
 
+// Manager is what Watches need of a controller-runtime manager.
+type Manager interface {
+	GetConfig() *rest.Config
+	GetHTTPClient() *http.Client
+	GetScheme() *runtime.Scheme
+	GetRESTMapper() meta.RESTMapper
+	GetLogger() logr.Logger
+}
+
 // Watches watch the kinds that a [List] has, as long as they are listed and installed. Make them with Watch.
 type Watches struct {
-	mgr       ctrl.Manager
+	mgr       Manager
 	list      *List
 	namespace string // empty for all
 	keep      toolscache.TransformFunc
@@ -47,9 +65,16 @@ type Watches struct {
 
 	running sync.WaitGroup
 	lost    chan schema.GroupVersionKind
+	missing map[schema.GroupVersionKind]missing // belongs to the goroutine of Start
 
 	mu      sync.RWMutex
 	watches map[schema.GroupVersionKind]*oneWatch
+}
+
+// missing is a kind that is listed and not installed.
+type missing struct {
+	pause time.Duration
+	next  time.Time // when to look for it again
 }
 
 // oneWatch is the watch of one kind.
@@ -60,10 +85,10 @@ type oneWatch struct {
 
 // Watch returns watches of the kinds that are listed, in one namespace or, if that is empty, in all. keep says what stays in memory of an object.
 // Add them to the manager when OnChange has been called: they run where it leads.
-func Watch(mgr ctrl.Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
+func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
 	return &Watches{
 		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),
-		lost: make(chan schema.GroupVersionKind), watches: map[schema.GroupVersionKind]*oneWatch{},
+		lost: make(chan schema.GroupVersionKind), missing: map[schema.GroupVersionKind]missing{}, watches: map[schema.GroupVersionKind]*oneWatch{},
 	}
 }
 
@@ -122,26 +147,24 @@ func (w *Watches) Start(ctx context.Context) error {
 		case <-next:
 		case <-again:
 		case kind := <-w.lost:
-			w.log.Info("A kind is not served any more", "kind", kind.String())
-			w.end(kind)
-			if !w.rest(ctx) {
-				return nil
+			if w.end(kind) { // it was there
+				delete(w.missing, kind)
 			}
+			w.misses(kind)
 		}
 		timer.Stop()
 	}
 }
 
-// rest waits for a moment: a kind that is found and not served would be looked for in a loop.
-func (w *Watches) rest(ctx context.Context) bool {
-	timer := w.clock.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
+// misses has a kind looked for later, and later each time. The first time it is said.
+func (w *Watches) misses(kind schema.GroupVersionKind) {
+	m, again := w.missing[kind]
+	if !again {
+		w.log.Info("A kind is listed and not installed; it is looked for", "kind", kind.String())
 	}
+	m.pause = min(max(2*m.pause, look), longest)
+	m.next = w.clock.Now().Add(m.pause)
+	w.missing[kind] = m
 }
 
 // adjust begins and ends watches, and reports whether a kind is listed that is not watched.
@@ -159,32 +182,61 @@ func (w *Watches) adjust(ctx context.Context) (waits bool) {
 			w.end(kind)
 		}
 	}
+	maps.DeleteFunc(w.missing, func(kind schema.GroupVersionKind, _ missing) bool { return !slices.Contains(listed, kind) })
 	for _, kind := range listed {
 		if slices.Contains(running, kind) {
 			continue
 		}
-		if err := w.begin(ctx, kind); err != nil {
+		if m, is := w.missing[kind]; is && w.clock.Now().Before(m.next) {
 			waits = true
-			if !meta.IsNoMatchError(err) {
-				w.log.Error(err, "Watching a kind", "kind", kind.String())
-			}
+			continue
 		}
+		err := w.begin(ctx, kind)
+		switch {
+		case err == nil:
+			continue
+		case meta.IsNoMatchError(err):
+			w.misses(kind)
+		default:
+			w.log.Error(err, "Watching a kind", "kind", kind.String())
+		}
+		waits = true
 	}
 	return waits
 }
 
-func (w *Watches) end(kind schema.GroupVersionKind) {
+// end ends the watch of a kind, and reports whether the kind was known.
+func (w *Watches) end(kind schema.GroupVersionKind) (known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if watch, ok := w.watches[kind]; ok {
-		watch.cancel()
-		delete(w.watches, kind)
+	watch, ok := w.watches[kind]
+	if !ok {
+		return false
 	}
+	watch.cancel()
+	delete(w.watches, kind)
+	return watch.index.HasSynced()
+}
+
+// isServed returns nil if the API server has a kind. A RESTMapper remembers those that it had.
+func (w *Watches) isServed(kind schema.GroupVersionKind) error {
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(w.mgr.GetConfig(), w.mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("asking whether %s is served: %w", kind, err)
+	}
+	list, err := asked.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking whether %s is served: %w", kind, err)
+	}
+	if err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }) {
+		return nil
+	}
+	return &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
 // begin watches a kind in a cache of its own, which ends with the watch.
 func (w *Watches) begin(ctx context.Context, kind schema.GroupVersionKind) error {
-	if _, err := w.mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+	if err := w.isServed(kind); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -218,12 +270,13 @@ func (w *Watches) cacheOf(ctx context.Context, kind schema.GroupVersionKind) (ca
 	options := cache.Options{
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(), DefaultTransform: w.keep,
 		DefaultWatchErrorHandler: func(watch context.Context, r *toolscache.Reflector, err error) {
-			toolscache.DefaultWatchErrorHandler(watch, r, err) // it logs
-			if apierrors.IsNotFound(err) {
-				select { // its CRD is gone
-				case w.lost <- kind:
-				case <-ctx.Done():
-				}
+			if !apierrors.IsNotFound(err) {
+				toolscache.DefaultWatchErrorHandler(watch, r, err) // it logs
+				return
+			}
+			select { // its CRD is gone
+			case w.lost <- kind:
+			case <-ctx.Done():
 			}
 		},
 	}
