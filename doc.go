@@ -65,6 +65,7 @@
 // package below it, named for what it offers: it takes a client and writes what was decided, as few times as the API allows.
 //
 //	expectations/trackedclient   clients whose writes are awaited
+//	ownercache/watchhealth       informers whose watches come back at once, and whose kinds may come and go
 //	revision/history             finds, writes and truncates revisions
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate

@@ -313,6 +313,41 @@ func TestBudgetGoes(t *testing.T) {
 }
 
 // TestNotKept: what was spent is in the status, or nobody is let go. Otherwise the next one would spend it again.
+// TestKindIsNotServed: whoever removes a version for a while does not open the budgets.
+func TestKindIsNotServed(t *testing.T) {
+	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "poddisruptionbudgets"}, "web", "404 page not found", 0, true)
+	for _, known := range []bool{true, false} { // to the cache
+		cached := server(t, nil, budget(1))
+		live := server(t, &interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return unserved
+			},
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return unserved
+			},
+		})
+		reads := client.Reader(live)
+		if known {
+			reads = cached
+		}
+		decision, err := newGuard(t, readsFrom{live, reads}, live).Ask(t.Context(), key, evict("web-0"), false)
+		if err == nil || decision.Admitted {
+			t.Errorf("known %t: %+v, %v", known, decision, err)
+		}
+	}
+}
+
+// readsFrom reads from elsewhere.
+type readsFrom struct {
+	client.Client
+
+	reader client.Reader
+}
+
+func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return r.reader.Get(ctx, key, into, options...)
+}
+
 func TestNotKept(t *testing.T) {
 	pruning := &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, and what the schema does not have is dropped

@@ -49,14 +49,14 @@ type podBudgets struct {
 func (p *podBudgets) Handle(ctx context.Context, req admission.Request) admission.Response {
 	pod, operation, dryRun, err := p.read(ctx, req)
 	if err != nil {
-		return refuse(ctx, unknownBudget(operation, err))
+		return refuse(ctx, unknownBudget(err))
 	}
 	if pod == nil {
 		return admission.Allowed("")
 	}
 	answer, err := p.Ask(ctx, pod, operation, dryRun)
 	if err != nil {
-		return refuse(ctx, unknownBudget(operation, err))
+		return refuse(ctx, unknownBudget(err))
 	}
 	if answer.Admitted {
 		return admission.Allowed("")
@@ -191,9 +191,9 @@ func refusedBy(operation disruption.Operation, answer budgets.Answer) error {
 	return err
 }
 
-// unknownBudget is the answer where nobody knows what a budget says. Who evicts comes again.
-func unknownBudget(operation disruption.Operation, err error) error {
-	if operation != disruption.Evict || apierrors.IsBadRequest(err) {
+// unknownBudget is the answer where nobody knows what a budget says: come again.
+func unknownBudget(err error) error {
+	if apierrors.IsBadRequest(err) {
 		return err
 	}
 	return apierrors.NewTooManyRequests("the Pod or its PodUnavailableBudget could not be read: "+err.Error(), 1)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,18 +29,15 @@ const (
 	NotProtected reason.Code = "NotProtected"
 )
 
+// TooManyBudgets means that a Pod has more budgets than are asked.
+const TooManyBudgets reason.Code = "TooManyBudgets"
+
 // Answer is what becomes of a request.
 type Answer struct {
 	disruption.Decision
 
-	// Budget is the name of the budget that was asked; empty for none.
+	// Budget is the name of the budget that was asked, of several the one that refuses; empty for none.
 	Budget string
-}
-
-// Manager is what Budgets need of a manager.
-type Manager interface {
-	ownercache.Manager
-	GetRESTMapper() meta.RESTMapper
 }
 
 // Budgets are asked before a Pod is taken out of service. They are safe for concurrent use. Make them with New.
@@ -50,15 +46,18 @@ type Budgets struct {
 	*Workloads
 	*Serving
 
+	// Current waits until the cache of budgets is current, and fails where that takes long: the API server is asked then. Nil for caches that are.
+	Current func(context.Context) error
+
 	live  client.Reader
 	guard *guard.Guard[*v1beta1.PodUnavailableBudget]
 	gates map[apps.Gate]bool
 	clock clock.PassiveClock
 }
 
-// New returns Budgets that read from the manager's cache. c writes. Call it once for each manager, before that starts, and only where the CRD of
-// PodUnavailableBudgets is installed. gates may be nil, for the defaults; so may the clock.
-func New(ctx context.Context, mgr Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
+// New returns Budgets that read from the manager's cache. c writes. Call it once for each manager, before that starts. gates may be nil, for the
+// defaults; so may the clock.
+func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map[apps.Gate]bool, now clock.PassiveClock) (*Budgets, error) {
 	if gates == nil {
 		gates = apps.DefaultGates()
 	}
@@ -67,7 +66,7 @@ func New(ctx context.Context, mgr Manager, c client.Client, gates map[apps.Gate]
 		b.clock = clock.RealClock{}
 	}
 	var err error
-	if b.Workloads, err = NewWorkloads(ctx, mgr, mgr.GetRESTMapper(), c, b.clock); err != nil {
+	if b.Workloads, err = NewWorkloads(ctx, mgr, c, b.clock); err != nil {
 		return nil, err
 	}
 	if b.Finder, err = NewFinder(ctx, mgr.GetCache(), b.Workloads); err != nil {
@@ -82,8 +81,8 @@ func New(ctx context.Context, mgr Manager, c client.Client, gates map[apps.Gate]
 	return b, err
 }
 
-// Ask decides whether a Pod may be taken out of service by an operation, and spends from its budget where one has to be spent from, unless it is a dry
-// run. The Pod should be as it is now: one that an old cache shows as not serving is let go for nothing. The error means that nothing is
+// Ask decides whether a Pod may be taken out of service by an operation, and spends from its budgets where one has to be spent from, unless it is a dry
+// run: all of them have to agree. The Pod should be as it is now: one that an old cache shows as not serving is let go for nothing. The error means that nothing is
 // known, and the Pod must not be let go.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
 	free := func(code reason.Code, budget, detail string) (Answer, error) {
@@ -93,43 +92,37 @@ func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !IsOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
-	budget, err := b.of(ctx, pod)
+	all, err := b.of(ctx, pod, operation)
 	if err != nil {
 		return Answer{}, err
 	}
 	switch {
-	case budget == nil:
+	case len(all) == 0:
 		return free(NoBudget, "", "no budget is for it")
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
-		return free(NotProtected, budget.Name, "it mirrors a static Pod, which runs on without it")
+		return free(NotProtected, all[0].Name, "it mirrors a static Pod, which runs on without it")
 	case isExempt(pod):
-		return free(NotProtected, budget.Name, "annotation "+policy.AnnotationNoProtect)
-	case selects(budget.Spec.IgnoredPodSelector, pod.Labels):
-		return free(NotCovered, budget.Name, "the budget leaves Pods of these labels out")
-	case !Covers(&budget.Spec, operation, b.gates):
-		return free(NotCovered, budget.Name, "the budget is not about "+string(operation))
+		return free(NotProtected, all[0].Name, "annotation "+policy.AnnotationNoProtect)
+	case len(all) > MostOfPod:
+		why := reason.Reason{
+			Code: TooManyBudgets, Object: reason.ObjectOf("Pod", pod), Detail: fmt.Sprintf("%d budgets are for it", len(all)),
+			Remedy: fmt.Sprintf("have no more than %d select one Pod", MostOfPod),
+		}
+		return Answer{disruption.Decision{Reason: why}, all[0].Name}, nil
+	}
+	var keys []client.ObjectKey
+	for _, budget := range all {
+		if !selects(budget.Spec.IgnoredPodSelector, pod.Labels) && Covers(&budget.Spec, operation, b.gates) {
+			keys = append(keys, client.ObjectKeyFromObject(budget))
+		}
+	}
+	if len(keys) == 0 {
+		return free(NotCovered, all[0].Name, "the budget is not about "+string(operation)+", or leaves Pods of these labels out")
 	}
 	serves, _ := b.Serves(pod, b.clock.Now())
 	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}
-	decision, err := b.guard.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
-	return Answer{decision, budget.Name}, err
-}
-
-// of returns the budget of a Pod. One that the Pod names and the cache does not have may be new: the API server knows.
-func (b *Budgets) of(ctx context.Context, pod *corev1.Pod) (*v1beta1.PodUnavailableBudget, error) {
-	budget, name := b.Of(pod), NameIn(pod)
-	if budget != nil || name == "" {
-		return budget, nil
-	}
-	named := &v1beta1.PodUnavailableBudget{}
-	err := b.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, named)
-	if apierrors.IsNotFound(err) || err == nil && !b.IsFor(named, pod) {
-		return nil, nil //nolint:nilnil // There is none.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
-	}
-	return named, nil
+	decision, by, err := b.guard.AskAll(ctx, keys, request, dryRun)
+	return Answer{decision, by.Name}, err
 }
 
 // isExempt reports whether a Pod takes itself out of all budgets.
@@ -138,8 +131,18 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
+// permitWaits bounds how long a controller waits for the cache of budgets: it comes again.
+const permitWaits = 100 * time.Millisecond
+
 // Permit is Ask for a controller that is about to act: nil means that it may, and that its request will be let go as well.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
+	if b.Current != nil {
+		waits, cancel := context.WithTimeout(ctx, permitWaits)
+		defer cancel()
+		if err := b.Current(waits); err != nil {
+			return fmt.Errorf("asking the budgets of Pod %s: %w", pod.Name, err)
+		}
+	}
 	answer, err := b.Ask(ctx, pod, operation, false)
 	if err != nil {
 		return fmt.Errorf("asking the budget of Pod %s: %w", pod.Name, err)
@@ -150,15 +153,21 @@ func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disrupt
 	return fmt.Errorf("PodUnavailableBudget %s: %w", answer.Budget, answer.Reason)
 }
 
-// Stamp has a Pod that is being created name its budget. It reports whether the Pod has one.
+// Stamp has a Pod that is being created name its budgets. It reports whether the Pod has one.
 func (b *Budgets) Stamp(pod *corev1.Pod) bool {
-	budget := b.Of(pod)
-	if budget == nil {
+	of := b.Of(pod)
+	if len(of) == 0 {
 		return false
 	}
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld] = budget.Name, budget.Name
+	for key, value := range Marks(of) {
+		if value == nil {
+			delete(pod.Annotations, key)
+		} else {
+			pod.Annotations[key] = *value
+		}
+	}
 	return true
 }

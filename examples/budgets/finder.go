@@ -6,12 +6,14 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
@@ -19,9 +21,46 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// NameIn returns the name of the budget that a Pod says it has; empty for none.
+// NameIn returns the name of the budget that a Pod says it has, of several the first; empty for none.
 func NameIn(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[policy.AnnotationRelatedBudget], pod.Annotations[policy.AnnotationRelatedBudgetOld])
+}
+
+// MostOfPod is how many budgets a Pod can have. A Pod with more is not let go: each is asked, and remembers the Pod.
+const MostOfPod = 10
+
+// NamesIn returns the names of all budgets that a Pod says it has, each once, and no more than MostOfPod.
+func NamesIn(pod *corev1.Pod) (names []string) {
+	if first := NameIn(pod); first != "" {
+		names = append(names, first)
+	}
+	for name := range strings.SplitSeq(pod.Annotations[policy.AnnotationOtherBudgets], ",") {
+		if len(names) == MostOfPod {
+			break
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Marks are the annotations by which a Pod names its budgets. A nil value stands for an annotation that is not there.
+func Marks(of []*v1beta1.PodUnavailableBudget) map[string]*string {
+	marks := map[string]*string{policy.AnnotationOtherBudgets: nil}
+	var others []string
+	for i, budget := range of[:min(len(of), MostOfPod)] {
+		if i == 0 {
+			marks[policy.AnnotationRelatedBudget], marks[policy.AnnotationRelatedBudgetOld] = &budget.Name, &budget.Name
+		} else {
+			others = append(others, budget.Name)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		marks[policy.AnnotationOtherBudgets] = ptr.To(strings.Join(others, ","))
+	}
+	return marks
 }
 
 // Finder finds the budget of a Pod. It is safe for concurrent use. Make it with NewFinder.
@@ -132,22 +171,33 @@ func (f *Finder) For(namespace string, workloads ...Ref) (found []*v1beta1.PodUn
 	return found
 }
 
-// Of returns the budget of a Pod: the one that the Pod names, if there is one of that name and it is for the Pod, and else the oldest that is. nil if there is
-// none: read only.
-func (f *Finder) Of(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
-	if name := NameIn(pod); name != "" {
-		if named, ok := f.budgets.Get(pod.Namespace, name); ok && f.IsFor(named, pod) {
-			return named
+// Of returns the budgets of a Pod: first the one that the Pod names first, if there is one of that name and it is for the Pod, and then all others that
+// are, the oldest first: read only.
+func (f *Finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
+	chain, known := f.workloads.Above(pod)
+	named, _ := f.budgets.Get(pod.Namespace, NameIn(pod))
+	return f.among(f.candidates(pod, chain), named, pod, chain, known)
+}
+
+// among returns those of some budgets that are for a Pod with these controllers, and named, if that is. Where it is not known who controls the Pod,
+// what the Pod names counts.
+func (f *Finder) among(some iter.Seq[*v1beta1.PodUnavailableBudget], named *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref, known bool) (found []*v1beta1.PodUnavailableBudget) {
+	for budget := range some {
+		if budget.DeletionTimestamp == nil && (named == nil || budget.Name != named.Name) && f.isFor(budget, pod, chain) {
+			found = append(found, budget)
 		}
 	}
-	chain, _ := f.workloads.Above(pod)
-	var first *v1beta1.PodUnavailableBudget
-	for budget := range f.candidates(pod, chain) {
-		if budget.DeletionTimestamp == nil && (first == nil || order(budget, first) < 0) && f.isFor(budget, pod, chain) {
-			first = budget
-		}
+	slices.SortFunc(found, order)
+	found = slices.Compact(found) // two of the controllers may be the same
+	if named != nil && (f.isFor(named, pod, chain) || !known && named.Spec.TargetReference != nil) {
+		found = slices.Insert(found, 0, named)
 	}
-	return first
+	return found
+}
+
+// Has reports whether a budget is one of those.
+func Has(budgets []*v1beta1.PodUnavailableBudget, budget *v1beta1.PodUnavailableBudget) bool {
+	return slices.ContainsFunc(budgets, func(b *v1beta1.PodUnavailableBudget) bool { return b.UID == budget.UID })
 }
 
 // IsFor reports whether a budget that a Pod names is for it. Where nobody knows who controls the Pod, what the Pod says counts.

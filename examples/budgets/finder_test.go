@@ -2,6 +2,7 @@ package budgets_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func newWorld(t testing.TB) *world {
 			t.Fatal(err)
 		}
 	}
-	server, err := faultapi.New(scheme, time.Now, &v1beta1.PodUnavailableBudget{}, &appsv1.ReplicaSet{}, &appsv1.Deployment{}, &kruisev1beta1.CloneSet{})
+	server, err := faultapi.New(scheme, time.Now, append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,16 +108,19 @@ func TestFinder(t *testing.T) {
 		labels map[string]string
 		says   map[string]string
 		owner  *appsv1.ReplicaSet
-		want   string
+		want   string // names, separated by spaces
 	}{
 		{"PUB-4 by labels", map[string]string{"app": "web"}, nil, nil, "by-labels"},
 		{"PUB-4 labels of another app", map[string]string{"app": "db"}, nil, nil, ""},
 		{"PUB-4 by the Deployment of its ReplicaSet, in any version", nil, nil, set, "by-target"},
-		{"PUB-6 it says which", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudget: "by-other-labels"}, nil, "by-other-labels"},
-		{"PUB-6 it says which by the old name", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudgetOld: "by-other-labels"}, nil, "by-other-labels"},
-		{"PUB-6 the new name comes first", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudget: "by-labels", policy.AnnotationRelatedBudgetOld: "by-other-labels"}, nil, "by-labels"},
+		{"PUB-6 it says which", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudget: "by-other-labels"}, nil, "by-other-labels by-labels"},
+		{"PUB-6 it says which by the old name", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudgetOld: "by-other-labels"}, nil, "by-other-labels by-labels"},
+		{"PUB-6 the new name comes first", map[string]string{"app": "web", "tier": "front"}, map[string]string{policy.AnnotationRelatedBudget: "by-labels", policy.AnnotationRelatedBudgetOld: "by-other-labels"}, nil, "by-labels by-other-labels"},
 		{"it says one that is not for it", map[string]string{"app": "web"}, map[string]string{policy.AnnotationRelatedBudget: "by-other-labels"}, nil, "by-labels"},
 		{"3.4 it says one that is gone", map[string]string{"app": "web"}, map[string]string{policy.AnnotationRelatedBudget: "former"}, nil, "by-labels"},
+		{"two selectors", map[string]string{"app": "web", "tier": "front"}, nil, nil, "by-labels by-other-labels"},
+		{"a selector and a target", map[string]string{"app": "web"}, nil, set, "by-labels by-target"},
+		{"a selector and a target that it says", map[string]string{"app": "web"}, map[string]string{policy.AnnotationRelatedBudget: "by-target"}, set, "by-target by-labels"},
 		{"who controls it is not known: what it says counts", nil, map[string]string{policy.AnnotationRelatedBudget: "by-target"}, unknown, "by-target"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -124,18 +128,22 @@ func TestFinder(t *testing.T) {
 			if tc.owner != nil {
 				pod.OwnerReferences = controlledBy(tc.owner, "apps/v1", "ReplicaSet")
 			}
-			got := ""
-			if of := w.asked.Of(pod); of != nil {
-				got = of.Name
-			}
-			if got != tc.want {
-				t.Errorf("budget %q, want %q", got, tc.want)
+			if got := namesOf(w.asked.Of(pod)); got != tc.want {
+				t.Errorf("budgets %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestFinderMissesNone: a budget is found whatever it selects by, and the oldest of several.
+func namesOf(of []*v1beta1.PodUnavailableBudget) string {
+	var names []string
+	for _, budget := range of {
+		names = append(names, budget.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestFinderMissesNone: a budget is found whatever it selects by, and the oldest of several comes first.
 func TestFinderMissesNone(t *testing.T) {
 	w := newWorld(t)
 	exists := budget("a-expression", nil, nil)
@@ -154,19 +162,16 @@ func TestFinderMissesNone(t *testing.T) {
 		want   string
 	}{
 		{map[string]string{"canary": ""}, "a-expression"},
-		{map[string]string{"canary": "1", "tier": "front"}, "a-expression"},
-		{map[string]string{"app": "web", "tier": "front"}, "b-both"},
+		{map[string]string{"canary": "1", "tier": "front"}, "a-expression c-tier"},
+		{map[string]string{"app": "web", "tier": "front"}, "b-both c-tier"},
 		{map[string]string{"app": "web", "tier": "front", "zone": "x"}, "c-tier"},
 		{map[string]string{"tier": "front"}, "c-tier"},
 		{map[string]string{"app": "web"}, ""},
 		{nil, ""},
 	} {
-		got := ""
-		if of := w.asked.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: tc.labels}}); of != nil {
-			got = of.Name
-		}
+		got := namesOf(w.asked.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: tc.labels}}))
 		if got != tc.want {
-			t.Errorf("labels %v: budget %q, want %q", tc.labels, got, tc.want)
+			t.Errorf("labels %v: budgets %q, want %q", tc.labels, got, tc.want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestScale(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	c := &scales{replicas: map[string]int64{"web": 3}}
 	w := newWorld(t)
-	workloads, err := budgets.NewWorkloads(t.Context(), w, w.GetRESTMapper(), c, clock)
+	workloads, err := budgets.NewWorkloads(t.Context(), w, c, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestInventedKinds(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	c := &scales{replicas: map[string]int64{"web": 3}}
 	w := newWorld(t)
-	workloads, err := budgets.NewWorkloads(t.Context(), w, w.GetRESTMapper(), c, clock)
+	workloads, err := budgets.NewWorkloads(t.Context(), w, c, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

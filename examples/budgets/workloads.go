@@ -83,9 +83,9 @@ func Kinds() []client.Object {
 	}
 }
 
-// NewWorkloads returns Workloads that read those of the [Kinds] that are installed from the manager's cache, and the scale of others with c, from the API
-// server. Call it before the manager starts.
-func NewWorkloads(ctx context.Context, mgr ownercache.Manager, mapper apimeta.RESTMapper, c client.Client, now clock.PassiveClock) (*Workloads, error) {
+// NewWorkloads returns Workloads that read those of the [Kinds] from the manager's cache, and the scale of others with c, from the API server. A kind
+// that is not installed has an empty cache. Call it before the manager starts.
+func NewWorkloads(ctx context.Context, mgr ownercache.Manager, c client.Client, now clock.PassiveClock) (*Workloads, error) {
 	w := &Workloads{
 		kinds: map[schema.GroupKind]*ownercache.Index[client.Object]{}, scheme: mgr.GetScheme(), reader: c, clock: now, scales: map[string]scale{}, scaled: map[schema.GroupKind]scaledKind{},
 	}
@@ -94,20 +94,12 @@ func NewWorkloads(ctx context.Context, mgr ownercache.Manager, mapper apimeta.RE
 		if err != nil {
 			return nil, fmt.Errorf("kind of %T: %w", object, err)
 		}
-		if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); apimeta.IsNoMatchError(err) {
-			continue // nobody can make one
-		} else if err != nil {
-			return nil, fmt.Errorf("asking whether %s is installed: %w", kind, err)
-		}
 		if w.kinds[kind.GroupKind()], err = ownercache.NewIndex(ctx, mgr.GetCache(), object); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
 }
-
-// Watches reports whether workloads of the type of an object are in a cache.
-func (w *Workloads) Watches(object client.Object) bool { return w.Knows(w.RefTo(object).GroupKind) }
 
 // RefTo names an object of one of the [Kinds].
 func (w *Workloads) RefTo(object client.Object) Ref {

@@ -29,6 +29,8 @@ type Kind struct {
 	// Kind is what the API calls it, in the stored version, and Resource its plural.
 	Kind     schema.GroupVersionKind
 	Resource string
+	// ClusterScoped says that objects are in no namespace.
+	ClusterScoped bool
 	// Converted says that its CRD has several versions.
 	Converted bool
 	// AddToScheme registers the types of the stored version.

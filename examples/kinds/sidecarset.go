@@ -21,7 +21,7 @@ import (
 func sidecarSet() Kind {
 	workers := 3
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Resource: "sidecarsets", ClusterScoped: true, Converted: true,
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  sidecarset.ControllerName, Workers: &workers,
 		Setup: func(ctx context.Context, mgr ctrl.Manager, c client.Client, shared kruise.Options) error {

@@ -17,18 +17,15 @@ func keepsBudgets(gates map[apps.Gate]bool) bool {
 	return budgets.IsOn(gates, disruption.Delete) || budgets.IsOn(gates, disruption.Update)
 }
 
-// newBudgets returns what asks PodUnavailableBudgets, for the webhook and for controllers; nil where there are none.
-func newBudgets(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool) (*budgets.Budgets, error) {
+// newBudgets returns what asks PodUnavailableBudgets, for the webhook and for controllers; nil where nothing is asked about.
+func newBudgets(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool, served *served) (*budgets.Budgets, error) {
 	if !keepsBudgets(gates) {
 		return nil, nil //nolint:nilnil // Nobody is asked.
-	}
-	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
-	if err != nil || !installed {
-		return nil, err
 	}
 	asked, err := budgets.New(ctx, mgr, mgr.GetClient(), gates, nil)
 	if err != nil {
 		return nil, fmt.Errorf("budgets: %w", err)
 	}
+	asked.Current = served.await(budgetsAwaited, v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
 	return asked, nil
 }

@@ -52,6 +52,7 @@ func TestBudgets(t *testing.T) {
 		{"PUB-22 100 evictions by 8 clients", (*cluster).evictsAtOnce},
 		{"PUB-27 C-44 a CloneSet asks before it updates in place", (*cluster).updatesInPlace},
 		{"PUB-17 PUB-18 PUB-24 changes and resizes of Pods", (*cluster).changesPods},
+		{"all budgets of a Pod have to agree", (*cluster).sharesPods},
 		{"PUB-28 beside a PodDisruptionBudget each refuses on its own", (*cluster).besidesPDB},
 		{"PUB-2 PUB-3 what is wrong has its path", (*cluster).refusesBudgets},
 		{"kubectl drain ends by itself", (*cluster).drains},
@@ -355,6 +356,40 @@ func (c *cluster) changesPods() {
 	if err := c.Delete(ctx, pod); err != nil {
 		c.t.Errorf("PUB-25 an operation that is not protected: %v", err)
 	}
+}
+
+// sharesPods has two budgets select the Pods of a Deployment, and a third name the Deployment: one of them lets nobody go.
+func (c *cluster) sharesPods() {
+	c.deployment("shared", 3)
+	c.budget("shared", atMost("2"))
+	c.untilCounted("shared", 3, 1, 3, 2)
+	none := c.budget("shared-none", func(s *policyv1beta1.PodUnavailableBudgetSpec) {
+		s.Selector = nil
+		s.TargetReference = &policyv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shared"}
+		s.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+	})
+	c.untilCounted("shared-none", 3, 3, 3, 0)
+	for _, pod := range c.podsOf("shared") {
+		if a := pod.Annotations; a[policy.AnnotationRelatedBudget] != "shared" || a[policy.AnnotationOtherBudgets] != "shared-none" {
+			c.t.Errorf("annotations %v", a)
+		}
+		if err := c.evict(c.t.Context(), pod); !isSpent(err) || !strings.Contains(err.Error(), "shared-none") {
+			c.t.Errorf("an eviction: %v", err)
+		}
+	}
+	c.untilCounted("shared", 3, 1, 3, 2) // nothing was spent
+	c.untilEvent("PodUnavailableBudget", "shared-none", "SharedPods")
+	c.untilEvent("PodUnavailableBudget", "shared", "SharedPods")
+	if err := c.Delete(c.t.Context(), none); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error { return c.evict(ctx, c.podsOf("shared")[0]) })
+	c.untilPods("shared", 3, func(pod *corev1.Pod) error {
+		if others := pod.Annotations[policy.AnnotationOtherBudgets]; others != "" {
+			return fmt.Errorf("Pod %s still names %s", pod.Name, others)
+		}
+		return nil
+	})
 }
 
 func (c *cluster) besidesPDB() {

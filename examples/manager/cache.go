@@ -140,7 +140,7 @@ func (c *podCache) transform(obj any) (any, error) {
 func budgetedPod(pod *corev1.Pod) *corev1.Pod {
 	out := strippedPod(pod)
 	out.Annotations = map[string]string{}
-	for _, key := range append(budgets.Annotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld) {
+	for _, key := range append(budgets.Annotations(), policy.AnnotationRelatedBudget, policy.AnnotationRelatedBudgetOld, policy.AnnotationOtherBudgets) {
 		if value, ok := pod.Annotations[key]; ok {
 			out.Annotations[key] = value
 		}

@@ -27,6 +27,7 @@ type launcher struct {
 	options Options
 	version string
 	serving func(context.Context) error
+	served  *served
 	budgets *budgets.Budgets // nil for none
 
 	adding chan struct{} // holds one value while a controller is being added
@@ -74,15 +75,21 @@ func (l *launcher) add(setup func() error) error {
 // NeedLeaderElection is false: standing by with filled caches makes the change of leader quick.
 func (*launcher) NeedLeaderElection() bool { return false }
 
-// Start returns when the controllers are set up.
+// Start returns when all controllers are set up: those of kinds that are not installed when they are.
 func (l *launcher) Start(ctx context.Context) error {
-	log := l.mgr.GetLogger()
+	ctx = logr.NewContext(ctx, l.mgr.GetLogger())
 	if err := l.awaitWebhooks(ctx); err != nil {
 		return nil //nolint:nilerr // The manager is ending.
 	}
-	err := l.launchKinds(logr.NewContext(ctx, log))
+	late, err := l.launchKinds(ctx, l.kindsThatAreOn())
 	if err == nil {
-		err = l.launchLoops(logr.NewContext(ctx, log))
+		err = l.launchLoops(ctx)
+	}
+	for _, k := range late {
+		l.mgr.GetLogger().Info("controller waits for its CRD", "controller", k.Controller, "kind", k.Kind.String())
+	}
+	for err == nil && len(late) > 0 && l.awaitChange(ctx, late) {
+		late, err = l.launchKinds(ctx, late)
 	}
 	if errors.Is(err, errEnded) {
 		return nil
@@ -90,40 +97,73 @@ func (l *launcher) Start(ctx context.Context) error {
 	return err
 }
 
-func (l *launcher) launchKinds(ctx context.Context) error {
-	log := l.mgr.GetLogger()
+// kindsThatAreOn are those with a controller whose gates are not off.
+func (l *launcher) kindsThatAreOn() (on []kinds.Kind) {
 	for _, k := range l.options.Kinds {
-		if k.Setup == nil {
-			continue
-		}
-		installed, err := isInstalled(l.mgr.GetRESTMapper(), k.Kind)
-		if err != nil {
-			return err
-		}
-		if !installed {
-			log.Info("controller stays idle: its CRD is not installed", "controller", k.Controller, "kind", k.Kind.String())
-			continue
-		}
-		if !k.IsOn(l.options.Gates) {
-			log.Info("controller stays idle: its feature gates are off", "controller", k.Controller, "gates", k.Gates)
-			continue
-		}
-		named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
-		if err != nil {
-			return err
-		}
-		shared, err := l.options.controller(k, l.version)
-		if err != nil {
-			return err
-		}
-		if l.budgets != nil {
-			shared.Permit = l.budgets.Permit
-		}
-		if err := l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) }); err != nil {
-			return err
+		switch {
+		case k.Setup == nil:
+		case k.IsOn(l.options.Gates):
+			on = append(on, k)
+		default:
+			l.mgr.GetLogger().Info("controller stays idle: its feature gates are off", "controller", k.Controller, "gates", k.Gates)
 		}
 	}
-	return nil
+	return on
+}
+
+// launchKinds sets up the controllers of the kinds that are installed, and returns the others.
+func (l *launcher) launchKinds(ctx context.Context, wanted []kinds.Kind) (late []kinds.Kind, err error) {
+	for _, k := range wanted {
+		if installed, _, _ := l.served.has(k.Kind); !installed {
+			late = append(late, k)
+			continue
+		}
+		if err := l.launchKind(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	return late, nil
+}
+
+func (l *launcher) launchKind(ctx context.Context, k kinds.Kind) error {
+	named, err := namedClient(l.config, l.mgr, l.options.Version, k.Controller)
+	if err != nil {
+		return err
+	}
+	shared, err := l.options.controller(k, l.version)
+	if err != nil {
+		return err
+	}
+	shared.Serves = l.served.serves
+	if l.budgets != nil {
+		shared.Permit = l.budgets.Permit
+	}
+	return l.add(func() error { return k.Setup(ctx, l.mgr, named, shared) })
+}
+
+// lookAgain is how often the API server is asked for kinds whose definitions do not say whether they are served.
+const lookAgain = 10 * time.Second
+
+// awaitChange waits until one of the kinds may be installed. It reports false when ctx has ended.
+func (l *launcher) awaitChange(ctx context.Context, late []kinds.Kind) bool {
+	var look <-chan time.Time
+	var changed <-chan struct{}
+	for _, k := range late {
+		has, sure, next := l.served.has(k.Kind)
+		changed = next
+		if has {
+			return true
+		}
+		if !sure {
+			look = clock.RealClock{}.After(lookAgain)
+		}
+	}
+	select {
+	case <-changed:
+	case <-look:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }
 
 func (l *launcher) launchLoops(ctx context.Context) error {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -25,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
-	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/kinds"
 )
 
@@ -70,17 +68,21 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := prepare(ctx, direct, options); err != nil {
 		return err
 	}
-	ctrlOptions, err := managerOptions(ctx, config, options, direct.RESTMapper())
+	served, err := newServed(direct, options.Registry, log)
 	if err != nil {
 		return err
 	}
-	var served *webhooks
+	ctrlOptions, err := managerOptions(ctx, config, options, served)
+	if err != nil {
+		return err
+	}
+	var hooks *webhooks
 	serving, pods := always, &podWebhook{}
 	if options.Webhooks != nil {
-		if served, err = newWebhooks(direct, options, pods, log); err != nil {
+		if hooks, err = newWebhooks(direct, options, pods, log); err != nil {
 			return err
 		}
-		ctrlOptions.WebhookServer, serving = served.server, served.ready
+		ctrlOptions.WebhookServer, serving = hooks.server, hooks.ready
 		ctrlOptions.LeaderElectionResourceLockInterface = afterServing(
 			ctrlOptions.LeaderElectionResourceLockInterface, serving, ptr.Deref(ctrlOptions.RetryPeriod, 0))
 	}
@@ -88,14 +90,15 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("building the manager for %s: %w", config.Host, err)
 	}
-	asked, err := newBudgets(ctx, mgr, options.Gates)
+	asked, err := newBudgets(ctx, mgr, options.Gates, served)
 	if err != nil {
 		return err
 	}
-	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, budgets: asked}
+	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, served: served, budgets: asked}
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
+		mgr.AddReadyzCheck("watches", func(*http.Request) error { return served.ready() }),
 		mgr.Add(launch),
 		reportLeadership(mgr, options.Registry),
 	); err != nil {
@@ -104,14 +107,15 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if options.Webhooks != nil {
 		_ = mgr.GetWebhookServer() // has it started with the manager
 		if options.Gates[apps.GatePodWebhook] {
-			pods.protect(mgr, asked, served.options)
-			if err := pods.start(ctx, mgr, &options, asked); err != nil {
+			pods.protect(mgr, asked, hooks.options)
+			if err := pods.start(ctx, mgr, &options, served, asked); err != nil {
 				return err
 			}
 		}
 	}
 	running, end := launch.untilLaunched(ctx)
 	defer end()
+	defer served.follow(running)()
 	return mgr.Start(running)
 }
 
@@ -143,7 +147,7 @@ func prepare(ctx context.Context, c client.Client, options Options) error {
 }
 
 // managerOptions are those of the controller-runtime manager.
-func managerOptions(ctx context.Context, config *rest.Config, options Options, mapper meta.RESTMapper) (ctrl.Options, error) {
+func managerOptions(ctx context.Context, config *rest.Config, options Options, served *served) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering API types: %w", err)
@@ -157,14 +161,14 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, m
 		return ctrl.Options{}, err
 	}
 	out := ctrl.Options{
-		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx),
+		Scheme: scheme, Logger: logr.FromContextOrDiscard(ctx), MapperProvider: served.mapper,
 		Metrics:                 options.metricsServer(),
 		HealthProbeBindAddress:  orDefault(options.HealthAddress, "0"),
 		PprofBindAddress:        options.PprofAddress,
 		GracefulShutdownTimeout: ptr.To(ShutdownTimeout),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         byObject, DefaultWatchErrorHandler: watchErrors,
+			ByObject:         byObject, DefaultWatchErrorHandler: watchErrors, NewInformer: served.watches.NewInformer,
 		},
 		Controller: ctrlconfig.Controller{
 			// Whoever embeds this may run several managers in one process, one after the other.
@@ -180,15 +184,8 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, m
 	if options.Namespace != "" {
 		// A selector and not the option for namespaces, because own writes can only be awaited in one store per type.
 		out.Cache.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", options.Namespace)
-		// Their objects are in no namespace. A cache cannot be told about a kind that is not installed.
-		for kind, object := range map[string]client.Object{"SidecarSet": &v1beta1.SidecarSet{}, "ResourceDistribution": &v1beta1.ResourceDistribution{}} {
-			installed, err := isInstalled(mapper, v1beta1.GroupVersion.WithKind(kind))
-			if err != nil {
-				return out, err
-			}
-			if installed {
-				byObject[object] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
-			}
+		if err := everywhere(scheme, byObject); err != nil {
+			return out, err
 		}
 	}
 	if e := options.LeaderElection; e != nil {
@@ -203,4 +200,21 @@ func managerOptions(ctx context.Context, config *rest.Config, options Options, m
 		out.RetryPeriod = ptr.To(orDefault(e.RetryPeriod, 2*time.Second))
 	}
 	return out, nil
+}
+
+// everywhere takes the restriction to a namespace off the kinds whose objects are in none.
+func everywhere(scheme *runtime.Scheme, byObject map[client.Object]cache.ByObject) error {
+	for _, k := range kinds.All() {
+		if !k.ClusterScoped {
+			continue
+		}
+		empty, err := scheme.New(k.Kind)
+		if err != nil {
+			return fmt.Errorf("an object of %s: %w", k.Kind, err)
+		}
+		if object, ok := empty.(client.Object); ok {
+			byObject[object] = cache.ByObject{Transform: cache.TransformStripManagedFields(), Field: fields.Everything()}
+		}
+	}
+	return nil
 }

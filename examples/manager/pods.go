@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -52,29 +53,22 @@ func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options k
 
 // start makes the steps in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some. The revisions of SidecarSets
 // are in the namespace that the cache is restricted to, and the configuration is in the manager's.
-func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, asked *budgets.Budgets) error {
+func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Options, served *served, asked *budgets.Budgets) error {
 	gates, revisions := options.Gates, cmp.Or(options.Namespace, options.ownNamespace())
-	states, err := podStates(ctx, mgr, options.ownNamespace())
+	states, err := podStates(ctx, mgr, options.ownNamespace(), served)
 	if err != nil {
 		return err
 	}
-	steps := append([]podwebhook.Step{kruiseadmission.ReadinessGate(gates)}, states...)
-	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("SidecarSet"))
+	injection, err := sidecars.NewInjection(ctx, mgr, revisions, gates)
 	if err != nil {
-		return err
+		return fmt.Errorf("injection of sidecars: %w", err)
 	}
-	if installed {
-		injection, err := sidecars.NewInjection(ctx, mgr, revisions, gates)
-		if err != nil {
-			return fmt.Errorf("injection of sidecars: %w", err)
-		}
-		steps = append(steps, injection)
-	}
+	injection = onceCurrent(injection, served.await(mostAwaited, v1beta1.GroupVersion.WithKind("SidecarSet")))
 	order, err := launchOrder()
 	if err != nil {
 		return err
 	}
-	steps = append(steps, order)
+	steps := []podwebhook.Step{kruiseadmission.ReadinessGate(gates), states, injection, order}
 	if asked != nil {
 		steps = append(steps, kruiseadmission.RelatedBudget(asked))
 	}
@@ -85,6 +79,18 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	mgr.GetLogger().Info("Pods are asked about", "steps", handler.Steps())
 	p.handler.Store(handler)
 	return nil
+}
+
+// onceCurrent has Pods wait, for a while, until what a step decides on is current.
+func onceCurrent(step podwebhook.Step, current func(context.Context) error) podwebhook.Step {
+	mutate := step.Mutate
+	step.Mutate = func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
+		if err := current(ctx); err != nil {
+			return apierrors.NewServiceUnavailable(err.Error())
+		}
+		return mutate(ctx, pod, request)
+	}
+	return step
 }
 
 // launchOrder has containers wait for each other. What they wait for is named after the Pod, so a Pod that has no name gets one.

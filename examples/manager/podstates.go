@@ -13,16 +13,12 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/podwebhook"
 )
 
-// podStates is the step that has Pods come back to where they ran, none where the CRD of PersistentPodStates is not installed. namespace is that of
-// the configuration.
-func podStates(ctx context.Context, mgr ctrl.Manager, namespace string) ([]podwebhook.Step, error) {
-	installed, err := isInstalled(mgr.GetRESTMapper(), v1beta1.GroupVersion.WithKind("PersistentPodState"))
-	if err != nil || !installed {
-		return nil, err
-	}
-	step, err := placements.NewStep(ctx, mgr, namespace, kruise.Manager(mgr).GetEventRecorderFor(persistentpodstate.ControllerName))
+// podStates is the step that has Pods come back to where they ran. namespace is that of the configuration.
+func podStates(ctx context.Context, mgr ctrl.Manager, namespace string, served *served) (podwebhook.Step, error) {
+	current := served.await(mostAwaited, v1beta1.GroupVersion.WithKind("PersistentPodState"))
+	step, err := placements.NewStep(ctx, mgr, namespace, current, kruise.Manager(mgr).GetEventRecorderFor(persistentpodstate.ControllerName))
 	if err != nil {
-		return nil, fmt.Errorf("persistent states of Pods: %w", err)
+		return step, fmt.Errorf("persistent states of Pods: %w", err)
 	}
-	return []podwebhook.Step{step}, nil
+	return step, nil
 }

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,41 +27,28 @@ const TargetUnknown reason.Code = "TargetUnknown"
 // Workloads finds workloads of all kinds. Make it with NewWorkloads.
 type Workloads struct {
 	builtIn   *ownercache.Index[*appsv1.StatefulSet]
-	advanced  *ownercache.Index[*v1beta1.StatefulSet] // nil where the CRD is not installed
+	advanced  *ownercache.Index[*v1beta1.StatefulSet]
+	serves    func(schema.GroupVersionKind) bool // whether the API server has the kind of these
 	more      listedkinds.Objects
 	live      client.Reader
 	fromStart bool
 }
 
-// NewWorkloads returns what finds StatefulSets in the manager's cache, and workloads of other kinds in more. fromStart says whether the start of
-// StatefulSets of this group counts.
-func NewWorkloads(ctx context.Context, mgr ctrl.Manager, more listedkinds.Objects, fromStart bool) (*Workloads, error) {
-	w := &Workloads{more: more, live: mgr.GetAPIReader(), fromStart: fromStart}
+// NewWorkloads returns what finds StatefulSets in the manager's cache, and workloads of other kinds in more. serves says whether the API server has a
+// kind now, and fromStart whether the start of StatefulSets of this group counts.
+func NewWorkloads(ctx context.Context, mgr ctrl.Manager, more listedkinds.Objects, serves func(schema.GroupVersionKind) bool, fromStart bool) (*Workloads, error) {
+	w := &Workloads{more: more, live: mgr.GetAPIReader(), serves: serves, fromStart: fromStart}
 	var err error
 	if w.builtIn, err = ownercache.NewIndex(ctx, mgr.GetCache(), &appsv1.StatefulSet{}); err != nil {
 		return nil, err
-	}
-	_, err = mgr.GetRESTMapper().RESTMapping(api.Advanced(), v1beta1.GroupVersion.Version)
-	if meta.IsNoMatchError(err) {
-		return w, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking whether StatefulSets of %s are installed: %w", apps.Group, err)
 	}
 	w.advanced, err = ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.StatefulSet{})
 	return w, err
 }
 
-// HasAdvanced reports whether StatefulSets of this group are installed.
-func (w *Workloads) HasAdvanced() bool { return w.advanced != nil }
-
 // Sources are the caches of StatefulSets.
 func (w *Workloads) Sources() []trackedclient.Source {
-	sources := []trackedclient.Source{sourceOf(appsv1.SchemeGroupVersion, w.builtIn)}
-	if w.advanced != nil {
-		sources = append(sources, sourceOf(v1beta1.GroupVersion, w.advanced))
-	}
-	return sources
+	return []trackedclient.Source{sourceOf(appsv1.SchemeGroupVersion, w.builtIn), sourceOf(v1beta1.GroupVersion, w.advanced)}
 }
 
 func sourceOf(version schema.GroupVersion, index trackedclient.Index) trackedclient.Source {
@@ -101,13 +87,10 @@ func (w *Workloads) get(kind schema.GroupKind, namespace, name string) (found *W
 		}
 		return nil, w.builtIn.HasSynced()
 	case kind == api.Advanced():
-		if w.advanced == nil {
-			return nil, false
-		}
 		if set, ok := w.advanced.Get(namespace, name); ok {
 			return fromAdvanced(set, w.fromStart), true
 		}
-		return nil, w.advanced.HasSynced()
+		return nil, w.advanced.HasSynced() && w.serves(v1beta1.GroupVersion.WithKind(kind.Kind))
 	}
 	object, known := w.more.Get(kind, namespace, name)
 	if object == nil {

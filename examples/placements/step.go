@@ -24,17 +24,18 @@ const stepIndex = "workloadkit/persistentpodstate-target-of-new-pods"
 
 // step has new Pods go where those of their names were.
 type step struct {
-	states *ownercache.Index[*v1beta1.PersistentPodState]
-	lists  func(schema.GroupKind) (listed, known bool)
-	events record.EventRecorder
+	states  *ownercache.Index[*v1beta1.PersistentPodState]
+	current func(context.Context) error
+	lists   func(schema.GroupKind) (listed, known bool)
+	events  record.EventRecorder
 }
 
 // NewStep returns the step of the Pod webhook that has a new Pod run where the one of its name was recorded. namespace is that of the ConfigMap which
-// lists kinds, and events go to events. It serves on every replica, from the manager's cache. Call it before the manager starts, and only where the CRD is installed.
+// lists kinds, and events go to events. It serves on every replica, from the manager's cache. Call it before the manager starts.
 //
-// Until the cache is filled, Pods of StatefulSets and of kinds like them have to wait: a Pod that starts elsewhere would be recorded there, and
-// its predecessor's place be lost. Whoever makes them tries again. Other Pods pass.
-func NewStep(ctx context.Context, mgr ctrl.Manager, namespace string, events record.EventRecorder) (podwebhook.Step, error) {
+// Until current returns, which says that the cache is, Pods of StatefulSets and of kinds like them have to wait: a Pod that starts elsewhere
+// would be recorded there, and its predecessor's place be lost. With an error of current they are refused. Whoever makes them tries again. Other Pods pass.
+func NewStep(ctx context.Context, mgr ctrl.Manager, namespace string, current func(context.Context) error, events record.EventRecorder) (podwebhook.Step, error) {
 	states, err := ownercache.NewIndex(ctx, mgr.GetCache(), &v1beta1.PersistentPodState{})
 	if err != nil {
 		return podwebhook.Step{}, err
@@ -46,17 +47,17 @@ func NewStep(ctx context.Context, mgr ctrl.Manager, namespace string, events rec
 	if err != nil {
 		return podwebhook.Step{}, err
 	}
-	s := &step{states: states, lists: list.Lists, events: events}
+	s := &step{states: states, current: current, lists: list.Lists, events: events}
 	return podwebhook.Step{Name: "PersistentPodState", Mutate: s.mutate}, nil
 }
 
-func (s *step) mutate(_ context.Context, pod *corev1.Pod, request *admission.Request) error {
+func (s *step) mutate(ctx context.Context, pod *corev1.Pod, request *admission.Request) error {
 	kind, name, ok := ControllerOf(pod)
 	if !ok || pod.Name == "" {
 		return nil
 	}
-	if !s.states.HasSynced() {
-		return apierrors.NewServiceUnavailable("the cache of PersistentPodStates is not filled yet")
+	if err := s.current(ctx); err != nil {
+		return apierrors.NewServiceUnavailable(err.Error())
 	}
 	for _, state := range s.states.By(stepIndex, TargetKey(kind, pod.Namespace, name)) {
 		if len(state.Status.PodStates[pod.Name].NodeTopologyLabels) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/expectations"
@@ -50,6 +51,9 @@ func (c *Clients) Start(ctx context.Context) error {
 		version, err := c.patientVersion(ctx, s)
 		if err != nil {
 			return err
+		}
+		if version == "" {
+			continue
 		}
 		if err := c.tracker.Require(s.Store, version); err != nil {
 			return fmt.Errorf("after the quorum read of %s: %w", s.Store, err)
@@ -121,16 +125,26 @@ func (c *Clients) patientVersion(ctx context.Context, s *Source) (string, error)
 }
 
 // passes reports whether the same read may succeed a moment later.
-func passes(err error) bool { return isUnanswered(err) || apierrors.IsTooManyRequests(err) }
+func passes(err error) bool {
+	return isUnanswered(err) || apierrors.IsTooManyRequests(err) || isUnserved(err)
+}
 
-// quorumVersion returns the version of a list that no write that was answered before is missing from.
+// quorumVersion returns the version of a list that no write that was answered before is missing from. It is empty for a resource that the API
+// server does not have, of which the cache shows none: there was nothing to write to.
 func (c *Clients) quorumVersion(ctx context.Context, s *Source) (string, error) {
 	list := s.newList()
-	if err := c.apiReader.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...); err != nil {
+	err := c.apiReader.List(ctx, list, append([]client.ListOption{client.Limit(1)}, s.Restrict...)...)
+	switch {
+	case isUnserved(err) && len(s.Index.Versions(nil)) == 0:
+		return "", nil
+	case err != nil:
 		return "", fmt.Errorf("quorum read of %s: %w", s.Store, err)
 	}
 	return list.ResourceVersion, nil
 }
+
+// isUnserved reports whether the API server does not have a resource that was to be listed.
+func isUnserved(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // compare lifts the barrier of a cache that shows what the API server has. A cache that is behind its own version has been
 // told nothing newer, so its content is that of the list exactly when nothing is on its way.

@@ -18,6 +18,9 @@ const (
 	// is missing. AnnotationRelatedBudgetOld is the same under the name that it had before: both are written.
 	AnnotationRelatedBudget    = "pub.kruise.io/related-pub"
 	AnnotationRelatedBudgetOld = "kruise.io/related-pub"
+	// AnnotationOtherBudgets names the other budgets that a Pod is protected by, sorted, by commas. Written as AnnotationRelatedBudget is. OpenKruise
+	// knows one budget of a Pod, and does not read it.
+	AnnotationOtherBudgets = "workloadkit.io/other-pubs"
 	// AnnotationNoProtect takes the Pod out of all budgets. Written by users. Value: a boolean, as strconv.ParseBool reads it.
 	AnnotationNoProtect = "pub.kruise.io/no-protect"
 )

@@ -2,10 +2,10 @@ package advancedcronjob
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,43 +61,24 @@ func jobKinds() []jobKind {
 }
 
 // Setup adds the controller to the manager. c is the client it writes with. The scheme must know Jobs, and the AdvancedCronJob and BroadcastJob types.
-// Where the CRD of BroadcastJobs is not installed, those who ask for some are told so. The manager's cache should have [cronjobs.KeepJob] as
+// While the CRD of BroadcastJobs is not installed, those who ask for some are told so. The manager's cache should have [cronjobs.KeepJob] as
 // transform of Jobs.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
-	kinds, err := installed(mgr.GetRESTMapper())
+	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
 		return err
 	}
-	r, err := newReconciler(ctx, mgr, c, kinds, options)
-	if err != nil {
-		return err
-	}
-	return kruise.AddController(mgr, r.cache, "advancedcronjob", r, r.options, watch(kinds))
+	return kruise.AddController(mgr, r.cache, "advancedcronjob", r, r.options, watch)
 }
 
-// installed are the kinds of jobs that the API server knows.
-func installed(mapper meta.RESTMapper) (kinds []jobKind, err error) {
-	for _, k := range jobKinds() {
-		_, err := mapper.RESTMapping(k.kind.GroupKind(), k.kind.Version)
-		switch {
-		case meta.IsNoMatchError(err):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("asking whether %s is installed: %w", k.kind, err)
-		}
-		kinds = append(kinds, k)
-	}
-	return kinds, nil
-}
-
-func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, kinds []jobKind, options Options) (*Reconciler, error) {
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{
 		runs: map[v1beta1.AdvancedCronJobTemplateType]*ownercache.Index[client.Object]{}, fanout: fanout.New(options.Calls),
 		events: mgr.GetEventRecorderFor(ControllerName), options: options,
 	}
 	var sources []trackedclient.Source
-	for _, k := range kinds {
+	for _, k := range jobKinds() {
 		index, err := ownercache.NewIndex(ctx, mgr.GetCache(), k.empty)
 		if err != nil {
 			return nil, err
@@ -138,8 +119,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = r.act(ctx, v, pass, d)
 	r.tell(v, d, invalid)
 	pass.Wake(untilNext(d, v.Now))
+	if errors.Is(invalid, NotInstalled) {
+		pass.Wake(installedRetry)
+	}
 	return pass.Result(err)
 }
+
+// installedRetry is when to look again for a kind that is not installed.
+const installedRetry = 5 * time.Second
 
 // resolve reads the spec, which admission need not have seen. A nil schedule stands for one that starts nothing, and the error says why.
 func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
@@ -154,8 +141,8 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := r.runs[cronjobs.TypeOf(&spec.Template)]; !ok {
-		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it, and start kruise-manager again"}
+	if cronjobs.TypeOf(&spec.Template) == v1beta1.BroadcastJobTemplate && !r.options.Serves(v1beta1.GroupVersion.WithKind("BroadcastJob")) {
+		return nil, reason.Reason{Code: NotInstalled, Path: api.BroadcastJobPath().String(), Detail: "the CRD of BroadcastJobs is not installed", Remedy: "install it"}
 	}
 	return when, nil
 }
@@ -166,11 +153,7 @@ const NotInstalled reason.Code = "NotInstalled"
 // runsOf returns the jobs that an AdvancedCronJob controls, of whatever version of it.
 func (r *Reconciler) runsOf(owner *v1beta1.AdvancedCronJob) (out []cronjobs.Run) {
 	for _, k := range jobKinds() {
-		index, ok := r.runs[k.name]
-		if !ok {
-			continue
-		}
-		for _, object := range index.Of(owner.Namespace, owner.UID) {
+		for _, object := range r.runs[k.name].Of(owner.Namespace, owner.UID) {
 			if run, ok := cronjobs.Read(object); ok {
 				out = append(out, run)
 			}

@@ -120,7 +120,7 @@ func (b *bench) boot() *process {
 	var runnables []manager.Runnable
 	mgr := loans{p, &runnables}
 	var err error
-	p.r, err = newReconciler(b.t.Context(), mgr, mgr.GetClient(), jobKinds(), Options{Clock: b.clock, Metrics: b.metrics})
+	p.r, err = newReconciler(b.t.Context(), mgr, mgr.GetClient(), Options{Clock: b.clock, Metrics: b.metrics})
 	b.must(err)
 	p.see()
 	for _, r := range runnables {

@@ -20,25 +20,23 @@ import (
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // watch wakes an AdvancedCronJob for its jobs, of whatever version of it they are.
-func watch(kinds []jobKind) func(*builder.Builder) *builder.Builder {
-	return func(b *builder.Builder) *builder.Builder {
-		for _, k := range kinds {
-			b = b.Watches(k.empty, handler.Funcs{
-				CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
-				DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
-				UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-					if !matters(e.ObjectOld, e.ObjectNew) {
-						return
-					}
-					wake(q, e.ObjectNew)
-					if ownerOf(e.ObjectOld) != ownerOf(e.ObjectNew) {
-						wake(q, e.ObjectOld)
-					}
-				},
-			})
-		}
-		return b
+func watch(b *builder.Builder) *builder.Builder {
+	for _, k := range jobKinds() {
+		b = b.Watches(k.empty, handler.Funcs{
+			CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+				if !matters(e.ObjectOld, e.ObjectNew) {
+					return
+				}
+				wake(q, e.ObjectNew)
+				if ownerOf(e.ObjectOld) != ownerOf(e.ObjectNew) {
+					wake(q, e.ObjectOld)
+				}
+			},
+		})
 	}
+	return b
 }
 
 // matters reports whether an update changes anything that is decided on. A job counts its Pods in its status.

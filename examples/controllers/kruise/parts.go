@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -54,6 +55,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Serves reports whether the API server has a kind, which may change at any time; nil stands for kinds that are always there.
+	Serves func(kind schema.GroupVersionKind) bool
 	// Permit is asked before a Pod is taken out of service: see executor.Options. Optional.
 	Permit func(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error
 }
@@ -62,6 +65,9 @@ type Options struct {
 func (o Options) Complete() Options {
 	if o.Gates == nil {
 		o.Gates = apps.DefaultGates()
+	}
+	if o.Serves == nil {
+		o.Serves = func(schema.GroupVersionKind) bool { return true }
 	}
 	if o.ManagerNamespace == "" {
 		o.ManagerNamespace = "kruise-system"

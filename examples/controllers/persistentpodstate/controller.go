@@ -94,7 +94,7 @@ func newReconciler(ctx context.Context, mgr manager.Manager, c client.Client, ki
 	if r.pods, err = ownercache.NewIndex(ctx, mgr.GetCache(), &corev1.Pod{}); err != nil {
 		return nil, err
 	}
-	if r.workloads, err = placements.NewWorkloads(ctx, mgr, kinds, options.Gates[apps.GateStatefulSetStartOrdinal]); err != nil {
+	if r.workloads, err = placements.NewWorkloads(ctx, mgr, kinds, options.Serves, options.Gates[apps.GateStatefulSetStartOrdinal]); err != nil {
 		return nil, err
 	}
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PersistentPodState{}, options, ownercache.Options{Owned: r.sources(), Namespace: options.Namespace})

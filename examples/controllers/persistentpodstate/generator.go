@@ -47,6 +47,7 @@ func (g *generator) add(mgr manager.Manager) error {
 	})
 	b := builder.ControllerManagedBy(mgr).Named("persistentpodstate-generator").WithOptions(kruise.LoopOptions(g.recorder.options)).
 		Watches(&appsv1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
+		Watches(&v1beta1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked).
 		Watches(&v1beta1.PersistentPodState{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
 			UpdateFunc: func(e event.UpdateEvent) bool {
 				return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
@@ -57,9 +58,6 @@ func (g *generator) add(mgr manager.Manager) error {
 			g.queue.Store(&q)
 			return nil
 		}))
-	if g.recorder.workloads.HasAdvanced() {
-		b = b.Watches(&v1beta1.StatefulSet{}, &handler.EnqueueRequestForObject{}, asked)
-	}
 	if err := b.Complete(g); err != nil {
 		return fmt.Errorf("adding the generator of PersistentPodStates: %w", err)
 	}

@@ -39,12 +39,9 @@ func byNode(pod *corev1.Pod) []string {
 
 // watch wakes PersistentPodStates for their Pods, the Nodes of these, and their targets.
 func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
-	b = b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
-		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn()))
-	if r.workloads.HasAdvanced() {
-		b = b.Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
-	}
-	return b
+	return b.Watches(&corev1.Pod{}, r.podEvents()).Watches(&corev1.Node{}, r.nodeEvents()).
+		Watches(&appsv1.StatefulSet{}, r.targetEvents(api.BuiltIn())).
+		Watches(&v1beta1.StatefulSet{}, r.targetEvents(api.Advanced()))
 }
 
 // statesOf are those that are about the controller of a Pod.

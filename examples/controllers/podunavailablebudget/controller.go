@@ -4,19 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -33,6 +34,7 @@ const ControllerName = "podunavailablebudget-controller"
 // Events.
 const (
 	eventNoPods     = "NoPods"
+	eventSharedPods = "SharedPods"
 	eventFailed     = "CalculateExpectedPodCountFailed"
 	eventNotDeleted = "NotDeleted"
 )
@@ -60,17 +62,17 @@ type view = ownercache.View[*v1beta1.PodUnavailableBudget]
 // Setup adds the controller to the manager. c is the client it writes with; it must read from the manager's cache. The scheme must know the types of
 // PodUnavailableBudgets, of the workloads of Kubernetes, and of this project's.
 func Setup(ctx context.Context, mgr manager.Manager, c client.Client, options Options) error {
-	r, err := newReconciler(ctx, mgr, mgr.GetRESTMapper(), c, options)
+	r, err := newReconciler(ctx, mgr, c, options)
 	if err != nil {
 		return err
 	}
 	return kruise.AddController(mgr, r.cache, "podunavailablebudget", r, options, r.watch)
 }
 
-func newReconciler(ctx context.Context, mgr kruise.Manager, mapper meta.RESTMapper, c client.Client, options Options) (*Reconciler, error) {
+func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, options Options) (*Reconciler, error) {
 	options = options.Complete()
 	r := &Reconciler{fanout: fanout.New(options.Calls), events: mgr.GetEventRecorderFor(ControllerName)}
-	workloads, err := budgets.NewWorkloads(ctx, mgr, mapper, c, options.Clock)
+	workloads, err := budgets.NewWorkloads(ctx, mgr, c, options.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +86,7 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, mapper meta.RESTMapp
 	r.counts = newCounter(r.finder, workloads, serving)
 	r.cache, err = kruise.NewCache(ctx, mgr, c, &v1beta1.PodUnavailableBudget{}, options, ownercache.Options{
 		Namespace: options.Namespace,
-		Members: func(pod *corev1.Pod) []string {
-			if name := budgets.NameIn(pod); name != "" {
-				return []string{name}
-			}
-			return nil
-		},
+		Members:   budgets.NamesIn,
 	})
 	if err != nil {
 		return nil, err
@@ -118,6 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		empty = "there are no Pods that it is for"
 	}
 	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventNoPods, empty)
+	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventSharedPods, r.sharedWith(v))
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, found, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
@@ -127,13 +125,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Result(statusErr, stampErr)
 }
 
-// stamp has a Pod name the budget.
+// stamp has a Pod name its budgets.
 func (r *Reconciler) stamp(ctx context.Context, v *view, pod *corev1.Pod) (changed bool, err error) {
-	name := &v.Owner.Name
-	result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Annotations: map[string]*string{
-		policy.AnnotationRelatedBudget: name, policy.AnnotationRelatedBudgetOld: name,
-	}})
+	of := r.finder.Of(pod)
+	if !budgets.Has(of, v.Owner) {
+		return false, nil
+	}
+	result, err := podwrite.Send(ctx, v.Client, pod, v.Now, podpatch.Change{UID: pod.UID, Annotations: budgets.Marks(of)})
 	return result.Sent > 0, err
+}
+
+// sharedWith says with which other budgets this one has Pods in common; empty for none.
+func (r *Reconciler) sharedWith(v *view) string {
+	others := map[string]bool{}
+	for _, pod := range v.Pods {
+		for _, name := range budgets.NamesIn(pod) {
+			if name != v.Owner.Name && len(others) < budgets.MostOfPod {
+				others[name] = true
+			}
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "some of its Pods are also those of " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + ": a Pod is let go when all of its budgets agree"
 }
 
 // straysOf returns the Pods that a budget is for, and that do not name it: those that were there before, and those whose budget is gone.
@@ -147,11 +162,7 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 }
 
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
-	if budgets.NameIn(pod) == budget.Name {
-		return false
-	}
-	of := r.finder.Of(pod)
-	return of != nil && of.UID == budget.UID
+	return !slices.Contains(budgets.NamesIn(pod), budget.Name) && budgets.Has(r.finder.Of(pod), budget)
 }
 
 // report writes the status where it differs, unless somebody has spent from the budget since.

@@ -61,7 +61,7 @@ func plan(t testing.TB) chaos.Plan {
 	}
 	return chaos.Plan{
 		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
-		Kinds: []client.Object{&v1beta1.PodUnavailableBudget{}, &appsv1.ReplicaSet{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})},
+		Kinds: append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
 			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, freed: map[types.UID]time.Time{}, behind: map[int]time.Time{}}
 			return chaos.Subject{

@@ -61,22 +61,23 @@ func (r *Reconciler) watch(b *builder.Builder) *builder.Builder {
 	})
 	b = b.Watches(&v1beta1.PodUnavailableBudget{}, handler.Funcs{UpdateFunc: statusChanged, DeleteFunc: r.budgetGone})
 	for _, kind := range budgets.Kinds() {
-		if r.counts.workloads.Watches(kind) {
-			b = b.Watches(kind, r.workloadEvents())
-		}
+		b = b.Watches(kind, r.workloadEvents())
 	}
 	return b
 }
 
-// found wakes the budget that a Pod has and does not name.
+// found wakes the budgets that a Pod has and does not name.
 func (r *Reconciler) found(object client.Object, q queue) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return
 	}
-	if budget := r.finder.Of(pod); budget != nil && budgets.NameIn(pod) != budget.Name {
-		r.strays.look(budget.UID)
-		q.Add(requestFor(budget))
+	named := budgets.NamesIn(pod)
+	for _, budget := range r.finder.Of(pod) {
+		if !slices.Contains(named, budget.Name) {
+			r.strays.look(budget.UID)
+			q.Add(requestFor(budget))
+		}
 	}
 }
 
@@ -94,10 +95,10 @@ func statusChanged(_ context.Context, e event.UpdateEvent, q queue) {
 func (r *Reconciler) budgetGone(_ context.Context, e event.DeleteEvent, q queue) {
 	heirs := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, pod := range r.cache.Pods.In(e.Object.GetNamespace()) {
-		if budgets.NameIn(pod) != e.Object.GetName() {
+		if !slices.Contains(budgets.NamesIn(pod), e.Object.GetName()) {
 			continue
 		}
-		if heir := r.finder.Of(pod); heir != nil {
+		for _, heir := range r.finder.Of(pod) {
 			heirs[heir.Name] = heir
 		}
 	}
@@ -130,8 +131,10 @@ func (r *Reconciler) wakeFor(object client.Object, isNew bool, q queue) {
 	woken := map[string]*v1beta1.PodUnavailableBudget{}
 	for _, uid := range r.counts.workloads.Below(object.GetNamespace(), object.GetUID()) {
 		for _, pod := range r.cache.Pods.Of(object.GetNamespace(), uid) {
-			if budget, ok := r.finder.Named(object.GetNamespace(), budgets.NameIn(pod)); ok {
-				woken[budget.Name] = budget
+			for _, name := range budgets.NamesIn(pod) {
+				if budget, ok := r.finder.Named(object.GetNamespace(), name); ok {
+					woken[budget.Name] = budget
+				}
 			}
 		}
 	}

@@ -1,0 +1,69 @@
+package budgets
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
+)
+
+// of returns the budgets of a Pod. One that the Pod names and the cache does not have may be new: the API server knows. While the cache is not
+// current, the API server is asked for all.
+func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) ([]*v1beta1.PodUnavailableBudget, error) {
+	if b.Current != nil {
+		if late := b.Current(ctx); late != nil {
+			return b.listed(ctx, pod, operation, late)
+		}
+	}
+	of, name := b.Of(pod), NameIn(pod)
+	if len(of) > 0 || name == "" {
+		return of, nil
+	}
+	named := &v1beta1.PodUnavailableBudget{}
+	err := b.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, named)
+	if apierrors.IsNotFound(err) || err == nil && !b.IsFor(named, pod) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
+	}
+	return []*v1beta1.PodUnavailableBudget{named}, nil
+}
+
+// listed returns the budgets of a Pod by a list of its namespace. Where not even that can be had, nobody knows: what names a budget, and what is
+// evicted, has to wait, and all else goes, or no Pod of the cluster could be deleted.
+func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
+	list := &v1beta1.PodUnavailableBudgetList{}
+	if err := b.live.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
+		if NameIn(pod) != "" || operation == disruption.Evict {
+			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w (%w)", pod.Namespace, err, late)
+		}
+		logr.FromContextOrDiscard(ctx).Error(err, "A Pod without a budget of its own is let go although budgets cannot be read", "namespace", pod.Namespace, "pod", pod.Name, "operation", operation)
+		return nil, nil
+	}
+	var named *v1beta1.PodUnavailableBudget
+	for i := range list.Items {
+		if list.Items[i].Name == NameIn(pod) {
+			named = &list.Items[i]
+		}
+	}
+	chain, known := b.Above(pod)
+	return b.among(pointers(list.Items), named, pod, chain, known), nil
+}
+
+func pointers(items []v1beta1.PodUnavailableBudget) iter.Seq[*v1beta1.PodUnavailableBudget] {
+	return func(yield func(*v1beta1.PodUnavailableBudget) bool) {
+		for i := range items {
+			if !yield(&items[i]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package chaos_test
+
+// watchMutants are mistakes of caches whose watches are closed, or whose kinds come and go: no schedule has either.
+func watchMutants() []mutant {
+	const lasting, health = "ownercache/watchhealth/lasting.go", "ownercache/watchhealth/watchhealth.go"
+	found := func(test string) schedules { return schedules{tests: "../ownercache/watchhealth", only: test} }
+	return []mutant{
+		{"what a watch has missed is not looked for", lasting, "\tw.again = err != nil\n", "\tw.again = false\n", found("TestErrorsAreFollowedByAList")},
+		{"what has gone meanwhile stays in a cache", lasting, "if _, there := listed[key]; there || !ok {", "if _, there := listed[key]; there || !ok || version != \"\" {", found("TestMissedChangesAreFound")},
+		{"a store goes back in time", lasting, "object = object.DeepCopyObject() // others read the stored one\n\t\tif err := meta.NewAccessor().SetResourceVersion(object, version); err == nil {", "if version != \"\" {", found("TestDifferencesDoNotGoBack")},
+		{"a watch waits for longer each time that it is closed", lasting, "if clock.Since(begun) >= lasts {", "if clock.Since(begun) >= time.Hour {", found("TestClosedWatchOfAMinuteAgo")},
+		{"a cache counts as current while its watch is down", health, "if s.current && k.informer.HasSynced()", "if k.informer.HasSynced()", found("TestMissedChangesAreFound")},
+		{"a kind that has come counts as absent until it was listed", health, "&& (!s.absent || k.isAbsent()) {", "{", found("TestKindThatComesAndGoes")},
+		{"a kind of which nobody knows counts as absent", health, "return s == Absent\n", "return s != Served\n", found("TestUnknownKindIsNotTakenForAbsent")},
+	}
+}

@@ -1,0 +1,173 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/workloadkit/workloadkit/examples/kinds"
+	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
+)
+
+// served knows which of the kinds the API server has, and whether their caches are current. Both may change at any time: everything is set up
+// at the start for all kinds, and a kind that is absent has an empty cache.
+type served struct {
+	crds      *watchhealth.CRDs
+	watches   *watchhealth.Watches
+	resources map[schema.GroupVersionKind]watchhealth.Resource
+	asked     meta.RESTMapper // what the API server itself says
+	log       logr.Logger
+}
+
+// newServed follows nothing before follow.
+func newServed(c client.WithWatch, registry prometheus.Registerer, log logr.Logger) (*served, error) {
+	s := &served{resources: map[schema.GroupVersionKind]watchhealth.Resource{}, asked: c.RESTMapper(), log: log}
+	var all []schema.GroupVersionKind
+	for _, k := range kinds.All() {
+		s.resources[k.Kind] = watchhealth.Resource{Plural: k.Resource, ClusterScoped: k.ClusterScoped}
+		all = append(all, k.Kind)
+	}
+	metrics, err := newWatchMetric(registry, all)
+	if err != nil {
+		return nil, err
+	}
+	if s.crds, err = watchhealth.FollowCRDs(c, s.resources); err != nil {
+		return nil, err
+	}
+	logs := watchLogs{log: log, said: map[schema.GroupVersionKind]bool{}}
+	s.watches, err = watchhealth.New(watchhealth.Options{
+		Scheme: c.Scheme(), Kinds: all, Presence: s.crds,
+		Observe: func(kind schema.GroupVersionKind, current bool, err error) {
+			metrics.set(kind, current)
+			logs.tell(kind, current, err)
+		},
+	})
+	return s, err
+}
+
+// mapper knows the kinds whether the API server has them or not.
+func (s *served) mapper(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
+	next, err := apiutil.NewDynamicRESTMapper(config, c)
+	return watchhealth.Mapper(next, s.resources), err
+}
+
+// mostAsked is how long the start waits to hear which kinds there are.
+const mostAsked = 10 * time.Second
+
+// follow follows the kinds until ctx ends, for which the returned function waits. It returns when it is known which there are, or after a while.
+func (s *served) follow(ctx context.Context) (end func()) {
+	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	running.Go(func() { _ = s.crds.Start(ctx) })
+	patient, enough := context.WithTimeout(ctx, mostAsked)
+	defer enough()
+	if err := s.crds.Await(patient); err != nil {
+		s.log.Error(err, "it is not known which CustomResourceDefinitions are installed")
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// has reports whether the API server has a kind, and returns a channel that is closed when the answer may be another one. sure is false where the
+// definitions do not tell: then the API server's list of kinds counts, and is to be asked again.
+func (s *served) has(kind schema.GroupVersionKind) (has, sure bool, changed <-chan struct{}) {
+	state, changed := s.crds.Of(kind)
+	if state != watchhealth.Unknown {
+		return state == watchhealth.Served, true, changed
+	}
+	has, err := isInstalled(s.asked, kind)
+	return has && err == nil, false, changed
+}
+
+// Serves reports whether the API server has a kind; of a kind that is none of ours, that it does.
+func (s *served) serves(kind schema.GroupVersionKind) bool {
+	if _, ours := s.resources[kind]; !ours {
+		return true
+	}
+	state, _ := s.crds.Of(kind)
+	return state != watchhealth.Absent
+}
+
+const (
+	// mostAwaited is how long a webhook waits for a watch that is down: the API server waits for 10 seconds.
+	mostAwaited = 5 * time.Second
+	// budgetsAwaited is the same for budgets, for which the API server is asked then.
+	budgetsAwaited = time.Second
+)
+
+// await returns what waits, for so long, until the caches of kinds are current.
+func (s *served) await(most time.Duration, kinds ...schema.GroupVersionKind) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		return s.watches.Await(ctx, kinds...)
+	}
+}
+
+// ready is an error while a watch is down.
+func (s *served) ready() error {
+	var errs []error
+	for _, down := range s.watches.Down() {
+		errs = append(errs, down.Reason((clock.RealClock{}).Now()))
+	}
+	return errors.Join(errs...)
+}
+
+// watchMetric says which watches are down.
+type watchMetric struct{ down *prometheus.GaugeVec }
+
+func newWatchMetric(registry prometheus.Registerer, all []schema.GroupVersionKind) (*watchMetric, error) {
+	m := &watchMetric{prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kruise_watch_down",
+		Help: "1 while the watch of a kind is down: webhooks wait for it and then refuse, controllers do not see what changes. 0 for a kind that is not installed.",
+	}, []string{"kind"})}
+	if err := registry.Register(m.down); err != nil {
+		return nil, err
+	}
+	for _, kind := range all {
+		m.down.WithLabelValues(kind.GroupKind().String()).Set(0)
+	}
+	return m, nil
+}
+
+func (m *watchMetric) set(kind schema.GroupVersionKind, current bool) {
+	value := 1.0
+	if current {
+		value = 0
+	}
+	m.down.WithLabelValues(kind.GroupKind().String()).Set(value)
+}
+
+// watchLogs says once that a watch is down, and once that it is up again.
+type watchLogs struct {
+	log logr.Logger
+
+	mu   sync.Mutex
+	said map[schema.GroupVersionKind]bool
+}
+
+func (l *watchLogs) tell(kind schema.GroupVersionKind, current bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch said := l.said[kind]; {
+	case current && said:
+		l.said[kind] = false
+		l.log.Info("a watch is up again", "kind", kind.String())
+	case err != nil && !said: // a watch that is closed is opened again at once
+		l.said[kind] = true
+		l.log.Info("a watch is down; it is tried again", "kind", kind.String(), "reason", err.Error())
+	}
+}

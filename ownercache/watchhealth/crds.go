@@ -1,0 +1,157 @@
+package watchhealth
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CRDs know which kinds of CustomResourceDefinitions the API server serves, by watching each definition by its name. They are safe for
+// concurrent use. Make them with FollowCRDs.
+//
+// RBAC: list and watch on customresourcedefinitions of apiextensions.k8s.io, which may be restricted to the names.
+type CRDs struct {
+	watches   *Watches
+	informers map[schema.GroupVersionKind]toolscache.SharedIndexInformer
+
+	mu      sync.Mutex
+	changed chan struct{} // closed with each change
+}
+
+// crdKind is watched without its Go type, which would bring a module of its own.
+func crdKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+}
+
+// FollowCRDs returns CRDs for kinds and their resources. Nothing is known before Start.
+func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resource) (*CRDs, error) {
+	d := &CRDs{informers: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}, changed: make(chan struct{})}
+	var err error
+	d.watches, err = New(Options{
+		Scheme: runtime.NewScheme(), Kinds: []schema.GroupVersionKind{crdKind()},
+		Observe: func(schema.GroupVersionKind, bool, error) { d.tell() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	told := toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { d.tell() }, UpdateFunc: func(any, any) { d.tell() }, DeleteFunc: func(any) { d.tell() }}
+	for kind, resource := range resources {
+		like := &unstructured.Unstructured{}
+		like.SetGroupVersionKind(crdKind())
+		informer := d.watches.NewInformer(named(c, resource.Plural+"."+kind.Group), like, 0, toolscache.Indexers{})
+		if err := informer.SetTransform(keepVersions); err != nil {
+			return nil, err
+		}
+		if _, err := informer.AddEventHandler(told); err != nil {
+			return nil, err
+		}
+		d.informers[kind] = informer
+	}
+	return d, nil
+}
+
+// named lists and watches one definition.
+func named(c client.WithWatch, name string) toolscache.ListerWatcher {
+	request := func(options metav1.ListOptions) (*unstructured.UnstructuredList, *client.ListOptions) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(crdKind().GroupVersion().WithKind(crdKind().Kind + "List"))
+		return list, &client.ListOptions{Raw: &options, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
+	}
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, one := request(options)
+			return list, c.List(ctx, list, one)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			list, one := request(options)
+			return c.Watch(ctx, list, one)
+		},
+	}
+}
+
+// keepVersions keeps of a definition what says which versions are served: schemas are large.
+func keepVersions(object any) (any, error) {
+	crd, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for i := range versions {
+		if version, ok := versions[i].(map[string]any); ok {
+			versions[i] = map[string]any{"name": version["name"], "served": version["served"]}
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	kept := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"versions": versions}, "status": map[string]any{"conditions": conditions},
+	}}
+	kept.SetGroupVersionKind(crdKind())
+	kept.SetName(crd.GetName())
+	kept.SetUID(crd.GetUID())
+	kept.SetResourceVersion(crd.GetResourceVersion())
+	return kept, nil
+}
+
+func (d *CRDs) tell() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// Start follows the definitions until ctx ends. Start it before the caches whose kinds come and go: a manager waits for them.
+func (d *CRDs) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, informer := range d.informers {
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	running.Wait()
+	return nil
+}
+
+// Await returns when it is known of all kinds whether the API server has them, or with what is wrong when ctx ends.
+func (d *CRDs) Await(ctx context.Context) error { return d.watches.Await(ctx, crdKind()) }
+
+// Of implements Presence. A kind of which FollowCRDs was told nothing is Unknown, and so is a version that its definition does not serve.
+func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
+	d.mu.Lock()
+	changed := d.changed
+	d.mu.Unlock()
+	informer, ours := d.informers[kind]
+	if !ours || !informer.HasSynced() {
+		return Unknown, changed
+	}
+	for _, object := range informer.GetIndexer().List() {
+		if crd, ok := object.(*unstructured.Unstructured); ok && serves(crd, kind.Version) {
+			return Served, changed
+		}
+		return Unknown, changed
+	}
+	if !d.watches.isUp(informer) {
+		return Unknown, changed
+	}
+	return Absent, changed
+}
+
+// serves reports whether a definition is established and serves a version.
+func serves(crd *unstructured.Unstructured, version string) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	established := slices.ContainsFunc(conditions, func(c any) bool {
+		condition, ok := c.(map[string]any)
+		return ok && condition["type"] == "Established" && condition["status"] == "True"
+	})
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	return established && slices.ContainsFunc(versions, func(v any) bool {
+		listed, ok := v.(map[string]any)
+		return ok && listed["name"] == version && listed["served"] == true
+	})
+}

@@ -1,0 +1,329 @@
+package watchhealth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+const (
+	// WatchDown means that the watch of a kind is down, so that its cache may be out of date.
+	WatchDown reason.Code = "WatchDown"
+	// NotWatched means that no cache watches the kind, or that Options.Kinds lacks it.
+	NotWatched reason.Code = "NotWatched"
+)
+
+// State says whether the API server has a kind.
+type State int
+
+const (
+	// Unknown means that nobody can tell: the cache is filled by requests, and what they fail of is told.
+	Unknown State = iota
+	// Served means that the API server has the kind.
+	Served
+	// Absent means that the API server does not have the kind: there are no objects.
+	Absent
+)
+
+// Presence knows which kinds the API server has. It must be safe for concurrent use.
+type Presence interface {
+	// Of returns the state of a kind, and a channel that is closed when the state has changed.
+	Of(kind schema.GroupVersionKind) (State, <-chan struct{})
+}
+
+// Options of Watches. Scheme and Kinds are required.
+type Options struct {
+	// Scheme knows the types of the objects.
+	Scheme *runtime.Scheme
+	// Kinds are those whose watches are looked after. Informers of other kinds are client-go's own.
+	Kinds []schema.GroupVersionKind
+	// Presence says whether the API server has a kind. Nil stands for kinds that are always there.
+	Presence Presence
+	// Observe is told when a watch goes down, of each attempt that fails, and when the watch is up again, then with true. It must return
+	// soon. Nil for none.
+	Observe func(kind schema.GroupVersionKind, current bool, err error)
+	// Clock defaults to the real clock.
+	Clock clock.Clock
+}
+
+// Watches make informers, and know which of their watches are down. They are safe for concurrent use. Make them with New.
+type Watches struct {
+	options Options
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind][]*kindWatch
+}
+
+// New returns Watches without informers. Give a manager [Watches.NewInformer]:
+//
+//	cache.Options{NewInformer: watches.NewInformer}
+func New(options Options) (*Watches, error) {
+	switch {
+	case options.Scheme == nil:
+		return nil, errors.New("watchhealth: Options.Scheme is required")
+	case len(options.Kinds) == 0:
+		return nil, errors.New("watchhealth: Options.Kinds is required")
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	w := &Watches{options: options, kinds: map[schema.GroupVersionKind][]*kindWatch{}}
+	for _, kind := range options.Kinds {
+		w.kinds[kind] = nil
+	}
+	return w, nil
+}
+
+// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's cache.Options.
+func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind, err := apiutil.GVKForObject(like, w.options.Scheme)
+	if _, ours := w.kinds[kind]; err != nil || !ours {
+		return toolscache.NewSharedIndexInformer(from, like, resync, indexers)
+	}
+	k := &kindWatch{
+		from: toolscache.ToListerWatcherWithContext(from), kind: kind, like: like, config: &w.options,
+		state: state{since: w.options.Clock.Now()}, changed: make(chan struct{}),
+	}
+	k.informer = toolscache.NewSharedIndexInformer(k, like, resync, indexers)
+	w.kinds[kind] = append(w.kinds[kind], k)
+	return k.informer
+}
+
+// Await returns nil once the watches of the kinds are up and their caches hold what was missed while they were not. A kind that the API server
+// does not have is not waited for. When ctx ends first, the error says which watch is down, as a reason.Reason: give ctx a deadline.
+func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
+	for _, kind := range kinds {
+		w.mu.Lock()
+		watches := w.kinds[kind]
+		w.mu.Unlock()
+		if len(watches) == 0 {
+			return reason.Reason{Code: NotWatched, Object: reason.Object{Kind: kind.Kind}, Detail: "no cache watches " + kind.String()}
+		}
+		for _, k := range watches {
+			if err := k.await(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Down is a watch that is down.
+type Down struct {
+	Kind schema.GroupVersionKind
+	// Since is when the watch was last up, or was asked for first.
+	Since time.Time
+	// Err is what the last attempt failed of; nil where a watch was closed without a word or there was no attempt yet.
+	Err error
+}
+
+// Reason says which watch is down, since when and why.
+func (d Down) Reason(now time.Time) reason.Reason {
+	detail := fmt.Sprintf("the watch of %s is down for %s", d.Kind.GroupKind(), now.Sub(d.Since).Round(time.Millisecond))
+	if d.Err != nil {
+		detail += ": " + d.Err.Error()
+	}
+	return reason.Reason{Code: WatchDown, Object: reason.Object{Kind: d.Kind.Kind}, Detail: detail}
+}
+
+// Down returns the watches that are down, in the order of their kinds.
+func (w *Watches) Down() []Down {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var down []Down
+	for _, watches := range w.kinds {
+		for _, k := range watches {
+			if s, _ := k.now(); !s.current {
+				down = append(down, Down{k.kind, s.since, s.err})
+			}
+		}
+	}
+	slices.SortFunc(down, func(a, b Down) int {
+		return cmp.Or(cmp.Compare(a.Kind.String(), b.Kind.String()), a.Since.Compare(b.Since))
+	})
+	return down
+}
+
+// isUp reports whether the watch of an informer is up.
+func (w *Watches) isUp(informer toolscache.SharedIndexInformer) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, watches := range w.kinds {
+		for _, k := range watches {
+			if k.informer == informer {
+				s, _ := k.now()
+				return s.current
+			}
+		}
+	}
+	return false
+}
+
+// kindWatch lists and watches a kind for an informer.
+type kindWatch struct {
+	from     toolscache.ListerWatcherWithContext
+	kind     schema.GroupVersionKind
+	like     runtime.Object
+	config   *Options
+	informer toolscache.SharedIndexInformer
+
+	listAgain atomic.Bool // the informer was given an empty list for a kind that was absent
+
+	mu      sync.Mutex
+	state   state
+	changed chan struct{} // closed with each change
+}
+
+// state of a watch.
+type state struct {
+	// current says that the watch is up, or that there is nothing to watch.
+	current bool
+	since   time.Time
+	// absent says that there is nothing to watch.
+	absent bool
+	// version is the resourceVersion that the store must have reached.
+	version string
+	err     error
+}
+
+func (k *kindWatch) now() (state, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state, k.changed
+}
+
+// up says that the cache is current once its store has reached a version.
+func (k *kindWatch) up(version string) { k.set(state{current: true, version: version}) }
+
+// empty says that there is nothing to watch.
+func (k *kindWatch) empty() { k.set(state{current: true, absent: true}) }
+
+// down says that the cache may be out of date.
+func (k *kindWatch) down(err error) { k.set(state{err: err}) }
+
+func (k *kindWatch) set(next state) {
+	k.mu.Lock()
+	was := k.state
+	next.since = was.since
+	if was.current != next.current {
+		next.since = k.config.Clock.Now()
+	}
+	k.state = next
+	close(k.changed)
+	k.changed = make(chan struct{})
+	k.mu.Unlock()
+	if observe := k.config.Observe; observe != nil && (was.current != next.current || next.err != nil) {
+		observe(k.kind, next.current, next.err)
+	}
+}
+
+// storePoll is how often a store is looked at that has not applied yet what it was sent: memory only, and milliseconds.
+const storePoll = 2 * time.Millisecond
+
+func (k *kindWatch) await(ctx context.Context) error {
+	for {
+		s, changed := k.now()
+		if s.current && k.informer.HasSynced() && k.reached(s.version) && (!s.absent || k.isAbsent()) {
+			return nil
+		}
+		var look <-chan time.Time
+		if s.current {
+			look = k.config.Clock.After(storePoll)
+		}
+		select {
+		case <-changed:
+		case <-look:
+		case <-ctx.Done():
+			return Down{k.kind, s.since, s.err}.Reason(k.config.Clock.Now())
+		}
+	}
+}
+
+// reached reports whether the store has applied what was sent up to a version. A store that does not say how far it is counts as having done so.
+func (k *kindWatch) reached(version string) bool {
+	progress := k.informer.GetIndexer().LastStoreSyncResourceVersion()
+	if progress == "" || version == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(progress, version)
+	return err != nil || order >= 0
+}
+
+// absentVersion is the resourceVersion of the list of a kind that is absent: older than any object.
+const absentVersion = "1"
+
+// ListWithContext lists for the informer.
+func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if k.isAbsent() {
+		k.listAgain.Store(true)
+		return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: absentVersion}}, nil
+	}
+	list, err := k.from.ListWithContext(ctx, options)
+	if err != nil {
+		k.down(err)
+	}
+	return list, err
+}
+
+func (k *kindWatch) presence() (State, <-chan struct{}) {
+	if k.config.Presence == nil {
+		return Unknown, nil
+	}
+	return k.config.Presence.Of(k.kind)
+}
+
+func (k *kindWatch) isAbsent() bool {
+	s, _ := k.presence()
+	return s == Absent
+}
+
+// WatchWithContext returns a watch that lasts until it is stopped.
+func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, stop := context.WithCancel(ctx)
+	w := &lastingWatch{
+		kindWatch: k, options: options, version: options.ResourceVersion, again: k.listAgain.Swap(false), events: make(chan watch.Event), stop: stop,
+	}
+	go w.follow(ctx)
+	return w, nil
+}
+
+// List implements toolscache.ListerWatcher.
+func (k *kindWatch) List(options metav1.ListOptions) (runtime.Object, error) {
+	return k.ListWithContext(context.Background(), options)
+}
+
+// Watch implements toolscache.ListerWatcher.
+func (k *kindWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return k.WatchWithContext(context.Background(), options)
+}
+
+// IsWatchListSemanticsUnSupported has the informer list and then watch: a stream of initial events could not be told from what follows.
+func (*kindWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// blank returns an empty object of the informer's type.
+func (k *kindWatch) blank() runtime.Object {
+	blank := reflect.New(reflect.TypeOf(k.like).Elem()).Interface().(runtime.Object) //nolint:forcetypeassert // of the same type as like
+	if gvk := k.like.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
+		blank.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return blank
+}
