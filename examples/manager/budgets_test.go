@@ -384,12 +384,6 @@ func (c *cluster) sharesPods() {
 		c.t.Fatal(err)
 	}
 	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error { return c.evict(ctx, c.podsOf("shared")[0]) })
-	c.untilPods("shared", 3, func(pod *corev1.Pod) error {
-		if others := pod.Annotations[policy.AnnotationOtherBudgets]; others != "" {
-			return fmt.Errorf("Pod %s still names %s", pod.Name, others)
-		}
-		return nil
-	})
 }
 
 func (c *cluster) besidesPDB() {

@@ -115,12 +115,12 @@ func (w *lastingWatch) attempt(ctx context.Context) error {
 	w.up(w.version)
 	err = w.forward(ctx, opened)
 	w.again = err != nil
-	w.down(err)
+	w.down(nil)
 	switch short := w.config.Clock.Since(asked) < lasts; {
 	case short && err == nil:
 		return errClosed
 	case !short && apierrors.IsResourceExpired(err):
-		return nil
+		return nil // no sign of trouble
 	}
 	return err
 }

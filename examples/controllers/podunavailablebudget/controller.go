@@ -140,7 +140,7 @@ func (r *Reconciler) sharedWith(v *view) string {
 	others := map[string]bool{}
 	for _, pod := range v.Pods {
 		for _, name := range budgets.NamesIn(pod) {
-			if name != v.Owner.Name && len(others) < budgets.MostOfPod {
+			if _, exists := r.finder.Named(v.Owner.Namespace, name); exists && name != v.Owner.Name && len(others) < budgets.MostOfPod {
 				others[name] = true
 			}
 		}
