@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -35,6 +36,8 @@ type Known struct {
 	Refused time.Time
 	// Told is up to which slot it was told what was missed.
 	Told time.Time
+	// Schedule is what the spec said of times when this process looked last, nil if it never has.
+	Schedule *v1beta1.ObservedSchedule
 }
 
 // NoteStart notes that a slot was started.
@@ -70,7 +73,8 @@ func (d *Decision) Started(run Run) v1beta1.AdvancedCronJobStatus {
 // Decide says what to do for an AdvancedCronJob that has the runs. A nil schedule starts nothing, as one that cannot be read.
 func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule, known Known, now time.Time) Decision {
 	last := lastStarted(owner.Status.LastScheduleTime, runs, known.Started, now)
-	d := Decision{Status: status(owner, runs, last)}
+	counted, _ := Counted(owner, known, now)
+	d := Decision{Status: status(owner, runs, last, counted)}
 	if when == nil {
 		return d
 	}
@@ -79,7 +83,8 @@ func Decide(owner *v1beta1.AdvancedCronJob, runs []Run, when *schedule.Schedule,
 		return d
 	}
 	d.Due = when.Due(schedule.Window{
-		Last: last, Created: owner.CreationTimestamp.Time, Told: believed(known.Told, now), Deadline: owner.Spec.StartingDeadlineSeconds, Now: now,
+		Last: last, Created: owner.CreationTimestamp.Time, From: changed(&counted), Told: believed(known.Told, now),
+		Deadline: owner.Spec.StartingDeadlineSeconds, Now: now,
 	})
 	slot := d.Due.Slot
 	switch active := unfinished(runs); {
@@ -160,7 +165,7 @@ func inOrder(runs []Run) []Run {
 }
 
 // status is what is reported. References stay as they were written: their resourceVersion is of that time.
-func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time) v1beta1.AdvancedCronJobStatus {
+func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time, counted v1beta1.ObservedSchedule) v1beta1.AdvancedCronJobStatus {
 	out := v1beta1.AdvancedCronJobStatus{Type: TypeOf(&owner.Spec.Template)}
 	if !last.IsZero() {
 		out.LastScheduleTime = &metav1.Time{Time: last}
@@ -168,6 +173,9 @@ func status(owner *v1beta1.AdvancedCronJob, runs []Run, last time.Time) v1beta1.
 	active := unfinished(runs)
 	for _, run := range active[max(0, len(active)-mostActive):] {
 		out.Active = append(out.Active, reference(run, owner.Status.Active))
+	}
+	if owner.Status.ObservedSchedule != nil || counted.Since != nil || !equality.Semantic.DeepEqual(out, owner.Status) {
+		out.ObservedSchedule = &counted // where nothing else is new, a schedule that was never changed costs no write
 	}
 	return out
 }

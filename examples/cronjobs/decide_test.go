@@ -269,7 +269,7 @@ func TestDecideStatus(t *testing.T) {
 		t.Fatal("a BroadcastJob is no run")
 	}
 	got := cronjobs.Decide(owner, runs, nil, cronjobs.Known{}, clock("03:10:00"))
-	want := v1beta1.AdvancedCronJobStatus{Type: v1beta1.JobTemplate, LastScheduleTime: &metav1.Time{Time: time.Unix(clock("03:00:00").Unix(), 0)}, Active: []corev1.ObjectReference{
+	want := v1beta1.AdvancedCronJobStatus{Type: v1beta1.JobTemplate, ObservedSchedule: &v1beta1.ObservedSchedule{Schedule: "0 * * * *"}, LastScheduleTime: &metav1.Time{Time: time.Unix(clock("03:00:00").Unix(), 0)}, Active: []corev1.ObjectReference{
 		old,
 		{APIVersion: "batch/v1", Kind: "Job", Namespace: "shop", Name: job("02:00:00").Name, UID: job("02:00:00").UID, ResourceVersion: "7"},
 		{APIVersion: "apps.kruise.io/v1beta1", Kind: "BroadcastJob", Namespace: "shop", Name: broadcast.Name, UID: broadcast.UID, ResourceVersion: "7"},

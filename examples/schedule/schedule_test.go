@@ -110,6 +110,7 @@ func TestDue(t *testing.T) {
 	for name, tt := range map[string]struct {
 		schedule, zone           string
 		last, created, told, now string
+		from                     string
 		deadline                 *int64
 		want                     due
 	}{
@@ -171,6 +172,34 @@ func TestDue(t *testing.T) {
 		"all was told": {
 			schedule: "0 * * * *", last: "2026-03-01T02:00:00Z", told: "2026-03-01T04:00:00Z", now: "2026-03-01T04:59:00Z", deadline: new(int64(300)),
 			want: due{Newest: "2026-03-01T04:00:00Z", Next: "2026-03-01T05:00:00Z", Missed: "0", Why: "TooLate"},
+		},
+		"changed after its time": {
+			schedule: "0 3 * * *", last: "2026-03-01T01:00:00Z", from: "2026-03-01T09:00:00Z", now: "2026-03-01T09:00:01Z",
+			want: due{Next: "2026-03-02T03:00:00Z", Missed: "0"},
+		},
+		"changed at its time": {
+			schedule: "0 3 * * *", last: "2026-03-01T01:00:00Z", from: "2026-03-01T03:00:00.7Z", now: "2026-03-01T03:00:01Z",
+			want: due{Next: "2026-03-02T03:00:00Z", Missed: "0"},
+		},
+		"changed after its time, with a deadline": {
+			schedule: "0 3 * * *", last: "2026-03-01T01:00:00Z", from: "2026-03-01T09:00:00Z", now: "2026-03-01T09:00:01Z", deadline: new(int64(60)),
+			want: due{Next: "2026-03-02T03:00:00Z", Missed: "0"},
+		},
+		"changed before its time": {
+			schedule: "0 3 * * *", last: "2026-03-01T01:00:00Z", from: "2026-03-01T02:59:59Z", now: "2026-03-01T09:00:00Z",
+			want: due{Slot: "2026-03-01T03:00:00Z", Newest: "2026-03-01T03:00:00Z", Next: "2026-03-02T03:00:00Z", Missed: "0"},
+		},
+		"missed is what comes after the change": {
+			schedule: "* * * * *", created: "2026-02-01T00:00:00Z", from: "2026-03-01T09:00:30Z", now: "2026-03-01T09:03:10Z",
+			want: due{Slot: "2026-03-01T09:03:00Z", Newest: "2026-03-01T09:03:00Z", Next: "2026-03-01T09:04:00Z", Missed: "2"},
+		},
+		"@every: a change does not move slots": {
+			schedule: "@every 1h", last: "2026-03-01T00:10:00Z", from: "2026-03-01T09:00:30Z", now: "2026-03-01T09:11:00Z",
+			want: due{Slot: "2026-03-01T09:10:00Z", Newest: "2026-03-01T09:10:00Z", Next: "2026-03-01T10:10:00Z", Missed: "0"},
+		},
+		"@every: changed after its time": {
+			schedule: "@every 1h", last: "2026-03-01T00:10:00Z", from: "2026-03-01T09:20:00Z", now: "2026-03-01T09:30:00Z",
+			want: due{Next: "2026-03-01T10:10:00Z", Missed: "0"},
 		},
 		"a clock that went back": {
 			schedule: "0 * * * *", last: "2026-03-01T08:00:00Z", now: "2026-03-01T03:10:00Z",
@@ -247,7 +276,7 @@ func TestDue(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := shown(s.Due(schedule.Window{
-				Last: at(t, tt.last), Created: at(t, tt.created), Told: at(t, tt.told), Deadline: tt.deadline, Now: at(t, tt.now),
+				Last: at(t, tt.last), Created: at(t, tt.created), Told: at(t, tt.told), From: at(t, tt.from), Deadline: tt.deadline, Now: at(t, tt.now),
 			}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("due (-want +got):\n%s", diff)

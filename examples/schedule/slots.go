@@ -64,10 +64,12 @@ func (c Count) String() string {
 	return strconv.FormatInt(c.N, 10)
 }
 
-// Window is what a question is about: the slots after Last and until Now.
+// Window is what a question is about: the slots after Last and From, and until Now.
 type Window struct {
 	// Last is the newest slot that was started, zero if none was. Created takes its place then. Where both are zero nothing is due.
 	Last, Created time.Time
+	// From is when the schedule was changed last, zero for never: slots until then are none.
+	From time.Time
 	// Told is up to which moment missed slots were told before, zero for none.
 	Told time.Time
 	// Deadline is how many seconds after its time a slot may still be started; nil for any number.
@@ -105,15 +107,18 @@ const TooLate reason.Code = "TooLate"
 
 // Due says which slot to start. Of several that are due it is the newest.
 func (s *Schedule) Due(w Window) Due {
-	since, now := w.since(), w.Now.Truncate(time.Second)
+	since, from, now := w.since(), w.From.Truncate(time.Second), w.Now.Truncate(time.Second)
 	d := Due{Newest: s.newest(since, now), Next: s.nextAfter(since, now)}
+	if !d.Newest.After(from) {
+		d.Newest = time.Time{}
+	}
 	if d.Newest.IsZero() {
 		if d.Next.IsZero() {
 			d.Why = s.neverDue()
 		}
 		return d
 	}
-	d.Missed = s.count(since, later(since, w.Told.Truncate(time.Second)), d.Newest)
+	d.Missed = s.count(since, later(later(since, from), w.Told.Truncate(time.Second)), d.Newest)
 	if w.Deadline != nil && now.Unix()-d.Newest.Unix() > *w.Deadline {
 		d.Why = reason.Reason{
 			Code: TooLate, New: d.Newest.Format(time.RFC3339), Detail: fmt.Sprintf("is more than %d seconds ago", *w.Deadline),

@@ -21,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/examples/cronjobs"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
 // TestJobs: Jobs are made from the template and trimmed when they have ended (B-12, E-7), and the end of each is seen at once.
@@ -159,6 +160,56 @@ func TestBroadcastJobs(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestChangedSchedule: a schedule that is moved to a time that is over starts nothing, and one that is moved while nobody is there to see it is caught
+// up with from that moment on.
+func TestChangedSchedule(t *testing.T) {
+	t.Parallel()
+	c := idle(t)
+	stop := c.run("AdvancedCronJob")
+	seen := func(names ...string) (out []*v1beta1.AdvancedCronJob) {
+		for _, name := range names {
+			obj := c.create(name, func(s *v1beta1.AdvancedCronJobSpec) {
+				s.Schedule, s.Template.JobTemplate = "0 0 29 2 *", jobTemplate(true)
+			})
+			c.eventually(obj, func(context.Context) error {
+				if obj.Status.ObservedSchedule == nil {
+					return fmt.Errorf("nobody has looked at it")
+				}
+				return nil
+			})
+			out = append(out, obj)
+		}
+		return out
+	}
+	objects := seen("meanwhile", "over")
+	stop()
+	slot := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
+	at := func(s *v1beta1.AdvancedCronJobSpec) {
+		s.Schedule, s.TimeZone = fmt.Sprintf("%d %d %d %d *", slot.Minute(), slot.Hour(), slot.Day(), slot.Month()), new("UTC")
+	}
+	c.change(objects[0], at)
+	controlplanetest.Eventually(t, 2*minute, func(context.Context) error {
+		if now := time.Now(); !now.After(slot.Add(2 * time.Second)) {
+			return fmt.Errorf("it is %s", now)
+		}
+		return nil
+	})
+	c.change(objects[1], at)
+	c.run("AdvancedCronJob")
+	for i, want := range []*metav1.Time{{Time: slot}, nil} {
+		c.eventually(objects[i], func(context.Context) error {
+			if s := objects[i].Status; s.ObservedSchedule.Since == nil || !s.LastScheduleTime.Equal(want) {
+				return fmt.Errorf("want it to be started at %v", want)
+			}
+			return nil
+		})
+	}
+	jobs, err := c.jobs(t.Context())
+	if err != nil || len(jobs) != 1 || jobs[0].Name != fmt.Sprintf("meanwhile-%d", slot.Unix()) || objects[1].Status.LastScheduleTime != nil {
+		t.Errorf("%d Jobs, %v; %+v", len(jobs), err, objects[1].Status)
+	}
 }
 
 // restored rewrites what OpenKruise 1.9 left: its times are past, and become the next full minutes.

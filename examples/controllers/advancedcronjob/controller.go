@@ -3,9 +3,11 @@ package advancedcronjob
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -108,6 +110,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if v == nil || v.Owner.DeletionTimestamp != nil { // its jobs are collected as garbage
 		return result, err
 	}
+	if err := r.noteSchedule(ctx, v); err != nil {
+		return ctrl.Result{}, err
+	}
 	pass := r.fanout.Begin(v)
 	when, invalid := r.resolve(v)
 	d := cronjobs.Decide(v.Owner, r.runsOf(v.Owner), when, r.knows.Of(v.Owner.UID), v.Now)
@@ -127,6 +132,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // installedRetry is when to look again for a kind that is not installed.
 const installedRetry = 5 * time.Second
+
+// noteSchedule remembers what the spec says of times, and where that is another than before, when it was changed. The record of that, which the cache
+// leaves out, the API server has.
+func (r *Reconciler) noteSchedule(ctx context.Context, v *view) error {
+	if len(v.Owner.Spec.Undecodable) > 0 {
+		return nil
+	}
+	counted, before := cronjobs.Counted(v.Owner, r.knows.Of(v.Owner.UID), v.Now)
+	if before == nil {
+		r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteSchedule(counted) })
+		return nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
+	if err := r.cache.APIReader().Get(ctx, client.ObjectKeyFromObject(v.Owner), found); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading when the schedule was changed: %w", err)
+	}
+	made := cronjobs.ChangeIn(found.ManagedFields, before, &counted)
+	r.knows.Change(v.Owner.UID, func(k *cronjobs.Known) { k.NoteChange(counted, made) })
+	return nil
+}
 
 // resolve reads the spec, which admission need not have seen. A nil schedule stands for one that starts nothing, and the error says why.
 func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {

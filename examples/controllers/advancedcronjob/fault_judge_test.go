@@ -134,20 +134,33 @@ func (w *story) judgeStart(s *sight, write *chaos.Write) {
 	if slot.After(now) {
 		w.Failf("early", "%s is started at %s", job.GetName(), now)
 	}
-	if !s.some(func(m moment) bool { return m.wants(slot) }) {
+	if !s.some(func(m moment) bool { return slot.After(w.changedAt(m.owner)) && m.wants(slot) }) {
 		w.Failf("wanted", "%s is started, and nobody could want that", job.GetName())
 	}
 	w.judgeConcurrency(s, job)
 }
 
+// changedAt is when what an AdvancedCronJob says of times was changed last, zero for never.
+func (w *story) changedAt(owner *v1beta1.AdvancedCronJob) (made time.Time) {
+	for _, c := range w.changed[owner.UID] {
+		if c.generation <= owner.Generation {
+			made = c.made
+		}
+	}
+	return made
+}
+
 // wants reports whether what a pass saw makes a slot the one to start.
 func (m moment) wants(slot time.Time) bool {
 	spec := &m.owner.Spec
-	when, err := schedule.Parse(spec.Schedule, nil, time.UTC)
+	when, err := schedule.Parse(spec.Schedule, spec.TimeZone, time.UTC)
 	if err != nil || ptr.Deref(spec.Paused, false) || m.at.Before(slot) {
 		return false
 	}
 	if spec.StartingDeadlineSeconds != nil && m.at.Unix()-slot.Unix() > *spec.StartingDeadlineSeconds {
+		return false
+	}
+	if !strings.HasPrefix(spec.Schedule, "@every") && !when.Next(slot.Add(-time.Second)).Equal(slot) {
 		return false
 	}
 	newer := when.Due(schedule.Window{Last: slot, Now: m.at})
@@ -184,22 +197,23 @@ func (w *story) judgeDeletion(s *sight, write *chaos.Write) {
 	if owner != nil && owner.UID == controllerUID(job) && !run.Slot.IsZero() && !written {
 		w.Failf("forgotten", "%s is deleted, and its slot is written down nowhere", job.GetName())
 	}
-	if !s.some(func(m moment) bool { return m.dropsReplaced(run) || m.dropsHistory(run) }) {
+	if !s.some(func(m moment) bool { return m.dropsReplaced(run, w.changedAt(m.owner)) || m.dropsHistory(run) }) {
 		w.Failf("deleted", "%s is deleted, which is %s", job.GetName(), run.State)
 	}
 }
 
 // dropsReplaced reports whether a run is to make way for another.
-func (m moment) dropsReplaced(run cronjobs.Run) bool {
+func (m moment) dropsReplaced(run cronjobs.Run, changed time.Time) bool {
 	i := slices.IndexFunc(m.runs, func(r cronjobs.Run) bool { return r.GetUID() == run.GetUID() })
 	if i < 0 || !isActive(m.runs[i]) || m.owner.Spec.ConcurrencyPolicy != v1beta1.ReplaceConcurrent || ptr.Deref(m.owner.Spec.Paused, false) {
 		return false
 	}
-	when, err := schedule.Parse(m.owner.Spec.Schedule, nil, time.UTC)
+	when, err := schedule.Parse(m.owner.Spec.Schedule, m.owner.Spec.TimeZone, time.UTC)
 	if err != nil {
 		return false
 	}
 	q := window(m.owner, m.at)
+	q.From = changed
 	for i := range m.runs {
 		if m.runs[i].Slot.After(q.Last) {
 			q.Last = m.runs[i].Slot

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -49,7 +50,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 800, Quiet: 3 * time.Minute,
 		Kinds: []client.Object{&v1beta1.AdvancedCronJob{}, &batchv1.Job{}, &v1beta1.BroadcastJob{}},
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, started: map[types.UID]map[int64]bool{}, byUser: map[types.UID]bool{}, lost: map[string]bool{}, taken: map[string]bool{}}
+			w := &story{World: world, started: map[types.UID]map[int64]bool{}, byUser: map[types.UID]bool{}, lost: map[string]bool{}, taken: map[string]bool{}, changed: map[types.UID][]change{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Denies: w.denies, Looks: w.look, Wrote: w.judge,
 				Converged: w.converged,
@@ -68,6 +69,7 @@ type story struct {
 	lost    map[string]bool              // jobs that users have deleted before anybody could write down that they were there
 	taken   map[string]bool              // names that somebody else's jobs had
 	due     map[types.UID]time.Time      // what is to be started in the end
+	changed map[types.UID][]change       // what users have changed of times
 }
 
 func names() []string { return []string{"every", "minutely", "nightly"} }
@@ -98,7 +100,9 @@ func (w *story) create(name string) {
 		obj.Spec.Template.BroadcastJobTemplate = &v1beta1.BroadcastJobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"of": name}}}
 		obj.Spec.Template.BroadcastJobTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
+	obj.Spec.Schedule = "* * * * *"
 	w.edit(obj)
+	w.editTimes(obj)
 	if w.User.Create(context.Background(), obj) == nil {
 		w.Logf("user: creates %s", shownOwner(obj))
 	}
@@ -115,24 +119,44 @@ func shownOwner(obj *v1beta1.AdvancedCronJob) string {
 	if obj.Spec.StartingDeadlineSeconds != nil {
 		deadline = fmt.Sprintf(" within %ds", *obj.Spec.StartingDeadlineSeconds)
 	}
-	return fmt.Sprintf("%s: %q %s%s, keeps %s and %s, paused %t", obj.Name, obj.Spec.Schedule, obj.Spec.ConcurrencyPolicy, deadline,
+	return fmt.Sprintf("%s: %q %q %s%s, keeps %s and %s, paused %t", obj.Name, obj.Spec.Schedule, ptr.Deref(obj.Spec.TimeZone, ""), obj.Spec.ConcurrencyPolicy, deadline,
 		limit(obj.Spec.SuccessfulJobsHistoryLimit), limit(obj.Spec.FailedJobsHistoryLimit), obj.Spec.Paused != nil && *obj.Spec.Paused)
 }
 
-// edit draws everything that may change.
+// edit draws everything that may change but for times.
 func (w *story) edit(obj *v1beta1.AdvancedCronJob) {
 	spec := &obj.Spec
-	spec.Schedule = []string{"@every 3s", "@every 10s", "@every 30s", "* * * * *", "*/5 * * * *", "CRON_TZ=Asia/Kathmandu * * * * *", "0 0 31 2 *", "junk"}[w.Rand().IntN(8)]
 	spec.ConcurrencyPolicy = []v1beta1.ConcurrencyPolicy{"Allow", "Forbid", "Replace", ""}[w.Rand().IntN(4)]
-	spec.StartingDeadlineSeconds, spec.Paused, spec.SuccessfulJobsHistoryLimit, spec.FailedJobsHistoryLimit = nil, nil, nil, nil
+	spec.StartingDeadlineSeconds, spec.SuccessfulJobsHistoryLimit, spec.FailedJobsHistoryLimit = nil, nil, nil
 	if w.Chance(30) {
 		spec.StartingDeadlineSeconds = new(int64(w.Rand().IntN(20)))
 	}
-	if w.Chance(20) {
-		spec.Paused = new(true)
-	}
 	if w.Chance(70) {
 		spec.SuccessfulJobsHistoryLimit, spec.FailedJobsHistoryLimit = new(int32(w.Rand().IntN(3))), new(int32(w.Rand().IntN(3)))
+	}
+}
+
+// editTimes draws one or all of what decides when runs are started: a time may be over by then.
+func (w *story) editTimes(obj *v1beta1.AdvancedCronJob) {
+	spec, some := &obj.Spec, w.Rand().IntN(5)
+	if some < 3 {
+		minute := time.Now().Add(time.Duration(w.Rand().IntN(5)-2) * time.Minute).Minute()
+		spec.Schedule = []string{
+			"@every 3s", "@every 10s", "@every 30s", "* * * * *", "*/5 * * * *", "CRON_TZ=Asia/Kathmandu * * * * *", "0 0 31 2 *", "junk",
+			fmt.Sprintf("%d * * * *", minute), fmt.Sprintf("%d * * * *", (minute+45)%60),
+		}[w.Rand().IntN(10)]
+	}
+	if some == 0 || some == 3 {
+		spec.TimeZone = nil
+		if w.Chance(50) && !strings.Contains(spec.Schedule, "TZ") {
+			spec.TimeZone = new("Asia/Kathmandu") // hours begin there when a quarter of ours is over
+		}
+	}
+	if some == 0 || some == 4 {
+		spec.Paused = nil
+		if w.Chance(20) {
+			spec.Paused = new(true)
+		}
 	}
 }
 
@@ -146,7 +170,7 @@ func (w *story) users() {
 		w.Sleep(d)
 	case n < 1:
 		w.deleteOrCreate(name)
-	case n < 4:
+	case n < 5:
 		w.change(name)
 	case n < 12:
 		w.endJob()
@@ -187,9 +211,33 @@ func (w *story) change(name string) {
 	if obj == nil {
 		return
 	}
-	w.edit(obj)
+	if w.Chance(50) {
+		w.edit(obj)
+	}
+	w.editTimes(obj)
+	w.update(obj)
+}
+
+// change is one of times that controllers can know of: what was written down before says otherwise.
+type change struct {
+	generation int64
+	made       time.Time
+}
+
+// update writes what a user has changed.
+func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 	w.Logf("user: changes %s", shownOwner(obj))
+	before := w.owner(obj.Name)
 	w.must(w.User.Update(context.Background(), obj))
+	said := times(&obj.Spec)
+	if was := obj.Status.ObservedSchedule; was != nil && said != times(&before.Spec) && said != [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} {
+		w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, time.Now().Truncate(time.Second)})
+	}
+}
+
+// times are what decides when runs are started.
+func times(spec *v1beta1.AdvancedCronJobSpec) [3]string {
+	return [3]string{spec.Schedule, ptr.Deref(spec.TimeZone, ""), fmt.Sprint(ptr.Deref(spec.Paused, false))}
 }
 
 // jobs are copies of all there are of both kinds.
@@ -303,7 +351,7 @@ func (w *story) noteLoss(job client.Object) {
 
 // next is when an AdvancedCronJob will start something, zero if it does not.
 func next(owner *v1beta1.AdvancedCronJob, now time.Time) time.Time {
-	when, err := schedule.Parse(owner.Spec.Schedule, nil, time.UTC)
+	when, err := schedule.Parse(owner.Spec.Schedule, owner.Spec.TimeZone, time.UTC)
 	if err != nil {
 		return time.Time{}
 	}
@@ -372,7 +420,7 @@ func (w *story) outside() (changed bool) {
 	return w.Server.CollectGarbage() || changed
 }
 
-// settle has each AdvancedCronJob be due at the last full minute, and not again for most of a year.
+// settle has each AdvancedCronJob be due at a full minute that is soon, and not again for most of a year.
 func (w *story) settle() {
 	w.full, w.due = false, map[types.UID]time.Time{}
 	for _, name := range names() {
@@ -380,14 +428,11 @@ func (w *story) settle() {
 			w.create(name)
 		}
 		obj := w.owner(name)
-		slot := time.Now().UTC().Truncate(time.Minute)
+		slot := time.Now().UTC().Truncate(time.Minute).Add(2 * time.Minute)
 		obj.Spec.Schedule = fmt.Sprintf("%d %d %d %d *", slot.Minute(), slot.Hour(), slot.Day(), slot.Month())
-		obj.Spec.StartingDeadlineSeconds, obj.Spec.Paused = nil, nil
-		w.Logf("user: changes %s", shownOwner(obj))
-		w.must(w.User.Update(context.Background(), obj))
-		if slot.After(obj.CreationTimestamp.Time) {
-			w.due[obj.UID] = slot
-		}
+		obj.Spec.StartingDeadlineSeconds, obj.Spec.TimeZone, obj.Spec.Paused = nil, nil, nil
+		w.update(obj)
+		w.due[obj.UID] = slot
 	}
 }
 

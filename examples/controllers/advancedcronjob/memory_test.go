@@ -28,6 +28,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
+	"github.com/workloadkit/workloadkit/examples/cronjobs"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -408,6 +409,71 @@ func TestWakes(t *testing.T) {
 	for name, want := range map[string]time.Duration{"minutely": 52*time.Second + 750*time.Millisecond, "daily": longestWait, "paused": 0} {
 		if got := p.rest(name).RequeueAfter; got != want {
 			t.Errorf("AC-16: %s in %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestChangesOfTheSchedule: times of a schedule count from its last change, whether the process sees that at once or another process goes on; and
+// nothing is written where nothing has changed.
+func TestChangesOfTheSchedule(t *testing.T) {
+	nine := func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "0 9 * * *" }
+	for name, tt := range map[string]struct {
+		before string
+		edits  []func(*v1beta1.AdvancedCronJob) // the first is made at 12:00, the second at 13:10
+		want   []string                         // what is started first from then on
+	}{
+		"a time that is over":       {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){nine}, want: []string{"02 09:00"}},
+		"a time that is to come":    {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "30 12 * * *" }}, want: []string{"01 12:30"}},
+		"there and back":            {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){nine, func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Schedule = "0 10 * * *" }}, want: []string{"02 10:00"}},
+		"a time zone":               {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.TimeZone = new("America/New_York") }}, want: []string{"01 15:00"}},
+		"a time zone in the past":   {before: "0 10 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.TimeZone = new("Atlantic/Azores") }}, want: []string{"02 11:00"}},
+		"paused over a time":        {before: "0 */3 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Paused = new(true) }, func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Paused = nil }}, want: []string{"01 15:00"}},
+		"another field alone":       {before: "0 12 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.SuccessfulJobsHistoryLimit = new(int32(7)) }}, want: []string{"01 12:00"}},
+		"not paused is said":        {before: "0 12 * * *", edits: []func(*v1beta1.AdvancedCronJob){func(obj *v1beta1.AdvancedCronJob) { obj.Spec.Paused = new(false) }}, want: []string{"01 12:00"}},
+		"a schedule that is no one": {before: "junk", edits: []func(*v1beta1.AdvancedCronJob){nine}, want: []string{"02 09:00"}},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %t", name, restarted), func(t *testing.T) {
+				b := newBench(t)
+				day := b.clock.Now()
+				obj := b.create("daily", tt.before)
+				p := b.boot()
+				next := func(at time.Time) {
+					b.clock.SetTime(at)
+					if restarted {
+						p = b.boot()
+					}
+					p.rest("daily")
+					before := b.server.Version()
+					p.pass("daily")
+					if b.server.Version() != before {
+						t.Errorf("at %s something is written that was written before", at)
+					}
+				}
+				next(day)
+				next(day.Add(10*time.Hour + time.Second))
+				for _, job := range b.jobs() {
+					b.must(b.user.Delete(t.Context(), job))
+				}
+				for i, edit := range tt.edits {
+					b.clock.SetTime(day.Add(12*time.Hour + time.Duration(i)*70*time.Minute))
+					b.must(b.user.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+					edit(obj)
+					b.must(b.user.Update(t.Context(), obj))
+					next(b.clock.Now())
+				}
+				for hour := 13; hour < 36 && len(b.jobs()) == 0; hour++ {
+					next(day.Add(time.Duration(hour)*time.Hour + 15*time.Minute))
+				}
+				var got []string
+				for _, job := range b.jobs() {
+					run, _ := cronjobs.Read(job)
+					got = append(got, run.Slot.UTC().Format("02 15:04"))
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 )
 
-// cronJobFields are OpenKruise's, and metadata of templates is kept.
+// cronJobFields are OpenKruise's, and metadata of templates is kept. status.observedSchedule is ours: when a schedule was changed has to outlive a process.
 func cronJobFields(imageList bool) map[string]string {
 	fields := fieldsOf("", `object metadata spec status spec.template*
 		string apiVersion kind`)
@@ -53,7 +53,10 @@ func cronJobFields(imageList bool) map[string]string {
 	maps.Copy(fields, fieldsOf("status.", `array active
 		object active[]
 		string type active[].apiVersion active[].fieldPath active[].kind active[].name active[].namespace active[].resourceVersion active[].uid
-		date-time lastScheduleTime`))
+		date-time lastScheduleTime observedSchedule.since
+		object observedSchedule
+		string observedSchedule.schedule* observedSchedule.timeZone
+		boolean observedSchedule.paused`))
 	return fields
 }
 

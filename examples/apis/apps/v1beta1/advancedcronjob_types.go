@@ -52,7 +52,7 @@ type AdvancedCronJobSpec struct {
 	// Default Allow, or Replace with an imageListPullJobTemplate.
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Paused starts no run. Default false.
+	// Paused starts no run, and times that pass meanwhile are left out for good. Default false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"`
 	// SuccessfulJobsHistoryLimit is how many runs are kept that have ended well. Default 3.
@@ -209,4 +209,22 @@ type AdvancedCronJobStatus struct {
 	// LastScheduleTime is the newest time of the schedule for which a run was started.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+	// ObservedSchedule is what the spec said of times when the controller looked last, and since when.
+	// +optional
+	ObservedSchedule *ObservedSchedule `json:"observedSchedule,omitempty"`
+}
+
+// ObservedSchedule is what a spec says of times. A change of it is noticed by comparing.
+type ObservedSchedule struct {
+	// Schedule is that of the spec.
+	Schedule string `json:"schedule"`
+	// TimeZone is that of the spec.
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+	// Paused is that of the spec.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+	// Since is when any of these was changed last. No run is started for a time until then. Default: since the AdvancedCronJob was made.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 }

@@ -1,0 +1,98 @@
+package cronjobs
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+)
+
+// Counted is what a spec says of times, and since when. Where nobody has noted that yet, before is what the spec said when somebody looked last, and
+// the change counts as made now: see [Known.NoteChange].
+func Counted(owner *v1beta1.AdvancedCronJob, known Known, now time.Time) (counted v1beta1.ObservedSchedule, before *v1beta1.ObservedSchedule) {
+	said := timesOf(&owner.Spec)
+	for _, noted := range []*v1beta1.ObservedSchedule{owner.Status.ObservedSchedule, known.Schedule} {
+		if noted == nil {
+			continue
+		}
+		if len(differences(noted, &said)) == 0 && !changed(noted).After(now.Add(skew)) {
+			return *noted.DeepCopy(), nil
+		}
+		before = noted
+	}
+	if before != nil {
+		said.Since = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	return said, before
+}
+
+// NoteSchedule notes what the spec says of times.
+func (k *Known) NoteSchedule(counted v1beta1.ObservedSchedule) { k.Schedule = &counted }
+
+// NoteChange notes a change of what the spec says of times, and when it was made: zero if nobody knows.
+func (k *Known) NoteChange(counted v1beta1.ObservedSchedule, made time.Time) {
+	if !made.IsZero() && made.Before(changed(&counted)) {
+		counted.Since = &metav1.Time{Time: made}
+	}
+	k.NoteSchedule(counted)
+}
+
+// timesOf is what a spec says of times.
+func timesOf(spec *v1beta1.AdvancedCronJobSpec) v1beta1.ObservedSchedule {
+	return v1beta1.ObservedSchedule{Schedule: spec.Schedule, TimeZone: ptr.Deref(spec.TimeZone, ""), Paused: ptr.Deref(spec.Paused, false)}
+}
+
+// changed is when a schedule was changed last, zero for never.
+func changed(counted *v1beta1.ObservedSchedule) time.Time {
+	if counted.Since == nil {
+		return time.Time{}
+	}
+	return counted.Since.Time
+}
+
+// differences are the fields of a spec in which two schedules differ.
+func differences(a, b *v1beta1.ObservedSchedule) (fields []string) {
+	if a.Schedule != b.Schedule {
+		fields = append(fields, "schedule")
+	}
+	if a.TimeZone != b.TimeZone {
+		fields = append(fields, "timeZone")
+	}
+	if a.Paused != b.Paused {
+		fields = append(fields, "paused")
+	}
+	return fields
+}
+
+// ChangeIn returns when a change of what a spec says of times was made, by the API server's record of who has written which fields and when. A writer
+// may have written something else since; then it is that time. It is zero where the record does not say: who takes a field out leaves no trace.
+func ChangeIn(record []metav1.ManagedFieldsEntry, before, after *v1beta1.ObservedSchedule) (made time.Time) {
+	for _, field := range differences(before, after) {
+		wrote := time.Time{}
+		for i := range record {
+			if entry := &record[i]; entry.Subresource == "" && entry.Time != nil && owns(entry, field) {
+				wrote = newer(wrote, entry.Time.Time)
+			}
+		}
+		if wrote.IsZero() {
+			return time.Time{}
+		}
+		made = newer(made, wrote)
+	}
+	return made
+}
+
+// owns reports whether an entry of the record is about a field of the spec.
+func owns(entry *metav1.ManagedFieldsEntry, field string) bool {
+	var fields struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	_, ok := fields.Spec["f:"+field]
+	return ok
+}
