@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strictjson "sigs.k8s.io/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
@@ -14,23 +17,59 @@ import (
 // maxUnknown is how many unknown fields a warning names.
 const maxUnknown = 5
 
-// unknownFields returns a warning about fields of templates that Pods and claims will not have, because the Kubernetes that this was built
-// with does not know them. Most are mistakes in writing. They are no problem: an older manager must not refuse what a newer API server
-// knows. Fields that were there before are not named again.
-func unknownFields(next, stored []byte) string {
-	news, before := specOf(next), specOf(stored)
-	var fields []string
-	for _, part := range []struct {
-		key  string
-		into any
-	}{
+// templatePart is a part of a spec that Go types of Kubernetes describe.
+type templatePart struct {
+	path string
+	into any
+}
+
+// templatePartsOf returns those of a kind. Of the rest of a spec, the API server tells itself what its schema does not know.
+func templatePartsOf(kind string, s spec) []templatePart {
+	switch kind {
+	case "AdvancedCronJob":
+		return []templatePart{
+			{"template.jobTemplate", &batchv1.JobTemplateSpec{}},
+			{"template.broadcastJobTemplate.metadata", &metav1.ObjectMeta{}},
+			{"template.broadcastJobTemplate.spec.template", &corev1.PodTemplateSpec{}},
+			{"template.imageListPullJobTemplate.metadata", &metav1.ObjectMeta{}},
+		}
+	case "ResourceDistribution":
+		var copied metav1.TypeMeta
+		if utiljson.Unmarshal(s["resource"], &copied) == nil && copied.Kind == "Secret" {
+			return []templatePart{{"resource", &corev1.Secret{}}}
+		}
+		return []templatePart{{"resource", &corev1.ConfigMap{}}}
+	}
+	return []templatePart{
 		{"template", &corev1.PodTemplateSpec{}},
 		{"volumeClaimTemplates", &[]corev1.PersistentVolumeClaim{}},
 		{"containers", &[]pub.SidecarContainer{}},
 		{"initContainers", &[]pub.SidecarContainer{}},
 		{"volumes", &[]corev1.Volume{}},
-	} {
-		fields = append(fields, unknownIn(news[part.key], before[part.key], "spec."+part.key, part.into)...)
+	}
+}
+
+// partAt returns what is at a path of a spec, nil for nothing.
+func partAt(s spec, path string) json.RawMessage {
+	key, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		return s[key]
+	}
+	var inner spec
+	if utiljson.Unmarshal(s[key], &inner) != nil {
+		return nil
+	}
+	return partAt(inner, rest)
+}
+
+// unknownFields returns a warning about fields of templates that what is made from them will not have, because the Kubernetes that this was built
+// with does not know them. Most are mistakes in writing. They are no problem: an older manager must not refuse what a newer API server
+// knows. Fields that were there before are not named again.
+func unknownFields(kind string, next, stored []byte) string {
+	news, before := specOf(next), specOf(stored)
+	var fields []string
+	for _, part := range templatePartsOf(kind, news) {
+		fields = append(fields, unknownIn(partAt(news, part.path), partAt(before, part.path), "spec."+part.path, part.into)...)
 	}
 	if len(fields) == 0 {
 		return ""

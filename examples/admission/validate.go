@@ -72,7 +72,7 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 	if len(problems) > 0 {
 		return nil, apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
 	}
-	for _, text := range []string{unknownFields(req.Object.Raw, req.OldObject.Raw), warning} {
+	for _, text := range []string{unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning} {
 		if text != "" {
 			warnings = append(warnings, text)
 		}

@@ -461,3 +461,49 @@ func TestUnknownFields(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownFieldsOfEachKind: whatever is made from a template, a plain one is not warned about, and a field that nobody knows is named.
+func TestUnknownFieldsOfEachKind(t *testing.T) {
+	options := admission.Options{Gates: map[apps.Gate]bool{apps.GateResourceDistribution: true}}
+	for _, tc := range []struct{ kind, text, typo, want string }{
+		{
+			"AdvancedCronJob", smallCronJob("%s", cronJobs), "/spec/template/jobTemplate/spec/backofLimit",
+			"spec.template.jobTemplate.spec.backofLimit",
+		},
+		{
+			"AdvancedCronJob", smallCronJob("%s", cronJobs), "/spec/template/jobTemplate/spec/template/spec/containers/0/readinesProbe",
+			"spec.template.jobTemplate.spec.template.spec.containers[0].readinesProbe",
+		},
+		{"AdvancedCronJob", smallCronJob("%s", cronJobs), "/spec/template/jobTemplate/metadata/label", "spec.template.jobTemplate.metadata.label"},
+		{
+			"AdvancedCronJob", smallCronJob("%s", cronBroadcastJobs), "/spec/template/broadcastJobTemplate/spec/template/spec/failurePolicy",
+			"spec.template.broadcastJobTemplate.spec.template.spec.failurePolicy",
+		},
+		{
+			"AdvancedCronJob", smallCronJob("%s", cronBroadcastJobs), "/spec/template/broadcastJobTemplate/metadata/label",
+			"spec.template.broadcastJobTemplate.metadata.label",
+		},
+		{"ResourceDistribution", smallDistribution("%s"), "/spec/resource/dat", "spec.resource.dat"},
+		{
+			"ResourceDistribution", strings.Replace(smallDistribution("%s"), "kind: ConfigMap, metadata: {name: game-demo}, data", "kind: Secret, type: Opaque, metadata: {name: game-demo}, stringData", 1),
+			"/spec/resource/stringDat", "spec.resource.stringDat",
+		},
+	} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			t.Run(tc.want+" of "+version, func(t *testing.T) {
+				path := "/validate-apps-kruise-io-" + strings.ToLower(tc.kind)
+				object := manifest(t, fmt.Sprintf(tc.text, version))
+				for _, typo := range []bool{false, true} {
+					want := []string(nil)
+					if typo {
+						object, want = edit(t, object, tc.typo, "x"), []string{"what is made from the templates will not have unknown fields: " + tc.want}
+					}
+					got := review(t, options, path, request(t, admissionv1.Create, object, nil))
+					if diff := cmp.Diff(want, got.Warnings); diff != "" || !got.Allowed {
+						t.Errorf("with a typo %t: allowed %t, %v, warnings (-want +got):\n%s", typo, got.Allowed, got.Result, diff)
+					}
+				}
+			})
+		}
+	}
+}
