@@ -27,6 +27,12 @@
 //
 // Everything else in the annotation is out of date and dropped: the edit wins. So is what this package does not write there.
 //
+// # Empty values
+//
+// An object is written as its Go type has it, which leaves false, 0, "", [] and {} out where they mean what nothing means. They stay all the same, or
+// each "kubectl apply" of a file that has them would change the object: the note has them in "empty", with their paths, and they come back where
+// nothing is now, where the type has such a field, and where they still mean nothing. They are the first to go where there is no room.
+//
 // # Room
 //
 // Annotations hold 256 KiB. Where that is not enough, the longest fields are left out of the annotation: whatever is stored can

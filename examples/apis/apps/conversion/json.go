@@ -121,6 +121,9 @@ func convertJSON[S, D any](object []byte, apiVersion string, keys []string, conv
 	if err != nil {
 		return nil, err
 	}
+	if err := convertEmpty[S, D](whole, src, converted, apiVersion, keys); err != nil {
+		return nil, fmt.Errorf("keeping empty values: %w", err)
+	}
 	return whole.with(converted, apiVersion, keys)
 }
 

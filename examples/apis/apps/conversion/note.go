@@ -19,7 +19,8 @@ import (
 // note is the content of the annotation. The package comment explains it.
 type note struct {
 	When   []string    `json:"when,omitempty"`
-	Fields []keptField `json:"fields"`
+	Fields []keptField `json:"fields,omitempty"`
+	Empty  []keptField `json:"empty,omitempty"`
 }
 
 type keptField struct {
@@ -63,10 +64,11 @@ func alphaFields(obj *v1alpha1.CloneSet) fields {
 }
 
 const (
-	metadataKey = "metadata"
-	specKey     = "spec"
-	scaleKey    = "scaleStrategy"
-	updateKey   = "updateStrategy"
+	metadataKey    = "metadata"
+	annotationsKey = "annotations"
+	specKey        = "spec"
+	scaleKey       = "scaleStrategy"
+	updateKey      = "updateStrategy"
 )
 
 // tree returns the fields as decoded JSON. The two annotations of this package are not part of it.
@@ -244,7 +246,7 @@ func writeNote(obj metav1.Object, key string, truth, back fields) error {
 
 // write annotates obj with as much as there is room for; see the package comment.
 func (n note) write(obj metav1.Object, key string) error {
-	for len(n.Fields) > 0 {
+	for len(n.Fields)+len(n.Empty) > 0 {
 		encoded, err := json.Marshal(n)
 		if err != nil {
 			return err
@@ -252,6 +254,10 @@ func (n note) write(obj metav1.Object, key string) error {
 		if hasRoom(obj.GetAnnotations(), key, string(encoded)) {
 			annotate(obj, key, string(encoded))
 			return nil
+		}
+		if len(n.Empty) > 0 {
+			n.Empty = nil // nothing depends on them
+			continue
 		}
 		longest := 0
 		for i := range n.Fields {

@@ -1,0 +1,232 @@
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// noteKeys are the annotation whose note an object brings on its way to a version, and the one whose note it gets.
+func noteKeys(apiVersion string) (brought, written string) {
+	if strings.HasSuffix(apiVersion, "/v1beta1") {
+		return apps.AnnotationV1beta1Only, apps.AnnotationV1alpha1Only
+	}
+	return apps.AnnotationV1alpha1Only, apps.AnnotationV1beta1Only
+}
+
+// emptyValues are the values in a part of a spec that are written and say nothing, such as false, and that the Go type leaves out when it is
+// written: plain is that part as the Go type writes it.
+func emptyValues(path []string, written, plain any) (out []keptField) {
+	switch written := written.(type) {
+	case map[string]any:
+		typed, _ := plain.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(written)) {
+			at := append(slices.Clone(path), key)
+			if same, kept := typed[key]; kept {
+				out = append(out, emptyValues(at, written[key], same)...)
+			} else if isEmpty(written[key]) {
+				out = append(out, keptField{Path: at, Kept: encodedValue(written[key])})
+			}
+		}
+	case []any:
+		if typed, ok := plain.([]any); ok && len(typed) == len(written) {
+			for i := range written {
+				out = append(out, emptyValues(append(slices.Clone(path), strconv.Itoa(i)), written[i], typed[i])...)
+			}
+		}
+	}
+	return out
+}
+
+// isEmpty reports whether a value is the zero value of its type, or has nothing but such values.
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range value {
+			if !isEmpty(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(value) == 0
+	case json.Number:
+		return value == "0"
+	}
+	return value == false || value == ""
+}
+
+// convertEmpty carries empty values of the source, which is of type S as its Go type has it in src, over to what conversion has made of it, of type D:
+// those that the source's note has are put in place, and those that src lacks are noted.
+func convertEmpty[S, D any](source parts, src *S, converted parts, apiVersion string, keys []string) error {
+	brought, written := noteKeys(apiVersion)
+	annotations, err := annotationsOf(source)
+	if err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Annotations: annotations}
+	restoreEmpty[D](converted.spec, keys, takeNote(&meta, brought).Empty)
+	empties, err := emptyIn(source, src, keys)
+	if err != nil || len(empties) == 0 {
+		return err
+	}
+	if meta.Annotations, err = annotationsOf(converted); err != nil {
+		return err
+	}
+	n := takeNote(&meta, written)
+	n.Empty = empties
+	if err := n.write(&meta, written); err != nil {
+		return err
+	}
+	converted.metadata[annotationsKey] = encodedValue(meta.Annotations)
+	return nil
+}
+
+// emptyIn are the empty values of the source that its Go type leaves out.
+func emptyIn[S any](source parts, src *S, keys []string) ([]keptField, error) {
+	encoded, err := json.Marshal(src)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := split(encoded)
+	if err != nil {
+		return nil, err
+	}
+	var out []keptField
+	for _, key := range keys {
+		raw, ok := source.spec[key]
+		if !ok {
+			continue
+		}
+		value, err := numbered(raw)
+		if err != nil {
+			return nil, err
+		}
+		typed := map[string]any{}
+		if raw, ok := plain.spec[key]; ok {
+			typed[key] = decoded(raw)
+		}
+		out = append(out, emptyValues([]string{specKey}, map[string]any{key: value}, typed)...)
+	}
+	return slices.DeleteFunc(out, func(field keptField) bool { return !hasField(reflect.TypeFor[S](), field.Path) }), nil
+}
+
+func annotationsOf(p parts) (annotations map[string]string, err error) {
+	if raw, ok := p.metadata[annotationsKey]; ok {
+		err = json.Unmarshal(raw, &annotations)
+	}
+	return annotations, err
+}
+
+// restoreEmpty writes empty values back into the spec of an object whose type is D: each at its path where nothing is now, and where it changes
+// nothing that D reads. Anybody may write notes.
+func restoreEmpty[D any](spec map[string]json.RawMessage, keys []string, empties []keptField) {
+	for _, field := range empties {
+		kept, err := numbered(field.Kept)
+		if len(field.Path) < 2 || field.Path[0] != specKey || !slices.Contains(keys, field.Path[1]) || err != nil || !isEmpty(kept) ||
+			!hasField(reflect.TypeFor[D](), field.Path) {
+			continue
+		}
+		next := maps.Clone(spec)
+		if putEmpty(next, field.Path[1:], kept) && sameMeaning[D](spec, next, field.Path[1]) {
+			maps.Copy(spec, next)
+		}
+	}
+}
+
+// putEmpty puts a value at a path where there is none, and reports whether there was none and what the path leads through is there.
+func putEmpty(spec map[string]json.RawMessage, path []string, value any) bool {
+	key := path[0]
+	if len(path) == 1 {
+		_, taken := spec[key]
+		spec[key] = encodedValue(value)
+		return !taken
+	}
+	whole, err := numbered(spec[key])
+	if err != nil {
+		return false
+	}
+	at, last := whole, path[len(path)-1]
+	for _, step := range path[1 : len(path)-1] {
+		switch inner := at.(type) {
+		case map[string]any:
+			at = inner[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(inner) {
+				return false
+			}
+			at = inner[i]
+		}
+	}
+	parent, ok := at.(map[string]any)
+	if _, taken := parent[last]; !ok || taken {
+		return false
+	}
+	parent[last] = value
+	spec[key] = encodedValue(whole)
+	return true
+}
+
+// sameMeaning reports whether two specs of D that differ in a key are the same to D.
+func sameMeaning[D any](a, b map[string]json.RawMessage, key string) bool {
+	var written [2]json.RawMessage
+	for i, spec := range []map[string]json.RawMessage{a, b} {
+		obj := new(D)
+		encoded, err := json.Marshal(map[string]any{specKey: chosen(spec, []string{key})})
+		if err != nil || utiljson.Unmarshal(encoded, obj) != nil {
+			return false
+		}
+		if encoded, err = json.Marshal(obj); err != nil {
+			return false
+		}
+		whole, err := split(encoded)
+		if err != nil {
+			return false
+		}
+		written[i] = whole.spec[key]
+	}
+	return bytes.Equal(written[0], written[1])
+}
+
+// numbered decodes JSON, with numbers as they are written.
+func numbered(raw json.RawMessage) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// hasField reports whether a Go type has a field at a path of JSON.
+func hasField(t reflect.Type, path []string) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if len(path) == 0 {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		return hasField(t.Elem(), path[1:])
+	case reflect.Struct:
+		for i := range t.NumField() {
+			field := t.Field(i)
+			switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); {
+			case name == path[0]:
+				return hasField(field.Type, path[1:])
+			case name == "" && field.Anonymous && hasField(field.Type, path):
+				return true
+			}
+		}
+	}
+	return false
+}
