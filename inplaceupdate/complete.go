@@ -9,7 +9,7 @@ import (
 // waiting is what the current batch waits for.
 type waiting struct {
 	reasons reason.List
-	// proofBegins says that the state has to be written, because time may prove an image from now on.
+	// proofBegins says that the state has to be written, because time or a later image may prove something from now on.
 	proofBegins bool
 	// wait is when time alone may end the waiting, zero if it does not.
 	wait time.Duration
@@ -62,7 +62,8 @@ func (v *view) waitForImages(w *waiting) {
 		if proven {
 			continue
 		}
-		w.proofBegins = w.proofBegins || begins
+		_, passes := c.passing()
+		w.proofBegins = w.proofBegins || begins || passes
 		if left > 0 && (w.wait == 0 || left < w.wait) {
 			w.wait = left
 		}

@@ -26,18 +26,20 @@
 // # What a node cannot tell
 //
 // A node reports what a container runs as a name and a digest. The name is any tag of the image that the node knows, not
-// necessarily the one in the spec, and not even a tag if the image was pulled by digest. This package therefore records, in
-// the state annotation, which instance of a container was started for which image, and compares digests where it has them.
+// necessarily the one in the spec, and not even a tag if the image was pulled by digest. The digest is any that the node knows,
+// such as the one of an index for an image that was asked for by its platform's manifest. This package therefore records, in the
+// state annotation, which instance of a container was started for which image and how the node reported it. A digest that is equal to
+// the one in the spec proves the image; one that is not proves nothing before the image was seen under another one.
 //
-// One case only time can decide: an update to another tag of the same image, or one that replaced an unfinished update to an
-// image of unknown digest, on a node that reports any tag but the new one. It looks like a crash of the old container. A
+// Two cases only time can decide: an update to another name of the same image, and one that replaced an unfinished update to an
+// image whose digest on the node is unknown. They look like a crash of the old container, or like the unfinished update. A
 // kubelet ends a container with the wrong image at once. So if a kubelet that has seen the new spec leaves the new instance
 // running for longer than it takes to end a container (the Pod's termination grace period and 10 seconds), the instance runs
 // the new image and the update is complete. Until then the Pod stays out of service, and the reason says so. API servers before
-// 1.34 do not report what a kubelet has seen: there such an update never completes.
+// 1.34 do not report what a kubelet has seen: there such an update may never complete.
 //
-// The case does not arise if templates name images by digest, or if a node agent reports runtime metadata
-// (Keys.RuntimeMetaAnnotation). A Pod that waits can also be recreated.
+// The cases are rare if templates name images by the digest that nodes report, which is that of the index where there is one, and
+// do not arise if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). A Pod that waits can also be recreated.
 //
 // # Errors
 //

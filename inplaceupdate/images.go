@@ -1,7 +1,6 @@
 package inplaceupdate
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,14 +44,20 @@ func (c *container) runs() bool {
 		return true
 	}
 	record, _ := c.record()
-	return id != "" && id != digestOf(record.ImageID) && !slices.ContainsFunc(c.superseded(), c.mayRun)
+	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// mayRun reports whether the instance that is reported may be one of a superseded image: it has its name or its digest, or the
-// digest of that image is unknown.
-func (c *container) mayRun(superseded string) bool {
-	digest := cmp.Or(askedDigest(superseded), c.knownDigest(superseded))
-	return superseded != c.spec.Image && (digest == "" || digest == digestOf(c.status.ImageID) || isImage(c.status.Image, superseded))
+// mayBeSuperseded reports whether the instance that is reported may be one of a superseded image: it has its name or its digest,
+// or the digest that the node knows this image by is unknown. The digest that an image names does not tell that one: a node may
+// know a manifest by the digest of its index, and the other way round.
+func (c *container) mayBeSuperseded() bool {
+	id := digestOf(c.status.ImageID)
+	for _, image := range c.superseded() {
+		if image != c.spec.Image && (c.knownDigest(image) == id || named(image, c.status)) {
+			return true
+		}
+	}
+	return !c.isPast(c.unknown())
 }
 
 // settled reports whether the container is known to run the image of its spec.
@@ -88,7 +93,7 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 		if other == c.spec.Image {
 			continue
 		}
-		digest := cmp.Or(askedDigest(other), c.knownDigest(other))
+		digest := c.knownDigest(other)
 		sameInstance = sameInstance && digest != "" && digest != id
 		sameImage = sameImage && (called || digest != "")
 	}
@@ -120,16 +125,19 @@ func (c *container) notRunning() reason.Reason {
 	}
 	why.Detail = "container " + c.name + " still runs " + c.status.Image + " (" + c.status.ImageID + "), not " + c.spec.Image
 	if c.isAmbiguous() {
-		why.Remedy = "if it was restarted, its node reports another tag of the image, and only time can tell: name the image by digest, " +
-			"recreate the Pod, or run a node agent that reports runtime metadata"
+		why.Remedy = "if it was restarted, its node reports another name of the image, and only time can tell: "
+		if askedDigest(c.spec.Image) == "" {
+			why.Remedy += "name the image by digest, the one of its index if it has one, "
+		}
+		why.Remedy += "recreate the Pod, or run a node agent that reports runtime metadata"
 	}
 	return why
 }
 
-// isAmbiguous reports whether a container that does not seem to run its image may have been restarted for it: another tag of the
-// image that it ran before, or of a superseded one, looks the same on a node that reports that tag.
+// isAmbiguous reports whether a container that does not seem to run its image may have been restarted for it: another tag or digest
+// of the image that it ran before, or of a superseded one, looks the same on a node that reports that name.
 func (c *container) isAmbiguous() bool {
-	return askedDigest(c.spec.Image) == "" && len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
+	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
 
 // neverStarted recognises what the kubelet reports about a container that has no instance yet: it waits, under the name of the

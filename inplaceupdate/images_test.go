@@ -107,6 +107,9 @@ func tell(t *testing.T, first, text string) *story {
 
 func TestImagesAsNodesReportThem(t *testing.T) {
 	const a, b, c, dead = "app@sha256:aaaa", "app@sha256:bbbb", "app@sha256:cccc", "app@sha256:dead"
+	// The manifests of a platform, and the indexes that they are part of: p1 and i1 are one image there.
+	const p1, p2, p3, p4 = "app@sha256:p111", "app@sha256:p222", "app@sha256:p333", "app@sha256:p444"
+	const i1, i2, i3 = "app@sha256:i111", "app@sha256:i222", "app@sha256:i333"
 	for _, tc := range []struct{ name, first, story string }{
 		{"U-23 by digest", a, "node - aaaa 1 ask " + b + " waits node - aaaa 1 waits node - bbbb 2 runs"},
 		{"U-28 by digest, overtaken", a, "node - aaaa 1 ask " + b + " ask " + c + " node - bbbb 2 waits node - cccc 3 runs"},
@@ -135,6 +138,25 @@ func TestImagesAsNodesReportThem(t *testing.T) {
 		{"U-14 restarted in the grace period", "app:v1", "node app:stable aaaa 1 grace app:v2 node app:stable aaaa 2 over waits node app:stable aaaa 2 waits ask app:v1 node app:stable aaaa 2 runs"},
 		{"U-28 a grace period between two overtaken updates", a, "node - aaaa 1 ask " + b + " grace app:v3 ask app:v4 node app:x bbbb 2 waits node app:v4 dddd 3 runs"},
 		{"U-28 back to an unfinished update in a grace period", "app:v1", "node app:v1 aaaa 1 ask app:v2 grace app:v3 grace app:v2 ask app:v1 node app:v1 aaaa 1 runs"},
+
+		{"N1 a platform's manifest, reported as its index", p1, "node - i111 1 ask " + p2 + " node - i111 1 waits node - i111 2 waits node - i222 3 runs"},
+		{"N1 an index, reported as the platform's manifest", i1, "node - p111 1 ask " + i2 + " node - p111 1 waits node - p111 2 waits node - p222 3 runs"},
+		{"N1 a tag is pinned to its platform's manifest", "app:v1", "node app:v1 i111 1 ask " + p1 + " node app:v1 i111 1 waits node app:v1 i111 2 waits"},
+		{"N1 a tag is pinned to its index", "app:v1", "node app:v1 p111 1 ask " + i1 + " node app:v1 p111 1 waits node app:v1 p111 2 waits"},
+		{"N1 overtaken: the superseded image runs first", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i222 2 waits node - i222 2 waits node - i333 3 runs"},
+		{"N1 overtaken: it crashes", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i222 2 waits node - i222 3 waits node - i333 4 runs"},
+		{"N1 overtaken: which of both it is cannot be known", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i333 2 waits"},
+		{"N1 overtaken twice: both run first", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " ask " + p4 + " node - i222 2 waits node - i333 3 waits node - i444 4 runs"},
+		{"N1 overtaken, an index, reported as manifest", i1, "node - p111 1 ask " + i2 + " ask " + i3 + " node - p222 2 waits node - p333 3 runs"},
+		{"N1 overtaken by a tag", p1, "node - i111 1 ask " + p2 + " ask app:v3 node app:x i222 2 waits node app:v3 i333 3 runs"},
+		{"N1 overtaken by another tag", p1, "node - i111 1 ask " + p2 + " ask app:v3 node app:x i222 2 waits node app:y i333 3 runs"},
+		{"N1 an unknown tag is overtaken", "app:v1", "node app:v1 i111 1 ask app:v2 ask " + p3 + " node app:x i222 2 waits node app:y i333 3 waits"},
+		{"N1 overtaken and asked again", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " ask " + p2 + " node - i222 2 waits node - i333 3 waits node - i222 4 waits"},
+		{"N1 a known image is overtaken", p1, "node - i111 1 ask " + p2 + " node - i222 2 runs ask " + p3 + " ask " + p1 + " ask " + p2 + " node - i111 3 waits node - i222 4 runs"},
+		{"N1 rolled back before the node looked", p1, "node - i111 1 ask " + p2 + " ask " + p1 + " node - i111 1 runs"},
+		{"N1 rolled back, the image in between was started", p1, "node - i111 1 ask " + p2 + " ask " + p1 + " node - i222 2 waits node - i111 3 runs"},
+		{"N1 rolled back from an image that cannot be pulled", p1, "node - i111 1 ask " + p2 + " pull waits ask " + p1 + " node - i111 2 runs"},
+		{"N1 an update of a grace period is overtaken", p1, "node - i111 1 ask " + p2 + " grace " + p3 + " node - i222 2 waits over node - i222 2 waits node - i333 3 runs"},
 
 		{"U-23 a container that was never started", "app:v1", "node app:v1 aaaa 1 ask app:v2 fresh waits node app:v2 bbbb 2 runs"},
 		{"U-13 its first image is not there yet", "app:v1", "fresh ask app:v2 fresh waits node app:v1 aaaa 1 waits node app:v2 bbbb 2 runs"},
@@ -254,7 +276,9 @@ func TestProvenByTime(t *testing.T) {
 			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
 		}, true, false},
 		{"the instance from before", "node app:a aaaa 1 ask app:v2 node app:a aaaa 1", none, none, false, false},
-		{"another digest than the one that is asked for", "node - aaaa 1 ask app@sha256:bbbb node - aaaa 2", none, none, false, false},
+		{"another digest than the one that is asked for: of its index", "node - aaaa 1 ask app@sha256:bbbb node - aaaa 2", none, none, true, true},
+		{"an overtaken digest or the one that is asked for", "node - aaaa 1 ask app@sha256:bbbb ask app@sha256:cccc node - dddd 2", none, none, true, true},
+		{"another digest than the image is known by", "node app:v1 aaaa 1 ask app@sha256:bbbb node - cccc 2 runs ask app:v1 node - cccc 3", none, none, false, false},
 		{"the node has not seen the spec", retag, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = pod.Generation - 1 }, none, false, false},
 		{"the node does not say what it has seen", retag, func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 0 }, none, false, false},
 	} {

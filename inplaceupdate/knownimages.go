@@ -56,6 +56,12 @@ func (p *progress) know(container string, fact knownImage) {
 	put(&p.KnownImages, container, known[max(0, len(known)-maxKnownImages):])
 }
 
+// isLast reports whether the instance that is reported is neither of the image before the update nor of a superseded one.
+func (c *container) isLast() bool {
+	record, _ := c.record()
+	return digestOf(c.status.ImageID) != digestOf(record.ImageID) && !c.mayBeSuperseded()
+}
+
 // relearn notes what containers run when a change of their images that was held back goes out: they may have been restarted
 // meanwhile.
 func (v *view) relearn(images map[string]string) {
@@ -70,13 +76,18 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// remember turns what time has proven into known images, so that a later crash does not raise the question again.
+// remember turns what time or an earlier image has proven into known images, so that a later crash does not raise the question
+// again.
 func (v *view) remember() {
-	for name, seen := range v.saved.Seen {
-		c := v.container(name)
-		if c.spec != nil && c.status != nil && c.status.ContainerID == seen.ContainerID {
-			v.saved.know(name, knownImage{Image: c.spec.Image, ImageID: digestOf(c.status.ImageID), ContainerID: c.status.ContainerID})
+	for i := range v.containers {
+		c := &v.containers[i]
+		if c.spec == nil || c.status == nil {
+			continue
+		}
+		seen, timed := v.saved.Seen[c.name]
+		if timed && c.status.ContainerID == seen.ContainerID || len(v.saved.SeenDigests[c.name]) > 0 && c.isLast() {
+			v.saved.know(c.name, knownImage{Image: c.spec.Image, ImageID: digestOf(c.status.ImageID), ContainerID: c.status.ContainerID})
 		}
 	}
-	v.saved.Seen = nil
+	v.saved.Seen, v.saved.SeenDigests = nil, nil
 }

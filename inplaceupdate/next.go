@@ -107,7 +107,7 @@ func (v *view) nextBatch() (Step, error) {
 // finish opens the gate, and ends the update's hold on the Pod's resources, which others may change from now on.
 func (v *view) finish() (Step, error) {
 	step := Step{Complete: true}
-	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen) > 0 {
+	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen)+len(v.state.SeenDigests) > 0 {
 		saved, err := v.whole()
 		if err != nil {
 			return Step{}, err

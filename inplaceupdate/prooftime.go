@@ -1,7 +1,7 @@
 package inplaceupdate
 
 import (
-	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,11 +47,12 @@ func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" || !c.view.nodeIsCurrent() {
 		return false
 	}
-	digest := cmp.Or(askedDigest(c.spec.Image), c.knownDigest(c.spec.Image))
+	digest := c.knownDigest(c.spec.Image)
 	return c.instance() == nil && (digest == "" || digest == digestOf(c.status.ImageID))
 }
 
-// beginProof writes down since when the kubelet has left those instances running of which only time can tell.
+// beginProof writes down since when the kubelet has left those instances running of which only time can tell, and which images it
+// has started that may be superseded ones.
 func (v *view) beginProof() (podpatch.Change, error) {
 	saved, err := v.whole()
 	if err != nil {
@@ -64,6 +65,9 @@ func (v *view) beginProof() (podpatch.Change, error) {
 		}
 		if _, begins, _ := c.timeToProof(); begins {
 			put(&saved.Seen, c.name, sighting{ContainerID: c.status.ContainerID, At: metav1.NewTime(v.now)})
+		}
+		if digest, ok := c.passing(); ok {
+			put(&saved.SeenDigests, c.name, append(slices.Clone(saved.SeenDigests[c.name]), digest))
 		}
 	}
 	change := v.change(true)

@@ -164,6 +164,9 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		if images := c.superseded(); len(images) > 0 {
 			put(&state.SupersededImages, name, images)
 		}
+		if digests := v.state.SeenDigests[name]; len(digests) > 0 {
+			put(&state.SeenDigests, name, digests)
+		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)
 	state.UpdateEnvFromMetadata = state.UpdateEnvFromMetadata || (v.state.UpdateEnvFromMetadata && len(v.envUnreported()) > 0)

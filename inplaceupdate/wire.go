@@ -6,7 +6,8 @@ import (
 )
 
 // savedState is the content of the state annotation: how far a Pod's update has come. The JSON is OpenKruise's
-// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen and KnownImages are additions that
+// (apps.kruise.io/inplace-update-state); SupersededImages, BatchResources, EnvByImage, Seen, SeenDigests and KnownImages are additions
+// that
 // OpenKruise ignores.
 type savedState struct {
 	// Revision the Pod is updated to.
@@ -47,6 +48,9 @@ type progress struct {
 	// Seen holds, by container, since when the kubelet has left an instance alone of which only time can tell whether it runs the
 	// new image.
 	Seen map[string]sighting `json:"seen,omitempty"`
+	// SeenDigests holds, by container, the digests of instances that were seen while they could be of the new image or of a superseded
+	// one whose digest is unknown.
+	SeenDigests map[string][]string `json:"seenDigests,omitempty"`
 	// KnownImages holds, by container, a few images whose digest on this node is known, the newest last. They outlive an
 	// update, because the next one may go back to them.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`

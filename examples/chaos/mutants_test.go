@@ -93,6 +93,15 @@ func mutants() []mutant {
 			"return left <= 0, false, max(left, 0)", "return false, false, max(left, 0)", cloneSet("images"),
 		},
 		{
+			"a superseded image that its node knows by another digest counts as the new one", "inplaceupdate/passed.go",
+			"c.knownDigest(image) != \"\" })\n\tif", "c.knownDigest(image) != \"\" || !isTag(image) })\n\tif",
+			schedules{tests: "../inplaceupdate", only: "TestNodesThatReportDigests"},
+		},
+		{
+			"a digest that its node knows by another one is waited for without end", "inplaceupdate/prooftime.go",
+			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
+		},
+		{
 			"missing Pods hold up the update that would repair those that exist", "rollout/rollout.go",
 			"step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)\n\tif missing > 0 {", "step.UpdateAtTarget = step.UpdateUnavailable\n\tif missing < 0 {", cloneSet("scaleLimit", "images", "badImages"),
 		},

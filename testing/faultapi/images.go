@@ -1,6 +1,7 @@
 package faultapi
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -12,18 +13,20 @@ import (
 // digest of its own unless Publish says otherwise. Digests are short, so that stories can be read.
 //
 // A node reports what containerd does: not the image that was asked for but the first of the tags that it knows for the same
-// digest, in full, and the digest's own ID if it knows none. It is not safe for concurrent use.
+// manifest, in full, and the ID of its configuration if it knows none; and the first of the digests that it knows for it. It is not
+// safe for concurrent use.
 type Images struct {
 	digests      map[string]string          // of tags, by their full names
-	tags         map[string]map[string]bool // that nodes know, by digest
-	repos        map[string]map[string]bool // that nodes know a digest from
+	manifests    map[string]string          // of the nodes' platform, by the digests of their indexes
+	tags         map[string]map[string]bool // that nodes know, by manifest
+	ids          map[string]map[string]bool // that nodes know, a repository with a digest, by manifest
 	broken, sick map[string]bool            // by full names
 	changes      int                        // of what nodes know
 }
 
 func newImages() *Images {
 	return &Images{
-		digests: map[string]string{}, tags: map[string]map[string]bool{}, repos: map[string]map[string]bool{},
+		digests: map[string]string{}, manifests: map[string]string{}, tags: map[string]map[string]bool{}, ids: map[string]map[string]bool{},
 		broken: map[string]bool{}, sick: map[string]bool{},
 	}
 }
@@ -31,26 +34,32 @@ func newImages() *Images {
 // Publish lets a tag name a digest ("sha256:..."), from now on. What runs keeps the digest that it was started from.
 func (i *Images) Publish(tag, digest string) { i.digests[fullImage(tag)] = digest }
 
+// PublishIndex lets the digest of an index stand for a manifest, the one of the nodes' platform: both are one image.
+func (i *Images) PublishIndex(index, manifest string) { i.manifests[index] = manifest }
+
 // Pull lets the nodes know an image, as when another workload has pulled it. Those that their containers are started from
 // they know anyway.
 func (i *Images) Pull(image string) {
 	name, digest := fullImage(image), i.Digest(image)
-	repo := repoOf(name)
 	if !strings.Contains(name, "@") {
 		i.note(i.tags, digest, name)
 	}
-	i.note(i.repos, digest, repo)
+	i.note(i.ids, digest, repoOf(name)+"@"+digest)
 }
 
 func (i *Images) note(known map[string]map[string]bool, digest, name string) {
-	if known[digest] == nil {
-		known[digest] = map[string]bool{}
+	manifest := i.manifest(digest)
+	if known[manifest] == nil {
+		known[manifest] = map[string]bool{}
 	}
-	if !known[digest][name] {
-		known[digest][name] = true
+	if !known[manifest][name] {
+		known[manifest][name] = true
 		i.changes++
 	}
 }
+
+// manifest returns the digest of the manifest that a node of the platform finds behind a digest.
+func (i *Images) manifest(digest string) string { return cmp.Or(i.manifests[digest], digest) }
 
 // SetBroken says whether an image cannot be pulled. What runs already goes on.
 func (i *Images) SetBroken(image string, broken bool) { i.broken[fullImage(image)] = broken }
@@ -72,12 +81,13 @@ func (i *Images) Digest(image string) string {
 
 // reported returns image and imageID of a container's status.
 func (i *Images) reported(digest string) (image, id string) {
-	image = digestOf(digest) // the configuration's, which is another one than the manifest's
-	if tags := slices.Sorted(maps.Keys(i.tags[digest])); len(tags) > 0 {
+	manifest := i.manifest(digest)
+	image = digestOf(manifest) // the configuration's, which is another one than the manifest's
+	if tags := slices.Sorted(maps.Keys(i.tags[manifest])); len(tags) > 0 {
 		image = tags[0]
 	}
-	if repos := slices.Sorted(maps.Keys(i.repos[digest])); len(repos) > 0 {
-		id = repos[0] + "@" + digest
+	if ids := slices.Sorted(maps.Keys(i.ids[manifest])); len(ids) > 0 {
+		id = ids[0]
 	}
 	return image, id
 }

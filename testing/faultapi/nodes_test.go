@@ -280,6 +280,10 @@ func publish(tag, digest string) act {
 	return world(func(images *faultapi.Images) { images.Publish(tag, digest) })
 }
 
+func publishIndex(index, manifest string) act {
+	return world(func(images *faultapi.Images) { images.PublishIndex(index, manifest) })
+}
+
 func pull(image string) act { return world(func(images *faultapi.Images) { images.Pull(image) }) }
 
 func broken(image string, yes bool) act {
@@ -334,6 +338,11 @@ func TestReportedImages(t *testing.T) {
 		{"another tag of the digest restarts", []act{publish("app:v1", one), publish("app:v2", one), settle, use("app:v2")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:1111, instance "1", restarts 1, running, ready, in truth app:v2`},
 		{"a tag that moves restarts nothing", []act{publish("app:v1", one), settle, publish("app:v1", "sha256:2222")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:1111, instance "0", restarts 0, running, ready, in truth app:v1`},
 		{"the same digest from another registry", []act{use("x.test/app@" + one), pull("a.test/app@" + one)}, `Running: sha256:f623dd5f7a3828dc is a.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"by the manifest of an index that nobody has pulled", []act{use("x.test/app@" + one), publishIndex("sha256:0000", one)}, `Running: sha256:f623dd5f7a3828dc is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"by the manifest of an index that is known", []act{use("x.test/app@" + one), publishIndex("sha256:0000", one), pull("x.test/app@sha256:0000")}, `Running: sha256:f623dd5f7a3828dc is x.test/app@sha256:0000, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:1111`},
+		{"by an index of a manifest that is known", []act{use("x.test/app@sha256:3333"), publishIndex("sha256:3333", one), pull("x.test/app@" + one)}, `Running: sha256:f623dd5f7a3828dc is x.test/app@sha256:1111, instance "0", restarts 0, running, ready, in truth x.test/app@sha256:3333`},
+		{"by a tag of an index", []act{use("x.test/app:v1"), publish("x.test/app:v1", "sha256:3333"), publishIndex("sha256:3333", one)}, `Running: x.test/app:v1 is x.test/app@sha256:3333, instance "0", restarts 0, running, ready, in truth x.test/app:v1`},
+		{"pinned from a tag of an index to its manifest", []act{use("x.test/app:v1"), publish("x.test/app:v1", "sha256:3333"), publishIndex("sha256:3333", one), settle, use("x.test/app@" + one)}, `Running: x.test/app:v1 is x.test/app@sha256:1111, instance "1", restarts 1, running, ready, in truth x.test/app@sha256:1111`},
 		{"never ready", []act{sick("app:v1")}, `Running: docker.io/library/app:v1 is docker.io/library/app@sha256:56a055463f98aa4c, instance "0", restarts 0, running, in truth app:v1`},
 		{"never ready, then another one", []act{sick("app:v1"), settle, use("app:v2")}, `Running: docker.io/library/app:v2 is docker.io/library/app@sha256:56a058463f98af65, instance "1", restarts 1, running, ready, in truth app:v2`},
 		{"cannot be pulled from the start", []act{broken("app:v1", true)}, `Pending: app:v1 is , instance "", restarts 0, ImagePullBackOff, in truth `},

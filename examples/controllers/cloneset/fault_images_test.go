@@ -12,9 +12,13 @@ import (
 )
 
 // Images by what is special to them, behind the name of their container. Nodes report the tag a-v2 of what is asked for as v2, or by
-// its digest.
+// its digest, one manifest by its index, and one index by its manifest.
 const (
 	sharedDigest = "sha256:2222"
+	indexed      = "@sha256:d001" // by index
+	index        = "@sha256:d002" // by ofIndex
+	byIndex      = "@sha256:c001"
+	ofIndex      = "@sha256:b002"
 	otherTag     = ":a-v2"
 	brokenTag    = ":broken"
 	brokenDigest = "@sha256:bad0"
@@ -26,7 +30,7 @@ func goodImages(container string) []string {
 	name := "example.test/" + container
 	return []string{
 		name + ":v1", name + ":v2", name + ":v3", name + ":v4", name + otherTag,
-		name + "@sha256:d001", name + "@sha256:d002", name + "@" + sharedDigest,
+		name + indexed, name + index, name + byIndex, name + "@" + sharedDigest,
 	}
 }
 
@@ -36,8 +40,12 @@ func (w *story) publishImages() {
 		name, images := "example.test/"+container, w.Nodes.Images
 		images.Publish(name+":v2", sharedDigest)
 		images.Publish(name+otherTag, sharedDigest)
+		images.PublishIndex(strings.TrimPrefix(byIndex, "@"), strings.TrimPrefix(indexed, "@"))
+		images.PublishIndex(strings.TrimPrefix(index, "@"), strings.TrimPrefix(ofIndex, "@"))
 		if w.setup.images {
 			images.Pull(name + otherTag)
+			images.Pull(name + byIndex)
+			images.Pull(name + ofIndex)
 		}
 		images.SetBroken(name+brokenTag, true)
 		images.SetBroken(name+brokenDigest, true)
@@ -62,10 +70,8 @@ func (w *story) image(container string) string {
 
 func (w *story) goodImage(container string) string {
 	good := goodImages(container)
-	if w.Chance(30) { // names of one image
-		good = slices.DeleteFunc(good, func(image string) bool {
-			return !strings.HasSuffix(image, ":v2") && !strings.HasSuffix(image, otherTag) && !strings.HasSuffix(image, sharedDigest)
-		})
+	if w.Chance(30) { // names of one image, or digests that nodes know by others
+		good = [][]string{{good[1], good[4], good[8]}, {good[5], good[7]}, {good[5], good[6]}}[w.Rand().IntN(3)]
 	}
 	return good[w.Rand().IntN(len(good))]
 }
