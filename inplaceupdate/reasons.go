@@ -50,6 +50,9 @@ const (
 	// UnreadableState means that a state or grace annotation is not what this package writes. The Pod must be left alone until
 	// the annotation is corrected or removed.
 	UnreadableState reason.Code = "UnreadableState"
+	// StateLost means that somebody has removed or replaced the annotations of a Pod while it was updated: nobody knows what of
+	// the update was delivered. Redo begins it anew.
+	StateLost reason.Code = "StateLost"
 	// UpdateBlocked means that Start was called with a plan that is not possible, or not for this Pod. The error wraps the reasons.
 	UpdateBlocked reason.Code = "UpdateBlocked"
 	// ContainerEnded means that a container has ended for good: its restart policy is Never, or OnFailure and it ended well. Its image

@@ -39,18 +39,24 @@ func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Tim
 	if err != nil {
 		return podpatch.Change{}, err
 	}
-	if why := v.endedIn(t.images); len(why) > 0 {
-		return podpatch.Change{}, blocked(pod, why)
+	return v.start(&t, &target, t.images)
+}
+
+// start begins an update. changed are the images that containers do not have yet.
+func (v *view) start(t *todo, target *Target, changed map[string]string) (podpatch.Change, error) {
+	if why := v.endedIn(changed); len(why) > 0 {
+		return podpatch.Change{}, blocked(v.pod, why)
 	}
-	report := v.needsReport(&t)
-	state := v.begin(&t, target.Revision, report)
+	report := v.needsReport(t)
+	state := v.begin(t, target.Revision, report)
 	change := v.change(false)
 	if t.trafficOff() {
 		v.closeGate(&change)
 	}
-	v.drop(&change, u.config.Keys.GraceAnnotation, u.config.Keys.LegacyGraceAnnotation)
+	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
+	var err error
 	if target.GracePeriod > 0 && t.trafficOff() {
-		err = v.holdBack(&t, &target, report, &change)
+		err = v.holdBack(t, target, report, &change)
 	} else {
 		t.putMetadata(&change)
 		v.deliver(t.work, state, &change)
@@ -183,7 +189,7 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 		if c.spec == nil {
 			continue
 		}
-		if c.settled() {
+		if c.settled() && !v.lost {
 			if _, sameImage := c.certain(); sameImage {
 				continue
 			}
@@ -202,7 +208,7 @@ func (v *view) learn(t *todo, into *progress) {
 		into.EnvByImage = slices.DeleteFunc(slices.Clone(v.state.EnvByImage), func(name string) bool { return v.container(name).settled() })
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.images)) {
-		if fact, ok := v.container(name).learn(); ok {
+		if fact, ok := v.container(name).learn(); ok && !v.lost {
 			into.know(name, fact)
 		}
 		if _, ok := t.refs[name]; ok && !slices.Contains(into.EnvByImage, name) {

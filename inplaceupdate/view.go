@@ -25,6 +25,9 @@ type view struct {
 	// grace is the change that waits for the end of a grace period, nil if there is none.
 	grace *savedGrace
 
+	// lost says that the Pod's state is, and that nothing is known of what its containers run.
+	lost bool
+
 	// What most Pods need is allocated together with the view: this is done for every event of a Pod.
 	lean progress
 	room [4]container

@@ -292,7 +292,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	namespace, uid := owner.GetNamespace(), owner.GetUID()
 	v := &View[O]{Owner: owner, seen: cached, Client: c.clients.For(uid), Now: c.options.Clock.Now(), cache: c}
 	if c.Pods != nil {
-		v.Pods, v.Revisions = c.podsOf(owner), c.revisionsOf(owner)
+		v.Pods, v.Revisions = c.podsOf(owner), c.RevisionsOf(owner)
 	}
 	if c.Claims != nil {
 		v.Claims = c.Claims.Of(namespace, uid)
@@ -351,8 +351,8 @@ func (c *Cache[O]) OwnerOf(pod *corev1.Pod) (owner O, ok bool) {
 	return owner, true
 }
 
-// revisionsOf returns the revisions of an owner, of one namespace alone.
-func (c *Cache[O]) revisionsOf(owner O) []*appsv1.ControllerRevision {
+// RevisionsOf returns the revisions of an owner, of one namespace alone.
+func (c *Cache[O]) RevisionsOf(owner O) []*appsv1.ControllerRevision {
 	namespace := cmp.Or(owner.GetNamespace(), c.options.RevisionNamespace)
 	if namespace == "" {
 		return nil

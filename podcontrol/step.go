@@ -106,9 +106,7 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	if t.Act != lifecycle.StartUpdate {
 		return c.move(pod, rules, t, false, now)
 	}
-	labels := c.RevisionLabels(revisionName)
-	target := inplaceupdate.Target{Revision: labels[c.config.RevisionLabel], Labels: labels, GracePeriod: rules.GracePeriod}
-	change, err := c.config.InPlace.Start(pod, plan, target, now)
+	change, err := c.config.InPlace.Start(pod, plan, c.target(revisionName, rules), now)
 	if err != nil {
 		return Step{}, err
 	}
@@ -158,7 +156,7 @@ func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 const settleTime = 10 * time.Second
 
 // Next does what needs no budget. Its changes demand the Pod as it is: a conflict means that something newer is on its way, whose
-// event brings the Pod back. The error is as for Update.
+// event brings the Pod back. The error is as for Update. A Pod without a state is one that was never updated to Next: ask Lost before.
 func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	next, err := c.config.InPlace.Next(pod, now)
 	if err != nil {
@@ -188,6 +186,36 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 	step.Why = slices.Concat(next.Waiting, step.Why)
 	step.RequeueAfter = next.RequeueAfter
 	return step, nil
+}
+
+// Lost says that somebody has removed or replaced the state of an update that goes on, as the Pod's gate or the state of its lifecycle says;
+// nil for any other Pod. The code is inplaceupdate.StateLost.
+func (c *Control) Lost(pod *corev1.Pod) error {
+	err := c.config.InPlace.Lost(pod, c.RevisionOf(pod), c.StateOf(pod) == lifecycle.Updating)
+	if errors.Is(err, inplaceupdate.StateLost) {
+		return err
+	}
+	return nil // Next says what else there is
+}
+
+// Redo begins the update of a Pod anew that is Lost. template is the one of the revision that the Pod's label names. It needs no budget: the
+// Pod has had its share of it when the update began. The error is as for Update, or inplaceupdate.UpdateBlocked.
+func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
+	if err := errors.Join(c.check(rules), c.unreadableGate(pod)); err != nil {
+		return Step{}, err
+	}
+	change, err := c.config.InPlace.Redo(pod, template, c.target(c.RevisionOf(pod), rules), now)
+	if err != nil {
+		return Step{}, err
+	}
+	change.ResourceVersion = pod.ResourceVersion
+	return Step{Act: Start, Changes: []podpatch.Change{change}}, nil
+}
+
+// target is what an update in place leads to.
+func (c *Control) target(revisionName string, rules Rules) inplaceupdate.Target {
+	labels := c.RevisionLabels(revisionName)
+	return inplaceupdate.Target{Revision: labels[c.config.RevisionLabel], Labels: labels, GracePeriod: rules.GracePeriod}
 }
 
 // isNew reports whether the Pod waits for its first conditions.

@@ -223,7 +223,8 @@ func startedIn(state json.RawMessage) []string {
 // whoever writes of batches, resources or env asks for changes that no set wants, and of other containers.
 func isForSidecars(field string) bool {
 	switch field {
-	case "revision", "updateTimestamp", "lastContainerStatuses", "updateImages", "containerBatchesRecord", "supersededImages", "seen", "knownImages":
+	case "revision", "updateTimestamp", "lastContainerStatuses", "updateImages", "containerBatchesRecord", "supersededImages", "seen", "seenDigests",
+		"knownImages":
 		return true
 	}
 	return false

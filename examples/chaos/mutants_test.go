@@ -101,6 +101,15 @@ func mutants() []mutant {
 			"a digest that its node knows by another one is waited for without end", "inplaceupdate/prooftime.go",
 			"digest := c.knownDigest(c.spec.Image)\n", "digest := askedDigest(c.spec.Image)\n", cloneSet("images"),
 		},
+		{"an update whose state is lost counts as done", "podcontrol/executor/finish.go", "if x.options.Template == nil {", "if x.options.Template != nil {", cloneSet("lostState")},
+		{
+			"what was undelivered when its state was lost is forgotten by the next update", "podcontrol/executor/pods.go",
+			"if plan.Possible() && p.executor.lost(pod) != nil {", "if plan == nil && p.executor.lost(pod) != nil {", cloneSet("lostState"),
+		},
+		{
+			"a Pod that has lost its state is taken for one that runs its image", "inplaceupdate/start.go",
+			"learn(); ok && !v.lost {", "learn(); ok {", schedules{tests: "../inplaceupdate", only: "TestLostState"},
+		},
 		{
 			"missing Pods hold up the update that would repair those that exist", "rollout/rollout.go",
 			"step.UpdateAtTarget = s.MaxUnavailable + max(c.Total()-s.Replicas, 0)\n\tif missing > 0 {", "step.UpdateAtTarget = step.UpdateUnavailable\n\tif missing < 0 {", cloneSet("scaleLimit", "images", "badImages"),

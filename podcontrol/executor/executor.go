@@ -95,6 +95,8 @@ const (
 	Blocked EventType = "Blocked"
 	// FinishFailed says why an update that was begun does not go on.
 	FinishFailed EventType = "FinishFailed"
+	// Restarted Pods have lost the state of their update, which begins anew; Why says how.
+	Restarted EventType = "Restarted"
 	// Unreadable Pods carry annotations or a gate that make no sense. They are not updated in place, nor is their update finished,
 	// until that is mended. They can be recreated.
 	Unreadable EventType = "Unreadable"
@@ -118,6 +120,10 @@ type Options[O client.Object] struct {
 	Rules func(owner O) podcontrol.Rules
 	// Observe is told what happens; nil for nobody. It must not block, and be safe for concurrent use.
 	Observe func(owner O, e Event)
+	// Template finds the template of the revision that a Pod's label names, nil where it is unknown: an update in place whose state somebody
+	// has removed or replaced begins anew from it, and the Pod is Unreadable where it cannot. It must be safe for concurrent use. NewParts
+	// sets it; without it an update without a state counts as done.
+	Template func(owner O, revision string) *corev1.PodTemplateSpec
 	// AfterDelete is called when a Pod of a pass was deleted, for what goes with it. Optional.
 	AfterDelete func(ctx context.Context, view *ownercache.View[O], pod *corev1.Pod) error
 	// Permit is asked before a Pod is taken out of service: deleted, changed in place, or its readiness gate closed. An error says why that may

@@ -19,6 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // AddTo adds the Pods' own loop to the manager.
@@ -52,7 +53,7 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	case view == nil || !podstate.IsActive(view.Pod) || view.Pod.UID != pod.UID:
 		return result, nil
 	}
-	step, err := x.control.Next(view.Pod, x.options.Rules(view.Owner), view.Now)
+	step, err := x.next(view)
 	if err != nil {
 		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody mends it, which is an event
 		return ctrl.Result{}, nil
@@ -63,6 +64,29 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	x.over(view, failureOf(pod).Task)
 	return result, nil
+}
+
+// next is what the Pod needs. An update whose state is lost begins anew.
+func (x *Executor[O]) next(view *ownercache.PodView[O]) (podcontrol.Step, error) {
+	rules, pod := x.options.Rules(view.Owner), view.Pod
+	lost := x.lost(pod)
+	if lost == nil {
+		return x.control.Next(pod, rules, view.Now)
+	}
+	step, err := x.control.Redo(pod, rules, x.options.Template(view.Owner, x.control.RevisionOf(pod)), view.Now)
+	if err != nil {
+		return step, errors.Join(lost, err)
+	}
+	step.Why = reason.From(lost)
+	return step, nil
+}
+
+// lost says that the state of the Pod's update is lost, where it could begin anew.
+func (x *Executor[O]) lost(pod *corev1.Pod) error {
+	if x.options.Template == nil {
+		return nil
+	}
+	return x.control.Lost(pod)
 }
 
 // over forgets what an attempt at a Pod had failed for. No event need tell the owner, which has told of it.
@@ -100,6 +124,9 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 		x.cache.Wake(view.Owner)
 		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
 	case err == nil:
+		if step.Act == podcontrol.Start {
+			x.options.Observe(view.Owner, Event{Type: Restarted, Pod: pod, Revision: x.control.RevisionOf(pod), Why: step.Why})
+		}
 		x.fanout.Backoff.Succeeded(pod.UID, attempt.Task)
 		x.fanout.Backoff.Succeeded(pod.UID, conflictOf(pod).Task)
 		return ctrl.Result{RequeueAfter: step.RequeueAfter}, nil

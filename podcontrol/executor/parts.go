@@ -73,6 +73,9 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	if config.Options.Clock == nil {
 		config.Options.Clock = config.Cache.Clock
 	}
+	if config.Options.Template == nil {
+		config.Options.Template = p.template
+	}
 	p.Pods, err = New(p.Control, p.Cache, p.Fanout, config.Options)
 	return p, err
 }
@@ -90,6 +93,16 @@ func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevisio
 	return func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
 	}
+}
+
+// template finds the template of an owner's revision by a Pod's label.
+func (p *Parts[O]) template(owner O, name string) *corev1.PodTemplateSpec {
+	h := p.Histories.Of(revision.OwnerOf(owner, p.Cache.Kind()), nil, p.Cache.RevisionsOf(owner))
+	template, err := h.Template(h.Find(name))
+	if err != nil {
+		return nil
+	}
+	return template
 }
 
 // SyncHistory finds or writes the revision of a template. The history's Update is nil where the pass has to end. collisions is the

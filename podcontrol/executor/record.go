@@ -28,7 +28,7 @@ func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 		if e.Revision != "" {
 			note += ", revision " + e.Revision
 		}
-		if e.Type == Blocked || e.Err != nil {
+		if e.Type == Blocked || e.Type == Restarted || e.Err != nil {
 			kind = corev1.EventTypeWarning
 		}
 		if len(e.Why) > 0 {

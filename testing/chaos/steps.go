@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -287,6 +288,47 @@ func (w *World) bookmark(p *Process) {
 		p.Cache.Bookmark(resource)
 	}
 	w.Logf("%sbookmarks", p.label())
+}
+
+// LoseState has a user remove annotations of a Pod that is not ready, or of any that has one of the keys: all of them or some. Or something else
+// is put there, what an older version of the Pod had, say.
+func (w *World) LoseState(keys ...string) {
+	var pods, unready []*corev1.Pod
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if !slices.ContainsFunc(keys, func(key string) bool { return pod.Annotations[key] != "" }) {
+			continue
+		}
+		if pods = append(pods, pod); !podstate.IsReady(pod) {
+			unready = append(unready, pod)
+		}
+	}
+	if len(unready) > 0 && w.Chance(80) {
+		pods = unready
+	}
+	if len(pods) == 0 {
+		return
+	}
+	pod := pods[w.rng.IntN(len(pods))]
+	changed := pod.DeepCopy()
+	switch n := w.rng.IntN(4); {
+	case n == 0:
+		changed.Annotations = nil
+	case n == 1 && changed.Annotations[keys[0]] != "":
+		changed.Annotations[keys[0]] = "{}"
+	default:
+		for _, key := range keys {
+			if w.Chance(70) {
+				delete(changed.Annotations, key)
+			}
+		}
+	}
+	if len(changed.Annotations) == len(pod.Annotations) && changed.Annotations[keys[0]] == pod.Annotations[keys[0]] {
+		return
+	}
+	w.Logf("user: annotations of Pod %s are lost", pod.Name)
+	if err := w.User.Update(context.Background(), changed); err != nil {
+		w.Failf("story", "annotations of Pod %s: %v", pod.Name, err)
+	}
 }
 
 // AnyPod returns one Pod, nil when there is none. It is the server's: read only.

@@ -48,6 +48,7 @@ func TestUpdate(t *testing.T) {
 		{"U-18 U-20 batches by launch priority", priorityBatches},
 		{"U-18 a first batch that stays unready holds the second for ever", priorityBatchBroken},
 		{"U-27 a Pod with an unreadable state is left alone", unreadableState},
+		{"W3 the state of an update is removed", lostState},
 		{"U-28 an update overtaken by another", overtaken},
 		{"U-28 an image update overtaken by a change of labels", overtakenByLabel},
 		{"U-28 pending batches overtaken by another image", func(c *cluster) {
@@ -504,6 +505,29 @@ func unreadableState(c *cluster) {
 	c.until("mangled", settled)
 	c.until("mangled", withoutCondition(apps.ConditionFailedUpdate))
 	if diff := cmp.Diff(before, identities(c.untilPods("mangled", images(map[string]int{"v2": 3})))); diff != "" {
+		c.t.Errorf("not in place (-before +after):\n%s", diff)
+	}
+}
+
+// lostState: somebody removes the annotations of a Pod whose image is held back by a grace period.
+func lostState(c *cluster) {
+	c.create(c.cloneSet("lost", 1, rolling(func(ru *v1beta1.RollingUpdateCloneSet) {
+		ru.PodUpdatePolicy = v1beta1.InPlaceOnly
+		ru.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3}
+	})))
+	before := identities(c.pods("lost"))
+	pod := c.pods("lost")[0]
+	c.change("lost", setImage(0, "example.test/app:v2"))
+	c.untilPod(pod.Name, func(pod *corev1.Pod) error {
+		if pod.Annotations[apps.AnnotationInPlaceUpdateGrace] == "" {
+			return errors.New("no grace period yet")
+		}
+		return nil
+	})
+	c.patchPod(pod.Name, `{"metadata":{"annotations":null}}`)
+	c.untilEvent("lost", apps.EventFailedUpdatePodInPlace, string(inplaceupdate.StateLost), pod.Name)
+	c.until("lost", settled)
+	if diff := cmp.Diff(before, identities(c.untilPods("lost", images(map[string]int{"v2": 1})))); diff != "" {
 		c.t.Errorf("not in place (-before +after):\n%s", diff)
 	}
 }

@@ -70,6 +70,7 @@ type setup struct {
 	names                                      bool // of revisions, taken by others
 	recreateForClaims                          bool // the gate by which changed claim templates recreate Pods
 	namesakes, mangled                         bool // Pods of others with a Pod's name, and Pods whose state somebody makes unreadable
+	lostState                                  bool // Pods whose annotations somebody removes or replaces
 	endsOnDelete                               bool // the last edit leaves it to users to delete the old Pods
 }
 
@@ -101,6 +102,7 @@ func (w *story) begin() {
 	s.agent, s.names = w.has("agent", 20), w.has("names", 15)
 	s.recreateForClaims = w.has("recreateForClaims", 50) && s.templates
 	s.namesakes, s.mangled, s.endsOnDelete = w.has("namesakes", 15) && s.claims, w.has("mangled", 10), w.has("endsOnDelete", 8)
+	s.lostState = w.has("lostState", 15)
 	w.policies = w.drawPolicies()
 	w.Logf("%+v, policies %+v", w.setup, w.policies)
 	w.publishImages()
@@ -323,6 +325,9 @@ func (w *story) userPodStep() {
 		return
 	case w.setup.mangled && w.Chance(30):
 		w.mangle(pod)
+		return
+	case w.setup.lostState && w.Chance(60):
+		w.LoseState(apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace)
 		return
 	case w.setup.relabel && w.Chance(20):
 		w.relabelPod(pod)

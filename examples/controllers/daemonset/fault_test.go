@@ -163,8 +163,10 @@ func (w *story) users() {
 		w.end()
 	case n < 26:
 		w.twin()
-	case n < 29:
+	case n < 28:
 		w.hold(w.AnyPod())
+	case n < 30:
+		w.LoseState(apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace)
 	default:
 		w.edit()
 	}

@@ -60,6 +60,8 @@ func (p *Parts[O]) observe(owner O, e executor.Event) {
 		warn(apps.EventFailedUpdatePodReCreate, "failed to recreate Pod %s: %v", pod, e.Err)
 	case executor.FinishFailed:
 		warn(apps.EventFailedUpdatePodInPlace, "failed to go on with the update of Pod %s: %v", pod, e.Err)
+	case executor.Restarted:
+		warn(apps.EventFailedUpdatePodInPlace, "the update of Pod %s to revision %s begins anew: %s", pod, e.Revision, e.Why.Summary(ReasonsInEvent))
 	case executor.Unreadable:
 		warn(apps.EventFailedUpdate, "%v", e.Err)
 	}

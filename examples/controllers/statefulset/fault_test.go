@@ -181,6 +181,8 @@ func (w *story) users() {
 		w.mark()
 	case n < 11:
 		w.relabel()
+	case n < 12 && w.Chance(50):
+		w.LoseState(apps.AnnotationInPlaceUpdateState, apps.AnnotationInPlaceUpdateGrace)
 	case n < 13 && w.claims:
 		w.driver(w.Rand().IntN(4))
 	case n < 14 && w.follow:
