@@ -53,7 +53,7 @@ func layers() []layer {
 		{"webhookcert", pure, "reason crypto/rand"}, // makes keys
 		{"rollout", pure, "ordinals reason"},
 		{"disruption", pure, "partition reason"},
-		{"revision", pure, "decode reason"},
+		{"revision", pure, "decode pvc reason"},
 		{"podorder", pure, "podstate reason"},
 		{"podpatch", pure, "podstate reason"},
 		{"podreadiness", pure, "podpatch podstate reason"},

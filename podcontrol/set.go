@@ -117,6 +117,15 @@ func (s *Set) Of(pod *corev1.Pod) *Pod {
 	return s.byName[pod.Name]
 }
 
+// Names calls yield for the names of the active Pods until it returns false.
+func (s *Set) Names(yield func(name string) bool) {
+	for i := range s.Active {
+		if !yield(s.Active[i].Name) {
+			return
+		}
+	}
+}
+
 // Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods that wait for their hook before an update as
 // updated.
 func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {

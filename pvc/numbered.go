@@ -78,16 +78,34 @@ func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVol
 	}
 }
 
-// Missing returns the claims of a Pod that do not exist.
+// Missing returns the claims of a Pod to be made that do not exist.
 func (n *Numbered) Missing(pod string) []*corev1.PersistentVolumeClaim {
-	var owner *metav1.OwnerReference
+	return Missing(n.Templates, n.Namespace, pod, n.Labels, n.owner(), n.exists)
+}
+
+// MissingOf returns the claims that a Pod uses and that do not exist.
+func (n *Numbered) MissingOf(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	return MissingOf(pod, n.Templates, n.Labels, n.owner(), n.exists)
+}
+
+func (n *Numbered) exists(name string) bool {
+	_, exists := n.Claim(name)
+	return exists
+}
+
+// owner is that of new claims of wanted Pods.
+func (n *Numbered) owner() *metav1.OwnerReference {
 	if n.Retention != nil && n.Retention.WithOwner {
-		owner = &n.Owner
+		return &n.Owner
 	}
-	return Missing(n.Templates, n.Namespace, pod, n.Labels, owner, func(name string) bool {
-		_, exists := n.Claim(name)
-		return exists
-	})
+	return nil
+}
+
+// With returns the claims of Pods with other templates.
+func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
+	other := *n
+	other.Templates = templates
+	return &other
 }
 
 // InTheWay says which claims keep a Pod from being created: those on their way out, and those that are going with an earlier Pod. No

@@ -93,11 +93,12 @@ func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplat
 type Decoder struct {
 	defaults func(*corev1.PodTemplateSpec)
 	contents *lru.Cache
+	claims   *lru.Cache // by recordKey
 }
 
 // NewDecoder returns a Decoder that remembers up to size revisions. defaults is what SameTemplate takes; it may be nil.
 func NewDecoder(size int, defaults func(*corev1.PodTemplateSpec)) *Decoder {
-	return &Decoder{defaults: defaults, contents: lru.New(size)}
+	return &Decoder{defaults: defaults, contents: lru.New(size), claims: lru.New(size)}
 }
 
 // Content returns what the revision holds. Errors are those of Decode.

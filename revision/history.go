@@ -23,6 +23,9 @@ type Keys struct {
 	HashLabel string
 	// HashVersionAnnotation, unless empty, carries HashVersion on each revision this kit creates.
 	HashVersionAnnotation string
+	// ClaimTemplatesAnnotation, unless empty, carries the claim templates that Pods of a revision are made with: see
+	// History.RecordClaims.
+	ClaimTemplatesAnnotation string
 }
 
 // Owner describes whose history it is. Make it with OwnerOf.
@@ -152,7 +155,7 @@ func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 type Action string
 
 const (
-	// Keep says that the newest revision is of today's template already.
+	// Keep says that the newest revision is of today's template already. Nothing is written but Decision.Annotations.
 	Keep Action = "Keep"
 	// Bump says that an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
 	Bump Action = "Bump"
@@ -168,7 +171,7 @@ type Decision struct {
 	Revision *appsv1.ControllerRevision
 	// Number is the revision number that Revision has or gets.
 	Number int64
-	// Annotations are written together with the number of a Bump; the caller may add what depends on more than the template.
+	// Annotations are written on the revision of a Keep or Bump; the caller may add what depends on more than the template.
 	Annotations map[string]string
 }
 

@@ -135,6 +135,18 @@ func mutants() []mutant {
 			"slices.Contains(UsedBy(pod), claim.Name) && ", "", cloneSet("claims", "templates", "relabel"),
 		},
 		{
+			"an old Pod is made with the claim templates of today", "revision/claims.go",
+			"if rev == nil || h.Update != nil && rev.Name == h.Update.Name {", "if rev == nil || h.Update != nil {", cloneSet("claims", "templates"),
+		},
+		{
+			"what is written down of claim templates does not follow them", "revision/claims.go",
+			"(known && sameClaims(was, today) ||", "(known && len(was) >= 0 ||", schedules{tests: "../revision", only: "TestRecordClaims"},
+		},
+		{
+			"nobody makes the claim of a Pod again that waits for it", controllers + "decide.go",
+			"t.missing = o.missingClaims()\n", "_ = o.missingClaims()\n", schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
+		},
+		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
 			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && !metav1.IsControlledBy(claim, o.cs) && claim == nil", cloneSet("claims", "twoClaims", "relabel", "templates"),
 		},

@@ -35,15 +35,15 @@ func Sync(ctx context.Context, c client.Writer, apiReader client.Reader, h *revi
 
 // Write makes a decision true, and its revision, as the API server has it, the history's Update. apiReader must not read from a
 // cache: it is asked only when a name is taken, which a cache may not know yet; then the history's count of collisions grows.
-// Nothing is written for revision.Keep and for an owner that is being deleted. It reports whether anything was written.
+// Nothing is written for a revision.Keep without annotations and for an owner that is being deleted. It reports whether anything was written.
 func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *revision.History, decision revision.Decision) (changed bool, err error) {
 	rev := decision.Revision
 	switch {
-	case decision.Action == revision.Keep || h.Owner().Deleting:
+	case decision.Action == revision.Keep && len(decision.Annotations) == 0 || h.Owner().Deleting:
 		h.Update = rev
 		return false, nil
-	case decision.Action == revision.Bump:
-		rev, err = bump(ctx, c, decision)
+	case decision.Action != revision.Create:
+		rev, err = patch(ctx, c, decision)
 	default:
 		rev, err = create(ctx, c, apiReader, h, rev)
 	}
@@ -51,7 +51,12 @@ func Write(ctx context.Context, c client.Writer, apiReader client.Reader, h *rev
 		return false, err
 	}
 	h.Update = rev
-	h.Revisions = append(slices.DeleteFunc(h.Revisions, func(old *appsv1.ControllerRevision) bool { return old.Name == rev.Name }), rev)
+	same := func(old *appsv1.ControllerRevision) bool { return old.Name == rev.Name }
+	if at := slices.IndexFunc(h.Revisions, same); at >= 0 && decision.Action == revision.Keep {
+		h.Revisions[at] = rev
+		return true, nil
+	}
+	h.Revisions = append(slices.DeleteFunc(h.Revisions, same), rev)
 	return true, nil
 }
 
@@ -77,18 +82,19 @@ func create(ctx context.Context, c client.Writer, apiReader client.Reader, h *re
 	return nil, fmt.Errorf("creating a ControllerRevision for %s/%s: %d names in a row are taken", want.Namespace, h.Owner().Name, maxCollisions)
 }
 
-func bump(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
+// patch writes the number of a revision, which stays as it is for revision.Keep, and annotations.
+func patch(ctx context.Context, c client.Writer, decision revision.Decision) (*appsv1.ControllerRevision, error) {
 	metadata := map[string]any{"uid": decision.Revision.UID, "resourceVersion": decision.Revision.ResourceVersion}
 	if len(decision.Annotations) > 0 {
 		metadata["annotations"] = decision.Annotations
 	}
 	body, err := json.Marshal(map[string]any{"metadata": metadata, "revision": decision.Number})
 	if err != nil {
-		return nil, fmt.Errorf("encoding the new number of ControllerRevision %s/%s: %w", decision.Revision.Namespace, decision.Revision.Name, err)
+		return nil, fmt.Errorf("encoding the patch of ControllerRevision %s/%s: %w", decision.Revision.Namespace, decision.Revision.Name, err)
 	}
 	rev := decision.Revision.DeepCopy()
 	if err := c.Patch(ctx, rev, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return nil, fmt.Errorf("renumbering ControllerRevision %s/%s to %d: %w", rev.Namespace, rev.Name, decision.Number, err)
+		return nil, fmt.Errorf("%s of ControllerRevision %s/%s at number %d: %w", decision.Action, rev.Namespace, rev.Name, decision.Number, err)
 	}
 	return rev, nil
 }

@@ -176,6 +176,27 @@ func TestKeepWritesNothing(t *testing.T) {
 	}
 }
 
+// TestKeepWithAnnotations: the number and the place of the revision stay, and nothing but the annotations is written.
+func TestKeepWithAnnotations(t *testing.T) {
+	v1, v2 := stored(t, "app:v1", 4), stored(t, "app:v2", 5)
+	s := newServer(v1, v2)
+	for _, rev := range []*appsv1.ControllerRevision{v1, v2} {
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(rev), rev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := decide(t, "app:v2", nil, v1, v2)
+	d.Annotations = map[string]string{"claims": "[]"}
+	h := of(t, nil, v1, v2)
+	changed, err := history.Write(t.Context(), s, live{s}, h, d)
+	if !changed || err != nil || h.Update.Annotations["claims"] != "[]" || h.Update.Revision != 5 || len(h.Revisions) != 2 || h.Revisions[1] != h.Update {
+		t.Errorf("Write = %t, %v; update %+v among %d", changed, err, h.Update, len(h.Revisions))
+	}
+	if diff := cmp.Diff([]string{"patch " + v2.Name}, s.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
 func TestBump(t *testing.T) {
 	v1, v2 := stored(t, "app:v1", 1), stored(t, "app:v2", 2)
 	s := newServer(v1, v2)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -97,7 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
 	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{
-		Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
+		Pod: &v.Owner.Spec.Template, Claims: v.Owner.Spec.VolumeClaimTemplates, Observed: v.Owner.Status.ObservedGeneration,
+		Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
 		Stamp: func(d *revision.Decision) { kruise.StampClaimTemplates(d, v.Owner.Spec.VolumeClaimTemplates) },
 	})
 	if err != nil || h.Update == nil {
@@ -123,6 +125,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 	scaleErr = pass.UntilChanged(
 		func() error { return ownerrefs.Release(ctx, pass, v.Client, o.pods.NotSelected) },
 		func() error { return r.TendClaims(ctx, v, pass, todo.handOver, todo.deleteClaims) },
+		func() error { return r.CreateClaims(ctx, v, pass, todo.missing) },
 		func() error { return fanout.Each(ctx, pass, cancel, todo.cancel, pods.Cancel) },
 		func() error { return r.create(ctx, v, pass, o, todo) },
 		func() error { return fanout.Each(ctx, pass, remove, todo.Leaving, pods.Delete) },
@@ -145,7 +148,7 @@ func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revi
 	o := &observation{
 		cs: cs, settings: s, history: h, update: h.Update, current: h.Current(cs.Status.CurrentRevision), claims: v.Claims,
 		pods:  r.Reader.Read(cs.UID, v.Pods, want, v.Now),
-		world: r.worldOf(ctx, cs),
+		world: r.worldOf(ctx, cs), owner: *metav1.NewControllerRef(cs, r.Cache.Kind()),
 	}
 	o.unborn = r.unborn.Of(cs.UID, func(name string) bool { _, exists := o.world.pod(name); return exists })
 	if o.isOver() {
@@ -178,28 +181,31 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 		r.unborn.Forget(v.Owner.UID)
 		pass.Wake(lookAgain) // what was kept for Pods that are not wanted any more is lost
 	}
-	oldErr := error(nil)
+	oldErr := reason.Final(t.blocked.Err())
+	if oldErr != nil {
+		pass.Wake(time.Minute) // no event tells when it has been mended
+	}
 	if len(t.createOld) > 0 {
 		template, err := o.history.Template(o.current)
 		if err != nil {
 			pass.Wake(time.Minute) // no event tells when it has been mended
 			return reason.Final(fmt.Errorf("template of the current revision: %w", err))
 		}
-		oldErr = r.createPods(ctx, v, pass, o, template, o.current.Name, t.createOld)
+		oldErr = errors.Join(oldErr, r.createPods(ctx, v, pass, o, template, o.current, t.createOld))
 	}
-	return errors.Join(oldErr, r.createPods(ctx, v, pass, o, &v.Owner.Spec.Template, o.update.Name, t.create))
+	return errors.Join(oldErr, r.createPods(ctx, v, pass, o, &v.Owner.Spec.Template, o.update, t.create))
 }
 
 // createPods makes the Pods of the given names at a revision.
-func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass, o *observation, template *corev1.PodTemplateSpec, rev string, names []string) error {
+func (r *Reconciler) createPods(ctx context.Context, v *view, pass *fanout.Pass, o *observation, template *corev1.PodTemplateSpec, rev *appsv1.ControllerRevision, names []string) error {
 	existing := pvc.SetOf(v.Claims)
-	cs, owner, prefix := v.Owner, *metav1.NewControllerRef(v.Owner, r.Cache.Kind()), podName(v.Owner, "")
-	return r.Create(ctx, v, pass, len(names), rev, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
-		pod := r.Control.NewPod(template, cs.Namespace, owner, rules(cs), rev, v.Now)
+	cs, prefix := v.Owner, podName(v.Owner, "")
+	return r.Create(ctx, v, pass, len(names), rev.Name, o.settings.selector, &r.unborn, func(i int) (*corev1.Pod, []*corev1.PersistentVolumeClaim) {
+		pod := r.Control.NewPod(template, cs.Namespace, o.owner, rules(cs), rev.Name, v.Now)
 		pod.Name, pod.GenerateName = names[i], prefix
-		id := map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)}
-		pod.Labels = labels.Merge(pod.Labels, id)
-		pvc.Mount(pod, cs.Spec.VolumeClaimTemplates)
-		return pod, pvc.Missing(cs.Spec.VolumeClaimTemplates, cs.Namespace, pod.Name, labels.Merge(cs.Spec.Selector.MatchLabels, id), &owner, existing.Has)
+		pod.Labels = labels.Merge(pod.Labels, map[string]string{apps.LabelInstanceID: strings.TrimPrefix(names[i], prefix)})
+		templates := o.claimTemplatesOf(pod)
+		pvc.Mount(pod, templates)
+		return pod, pvc.Missing(templates, cs.Namespace, pod.Name, o.claimLabels(pod), &o.owner, existing.Has)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -25,6 +26,7 @@ import (
 // observation is everything that a pass is decided on.
 type observation struct {
 	cs              *v1beta1.CloneSet
+	owner           metav1.OwnerReference
 	settings        *settings
 	pods            *podcontrol.Set
 	claims          []*corev1.PersistentVolumeClaim
@@ -51,9 +53,12 @@ type world struct {
 type todo struct {
 	handOver     []pvc.Transfer
 	deleteClaims []*corev1.PersistentVolumeClaim
+	missing      []*corev1.PersistentVolumeClaim // of Pods that exist and cannot start without them
 	cancel       []*corev1.Pod
 	// createOld and create are the names of new Pods at the current and the update revision.
 	createOld, create []string
+	// blocked says why Pods of the current revision cannot be made.
+	blocked reason.List
 	podcontrol.Choice
 	// target is the revision that Pods are updated to.
 	target *appsv1.ControllerRevision
@@ -66,12 +71,20 @@ type todo struct {
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
+	t.missing = o.missingClaims()
 	t.cancel = o.pods.ChooseCancellations(o.settings.rollout.Replicas, o.settings.rules.Hooks)
 	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
 	t.limits = scale.Limits
 	if t.enough = scale.Create == 0 && !errors.Is(t.limits, rollout.ScaleUpLimited); scale.Create > 0 {
 		names := o.newNames(scale.Create)
 		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
+		t.createOld = slices.DeleteFunc(t.createOld, func(name string) bool {
+			_, err := o.claimTemplatesAt(o.current, name)
+			if err != nil && t.blocked == nil { // it is the same for all
+				t.blocked.Add(revision.ClaimTemplateUnknown, err)
+			}
+			return err != nil
+		})
 	}
 	t.Choice = o.pods.ChooseDeletions(scale, orders)
 	step := o.step(false)
@@ -139,6 +152,41 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
 }
 
+// claimTemplatesAt are what a Pod of the name is made with at a revision.
+func (o *observation) claimTemplatesAt(rev *appsv1.ControllerRevision, name string) ([]corev1.PersistentVolumeClaim, error) {
+	return o.history.ClaimTemplatesAt(rev, name, &pvc.Former{
+		Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names,
+	})
+}
+
+// claimTemplatesOf are those of a Pod's revision.
+func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolumeClaim {
+	templates, err := o.claimTemplatesAt(o.history.Find(pod.Labels[apps.LabelRevision]), pod.Name)
+	if err != nil {
+		return o.cs.Spec.VolumeClaimTemplates
+	}
+	return templates
+}
+
+// missingClaims are those of Pods that have not started, and cannot without them.
+func (o *observation) missingClaims() (out []*corev1.PersistentVolumeClaim) {
+	exists := func(name string) bool { _, exists := o.world.claim(name); return exists }
+	for i := range o.pods.Active {
+		pod := o.pods.Active[i].Pod
+		if pod.Status.Phase != corev1.PodPending || len(pvc.UsedBy(pod)) == 0 {
+			continue
+		}
+		templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
+		out = append(out, pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, exists)...)
+	}
+	return out[:min(len(out), fanout.PerPass)]
+}
+
+// claimLabels are those that the claims of a Pod have beside those of their templates.
+func (o *observation) claimLabels(pod *corev1.Pod) map[string]string {
+	return labels.Merge(o.cs.Spec.Selector.MatchLabels, map[string]string{apps.LabelInstanceID: pod.Labels[apps.LabelInstanceID]})
+}
+
 // names are those of the active Pods.
 func (o *observation) names() sets.Set[string] {
 	out := sets.New[string]()
@@ -180,7 +228,11 @@ func (o *observation) mayReturn(pod string) bool {
 // isClaimed reports whether a claim that a Pod of the name would use belongs to somebody else, such as the Pod that had the name and
 // goes with it.
 func (o *observation) isClaimed(pod string) bool {
-	return slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(template corev1.PersistentVolumeClaim) bool {
+	templates := o.cs.Spec.VolumeClaimTemplates
+	if old, err := o.claimTemplatesAt(o.current, pod); err == nil { // it may become one of the current revision
+		templates = pvc.Union(templates, old)
+	}
+	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
 		claim, exists := o.world.claim(pvc.Name(template.Name, pod))
 		return exists && !metav1.IsControlledBy(claim, o.cs)
 	})

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -190,11 +191,22 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	if reverse {
 		slices.Reverse(have)
 	}
-	o := &observation{cs: w.cs, settings: s, unborn: w.unborn, history: &revision.History{}, world: worldOf(have)}
-	for i, name := range []string{"web-1", "web-2"} {
-		o.history.Revisions = append(o.history.Revisions, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: int64(i)})
+	histories, err := revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(2, nil))
+	if err != nil {
+		t.Fatal(err)
 	}
-	o.current, o.update = o.history.Revisions[0], o.history.Revisions[1]
+	var revisions []*appsv1.ControllerRevision
+	for i, name := range []string{"web-1", "web-2"} {
+		revisions = append(revisions, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: int64(i)})
+	}
+	revisions[0].Annotations = map[string]string{kruise.AnnotationClaimTemplates: `[{"metadata":{"name":"data"}}]`}
+	kind := cloneSetKind()
+	o := &observation{
+		cs: w.cs, settings: s, unborn: w.unborn, world: worldOf(have), owner: *metav1.NewControllerRef(w.cs, kind),
+		history: histories.Of(revision.OwnerOf(w.cs, kind), nil, revisions),
+	}
+	o.current, o.update = revisions[0], revisions[1]
+	o.history.Update = o.update
 	var pods []*corev1.Pod
 	for _, object := range have {
 		switch object := object.(type) {
@@ -235,6 +247,8 @@ func (w *drawn) observed(t *testing.T, reverse bool) *observation {
 	o.world.nodeLabels = func(string) (map[string]string, bool) { return nil, false }
 	return o
 }
+
+func cloneSetKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
 // said is a decision by name.
 func (t *todo) said() map[string][]string {
@@ -343,7 +357,7 @@ func (o *observation) checkNames(t *testing.T, todo *todo) {
 			}
 			waits := o.cs.Spec.ScaleStrategy.EnablePVCReuse || o.unborn.Has(name)
 			// A claim that is no longer the CloneSet's does no harm where nothing asks for its template any more.
-			needed := slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == template })
+			needed := template == "data" && o.current != o.update || slices.ContainsFunc(o.cs.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == template })
 			if owned := metav1.IsControlledBy(claim, o.cs); owned && (!waits || claim.DeletionTimestamp != nil) || !owned && needed {
 				t.Errorf("the new Pod %s would have claim %s: waits for it %t, owned %t, dying %t", name, claim.Name, waits, owned, claim.DeletionTimestamp != nil)
 			}

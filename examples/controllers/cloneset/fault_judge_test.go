@@ -141,7 +141,41 @@ func (w *story) judgeCreation(t *chaos.Task, v *taskView, pod *corev1.Pod) {
 			w.Failf("claim", "new Pod %s gets claim %s, which Pod %s uses", pod.Name, claim, other.Name)
 		}
 	}
+	w.judgeNewClaims(pod)
 	w.judgeFreshness(t, v, "creates "+pod.Name)
+}
+
+// judgeNewClaims: a new Pod has the claims of its revision: those that its CloneSet had together with that revision's template.
+func (w *story) judgeNewClaims(pod *corev1.Pod) {
+	var data string
+	for _, rev := range faultapi.All[*appsv1.ControllerRevision](w.Server) {
+		if revision.Same(pod.Labels[apps.LabelRevision], rev.Name) && metav1.GetControllerOf(rev).UID == metav1.GetControllerOf(pod).UID {
+			data = string(rev.Data.Raw)
+		}
+	}
+	var possible [][]string
+	for _, e := range w.Server.Events(&v1beta1.CloneSet{}) {
+		cs, ok := e.Object.(*v1beta1.CloneSet)
+		if !ok || !metav1.IsControlledBy(pod, cs) {
+			continue
+		}
+		if raw, err := revision.Encode(&cs.Spec.Template); err == nil && string(raw) == data {
+			possible = append(possible, claimNames(cs, pod.Name))
+		}
+	}
+	got := slices.Sorted(maps.Keys(claimsOf(pod)))
+	if len(possible) > 0 && !slices.ContainsFunc(possible, func(names []string) bool { return slices.Equal(names, got) }) {
+		w.Failf("claim templates", "new Pod %s of revision %s uses claims %v, which its template never had: %v", pod.Name, pod.Labels[apps.LabelRevision], got, possible)
+	}
+}
+
+// claimNames are those that a CloneSet gives a Pod.
+func claimNames(cs *v1beta1.CloneSet, pod string) (names []string) {
+	for i := range cs.Spec.VolumeClaimTemplates {
+		names = append(names, cs.Spec.VolumeClaimTemplates[i].Name+"-"+pod)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // judgeFreshness: the view that a task acts on holds everything that the controller did to Pods' service before.

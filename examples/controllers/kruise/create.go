@@ -100,6 +100,13 @@ func (p *Parts[O]) TendClaims(ctx context.Context, v *ownercache.View[O], pass *
 	})
 }
 
+// CreateClaims makes claims of Pods that exist and cannot start without them.
+func (p *Parts[O]) CreateClaims(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, missing []*corev1.PersistentVolumeClaim) error {
+	return pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
+		return len(missing) > 0, claimwriter.Create(ctx, v.Client, missing)
+	})
+}
+
 // DeleteClaims deletes claims. What fails is told as an event.
 func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], claims []*corev1.PersistentVolumeClaim) error {
 	var errs []error

@@ -18,6 +18,9 @@ import (
 // Templates are what a revision is of.
 type Templates struct {
 	Pod *corev1.PodTemplateSpec
+	// Claims are written down with the revision, for kinds that have claims; Observed is the generation that the owner's status is about.
+	Claims   []corev1.PersistentVolumeClaim
+	Observed int64
 	// Stamp writes more on a revision; nil for nothing.
 	Stamp func(*revision.Decision)
 	// Collisions is the count in the owner's status.
@@ -39,6 +42,11 @@ func (p *Parts[O]) SyncHistory(ctx context.Context, v *ownercache.View[O], pass 
 		}
 		if t.Stamp != nil {
 			t.Stamp(&decision)
+		}
+		if p.kind.Claims {
+			if err := h.RecordClaims(&decision, t.Pod, t.Claims, t.Observed < v.Owner.GetGeneration()); err != nil {
+				return false, reason.Final(err)
+			}
 		}
 		_, err = history.Write(ctx, v.Client, p.Cache.APIReader(), h, decision)
 		return false, err // the pass goes on with a new revision

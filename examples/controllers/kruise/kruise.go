@@ -21,10 +21,13 @@ import (
 // AnnotationHashVersion marks the revisions whose hashes follow this kit's recipes.
 const AnnotationHashVersion = "workloadkit.io/hash-version"
 
+// AnnotationClaimTemplates holds, on a revision, the claim templates that its Pods are made with.
+const AnnotationClaimTemplates = "workloadkit.io/claim-templates"
+
 // RevisionKeys are those of revisions that carry their hash in a label: [apps.LabelRevisionHash] with CloneSet and StatefulSet,
 // [apps.LabelRevision] with DaemonSet.
 func RevisionKeys(hashLabel string) revision.Keys {
-	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion}
+	return revision.Keys{HashLabel: hashLabel, HashVersionAnnotation: AnnotationHashVersion, ClaimTemplatesAnnotation: AnnotationClaimTemplates}
 }
 
 // InPlace returns what updates Pods in place under the given feature gates. labels are those that the controller of a kind writes.

@@ -30,16 +30,9 @@ func watchClaims(b *builder.Builder) *builder.Builder {
 
 // claimStatus says how far the claims of the Pods that exist follow the templates.
 func (o *observation) claimStatus() (out []v1beta1.VolumeClaimStatus) {
-	pods := func(yield func(string) bool) {
-		for i := range o.pods.Active {
-			if !yield(o.pods.Active[i].Name) {
-				return
-			}
-		}
-	}
 	for i := range o.claims.Templates {
 		template := &o.claims.Templates[i]
-		fit, grown := o.claims.Count(template, pods)
+		fit, grown := o.claims.Count(template, o.pods.Names)
 		out = append(out, v1beta1.VolumeClaimStatus{VolumeClaimName: template.Name, CompatibleReplicas: fit, CompatibleReadyReplicas: grown})
 	}
 	return out

@@ -71,7 +71,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if problems != nil {
 		return r.stop(ctx, v, pass, apps.ConditionInvalidSpec, reason.Final(problems))
 	}
-	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{Pod: &v.Owner.Spec.Template, Collisions: v.Owner.Status.CollisionCount, Selector: s.selector})
+	h, err := r.SyncHistory(ctx, v, pass, kruise.Templates{
+		Pod: &v.Owner.Spec.Template, Claims: v.Owner.Spec.VolumeClaimTemplates, Observed: v.Owner.Status.ObservedGeneration,
+		Collisions: v.Owner.Status.CollisionCount, Selector: s.selector,
+	})
 	if err != nil || h.Update == nil {
 		return r.stop(ctx, v, pass, apps.ConditionFailedUpdatePod, err)
 	}
@@ -133,11 +136,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 				return true, claimwriter.SetOwners(ctx, v.Client, claim)
 			})
 		},
-		func() error {
-			return pass.Once(ctx, fanout.Task{Name: "create claims of Pods"}, func() (bool, error) {
-				return len(t.missing) > 0, claimwriter.Create(ctx, v.Client, t.missing)
-			})
-		},
+		func() error { return r.CreateClaims(ctx, v, pass, t.missing) },
 		each(fanout.Task{Name: "label Pods"}, t.relabel, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			result, err := podwrite.Send(ctx, v.Client, pod, v.Now, o.identity(pod))
 			return result.Sent > 0, err
@@ -171,7 +170,7 @@ func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *
 	made, err := r.Pods.For(v, pass).CreateNumbered(ctx, t.create, executor.NumberedTemplates{
 		History: o.history, Current: o.current, Selector: o.settings.selector, Prepare: o.prepare,
 		Before: func(ctx context.Context, pod *corev1.Pod) error {
-			return claimwriter.Prepare(ctx, v.Client, &o.claims, pod.Name)
+			return claimwriter.Prepare(ctx, v.Client, o.claimsOf(pod), pod.Name)
 		},
 	})
 	kruise.TellCreated(r.Events, v.Owner, made, err)

@@ -65,13 +65,7 @@ func decide(o *observation) (*todo, error) {
 	if t.step, err = rollout.Numbered(o.settings.rollout, o.described()); err != nil {
 		return nil, err
 	}
-	for _, c := range t.step.Create {
-		if blocked := o.claims.InTheWay(ordinals.Name(o.set.Name, c.Ordinal)); len(blocked) > 0 {
-			t.blocked = append(t.blocked, blocked...)
-		} else {
-			t.create = append(t.create, c)
-		}
-	}
+	o.decideCreation(t)
 	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
 	t.cancel = o.members.Of(t.step.Cancel)
 	for _, pod := range o.members.Of(t.step.Update) {
@@ -87,6 +81,40 @@ func decide(o *observation) (*todo, error) {
 		}
 	}
 	return t, nil
+}
+
+// decideCreation finds the Pods that no claim keeps from being created.
+func (o *observation) decideCreation(t *todo) {
+	for _, c := range t.step.Create {
+		name, rev := ordinals.Name(o.set.Name, c.Ordinal), o.update
+		if c.Old {
+			rev = o.current
+		}
+		templates, err := o.history.ClaimTemplatesAt(rev, name, o.former())
+		blocked := o.claims.With(templates).InTheWay(name)
+		if blocked.Add(revision.ClaimTemplateUnknown, err); len(blocked) == 0 {
+			t.create = append(t.create, c)
+		}
+		for _, why := range blocked {
+			if !slices.Contains(t.blocked, why) {
+				t.blocked = append(t.blocked, why)
+			}
+		}
+	}
+}
+
+// claimsOf are the claims of a Pod: those of its revision.
+func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
+	rev := o.history.Find(pod.Labels[apps.LabelRevision])
+	if templates, err := o.history.ClaimTemplatesAt(rev, pod.Name, o.former()); err == nil {
+		return o.claims.With(templates)
+	}
+	return &o.claims
+}
+
+// former finds the claim templates of revisions that somebody else has written.
+func (o *observation) former() *pvc.Former {
+	return &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
 }
 
 // decideOwnership decides about Pods and claims without a look at the rollout.
@@ -106,7 +134,9 @@ func (o *observation) decideOwnership(t *todo) error {
 			continue
 		}
 		wanted, active := o.settings.rollout.Wanted.Contains(ordinal), o.pods.Of(pod) != nil
-		owned := o.claims.Owned(pod.Name, pod, wanted)
+		claims := o.claimsOf(pod)
+		claims = claims.With(pvc.Union(claims.Templates, o.claims.Templates)) // those that the next Pod of the name will have are kept for it
+		owned := claims.Owned(pod.Name, pod, wanted)
 		if t.own = append(t.own, owned...); len(owned) > 0 {
 			t.unowned.Insert(pod.Name)
 		}
@@ -114,7 +144,7 @@ func (o *observation) decideOwnership(t *todo) error {
 			t.relabel = append(t.relabel, pod)
 		}
 		if active && wanted && pod.Status.Phase == corev1.PodPending {
-			t.missing = append(t.missing, o.claims.Missing(pod.Name)...)
+			t.missing = append(t.missing, claims.MissingOf(pod)...)
 		}
 	}
 	t.own, t.missing = t.own[:min(len(t.own), fanout.PerPass)], t.missing[:min(len(t.missing), fanout.PerPass)]
@@ -158,5 +188,5 @@ func (o *observation) prepare(pod *corev1.Pod, _ int) {
 		pod.Labels[key] = *value
 	}
 	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, o.set.Spec.ServiceName
-	pvc.Mount(pod, o.set.Spec.VolumeClaimTemplates)
+	pvc.Mount(pod, o.claimsOf(pod).Templates)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -149,6 +150,7 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(decidedAt.Add(-time.Hour))},
 		}},
 	}
+	pvc.Mount(pod, set.Spec.VolumeClaimTemplates)
 	for _, word := range words {
 		change, ok := map[string]func(){
 			"old":         func() { pod.Labels[apps.LabelRevision] = "db-1" },
@@ -255,9 +257,19 @@ func observe(t testing.TB, in situation) *observation {
 		t.Fatal(err)
 	}
 	o := &observation{
-		set: in.set, settings: s, history: &revision.History{}, claims: s.claims,
+		set: in.set, settings: s, claims: s.claims,
 		current: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "db-1"}}, update: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "db-2"}},
 	}
+	histories, err := revision.NewHistories(kruise.RevisionKeys(apps.LabelRevisionHash), revision.NewDecoder(2, nil))
+	if err == nil {
+		o.current.Data.Raw, err = revision.Encode(&in.set.Spec.Template) // of the claim templates of today, as far as anybody knows
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
+	o.history = histories.Of(revision.OwnerOf(in.set, kind), nil, []*appsv1.ControllerRevision{o.current, o.update})
+	o.history.Update = o.update
 	var owned []*corev1.Pod
 	entries(t, in.pods, func(ordinal int, words []string) {
 		switch pod := member(t, in.set, ordinal, words); {

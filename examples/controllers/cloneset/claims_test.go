@@ -1,0 +1,51 @@
+package cloneset
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
+)
+
+// TestMissingClaims: a Pod that has not started gets back the claims that it uses and that are gone; one that runs does not, and none is made
+// that it does not use (C-9).
+func TestMissingClaims(t *testing.T) {
+	w := &drawn{cs: drawCloneSet(&dice{})}
+	w.cs.Spec.VolumeClaimTemplates = claimTemplates("data", "logs")
+	pod := func(id string, phase corev1.PodPhase, claims ...string) *corev1.Pod {
+		out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-" + id, Labels: map[string]string{apps.LabelInstanceID: id, "app": "web", apps.LabelRevision: "web-1"},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.cs, cloneSetKind())},
+		}}
+		out.Status.Phase = phase
+		for _, name := range claims {
+			out.Spec.Volumes = append(out.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
+		}
+		return out
+	}
+	going := pod("e", corev1.PodPending, "data-web-e")
+	going.DeletionTimestamp = ptr.To(metav1.NewTime(decidedAt))
+	leaving := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data-web-d", DeletionTimestamp: ptr.To(metav1.NewTime(decidedAt))}}
+	for _, object := range []*corev1.Pod{
+		pod("a", corev1.PodPending, "data-web-a", "logs-web-a"), pod("b", corev1.PodPending, "data-web-b", "shared"),
+		pod("c", corev1.PodRunning, "data-web-c"), pod("d", corev1.PodPending, "data-web-d"), going,
+	} {
+		w.have = append(w.have, object)
+	}
+	w.have = append(w.have, leaving)
+	o := w.observed(t, false)
+	got := map[string]string{}
+	for _, claim := range decide(o).missing {
+		got[claim.Name] = claim.Labels[apps.LabelInstanceID]
+	}
+	want := map[string]string{"data-web-a": "a", "logs-web-a": "a", "data-web-b": "b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("missing claims (-want +got):\n%s", diff)
+	}
+}

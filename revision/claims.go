@@ -1,0 +1,181 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/reason"
+)
+
+// ClaimTemplateUnknown means that a Pod of an earlier revision cannot be made: it mounts the volume of a claim template that is gone, and
+// that nobody has written down.
+const ClaimTemplateUnknown reason.Code = "ClaimTemplateUnknown"
+
+// maxAnnotations is how many bytes the keys and values of an object's annotations have at most: the API server refuses more.
+const maxAnnotations = 256 << 10
+
+// ClaimTemplatesAt returns the claim templates that a Pod of the name has at a revision: today's at Update and for nil, otherwise those that
+// RecordClaims has written down. Where that was never done, because somebody else has written the revision, former finds them. The error is
+// ClaimTemplateUnknown, or that of Decode. The result is shared between callers: read only.
+func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, former *pvc.Former) ([]corev1.PersistentVolumeClaim, error) {
+	if rev == nil || h.Update != nil && rev.Name == h.Update.Name {
+		return former.Today, nil
+	}
+	if templates, known := h.recorded(rev); known {
+		return templates, nil
+	}
+	template, err := h.Template(rev)
+	if err != nil {
+		return nil, err
+	}
+	templates, unknown := former.Templates(&template.Spec, pod)
+	if len(unknown) > 0 {
+		return nil, reason.Reason{
+			Code: ClaimTemplateUnknown, Path: "spec.volumeClaimTemplates", Old: strings.Join(unknown, ","), Object: reason.ObjectOf("ControllerRevision", rev),
+			Detail: "Pods of the revision mount it, and no claim template and no claim says what it is",
+			Remedy: "add the claim template again, or lower the partition to have the Pods made at the update revision",
+		}
+	}
+	return templates, nil
+}
+
+// recorded returns the claim templates that were written down with a revision; known says that they were, and can be read.
+func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.PersistentVolumeClaim, known bool) {
+	recorded := rev.Annotations[h.keys.ClaimTemplatesAnnotation]
+	if recorded == "" {
+		return nil, false
+	}
+	return h.decoder.claimTemplates(rev, recorded)
+}
+
+// RecordClaims has a decision write today's claim templates down with the revision of today's Pod template, under
+// Keys.ClaimTemplatesAnnotation. Revisions are equal whatever is written there. Call it after Decide.
+//
+// Claim templates change without a new revision, and what is written down follows, as long as the Pod template can be used with them: whoever
+// takes a claim template away before the mount does not spoil what earlier Pods are made with. A revision that somebody else has written is
+// left as it is unless changed says that its owner's spec has changed, so that taking a workload over writes nothing. Claim templates that
+// are too large for an annotation are not written down.
+func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool) error {
+	key := h.keys.ClaimTemplatesAnnotation
+	if key == "" || len(pvc.Unmounted(&template.Spec, today)) > 0 {
+		return nil
+	}
+	was, known := h.recorded(d.Revision)
+	if d.Action != Create && (known && sameClaims(was, today) || !known && !changed) {
+		return nil
+	}
+	recorded, err := encodeClaims(today)
+	if err != nil {
+		return fmt.Errorf("history of %s/%s: %w", h.owner.Namespace, h.owner.Name, err)
+	}
+	size := len(key) + len(recorded)
+	for k, v := range d.Revision.Annotations {
+		if k != key {
+			size += len(k) + len(v)
+		}
+	}
+	if size > maxAnnotations/2 { // others write annotations, too
+		if !known {
+			return nil
+		}
+		recorded = "" // what is written down is wrong
+	}
+	if d.Action == Create {
+		d.Revision.Annotations[key] = recorded
+		return nil
+	}
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[key] = recorded
+	return nil
+}
+
+// recordedClaim is what is written down of a claim template: what claims are made from.
+type recordedClaim struct {
+	Metadata recordedMeta                     `json:"metadata"`
+	Spec     corev1.PersistentVolumeClaimSpec `json:"spec"`
+}
+
+type recordedMeta struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Finalizers  []string          `json:"finalizers,omitempty"`
+}
+
+func recordOf(template *corev1.PersistentVolumeClaim) recordedClaim {
+	return recordedClaim{recordedMeta{template.Name, template.Labels, template.Annotations, template.Finalizers}, template.Spec}
+}
+
+func encodeClaims(templates []corev1.PersistentVolumeClaim) (string, error) {
+	records := make([]recordedClaim, len(templates))
+	for i := range templates {
+		records[i] = recordOf(&templates[i])
+	}
+	raw, err := json.Marshal(records)
+	if err != nil {
+		return "", fmt.Errorf("encoding the claim templates: %w", err)
+	}
+	return string(raw), nil
+}
+
+// sameClaims reports whether claims made from both are the same, whoever has serialized them.
+func sameClaims(a, b []corev1.PersistentVolumeClaim) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.PersistentVolumeClaim) bool {
+		return equality.Semantic.DeepEqual(recordOf(&a), recordOf(&b))
+	})
+}
+
+// recordKey names what is written down with a revision: unlike its data, that changes.
+type recordKey struct {
+	uid     types.UID
+	version string
+}
+
+// claimTemplates decodes what is written down with a revision, once for each version of it.
+func (d *Decoder) claimTemplates(rev *appsv1.ControllerRevision, recorded string) ([]corev1.PersistentVolumeClaim, bool) {
+	key := recordKey{rev.UID, rev.ResourceVersion}
+	if rev.UID != "" {
+		if known, ok := d.claims.Get(key); ok {
+			templates, ok := known.([]corev1.PersistentVolumeClaim)
+			return templates, ok
+		}
+	}
+	templates, err := decodeClaims(recorded)
+	if rev.UID != "" {
+		if err != nil {
+			d.claims.Add(key, err)
+		} else {
+			d.claims.Add(key, templates)
+		}
+	}
+	return templates, err == nil
+}
+
+func decodeClaims(recorded string) ([]corev1.PersistentVolumeClaim, error) {
+	var records []recordedClaim
+	if err := json.Unmarshal([]byte(recorded), &records); err != nil {
+		return nil, err
+	}
+	templates := make([]corev1.PersistentVolumeClaim, len(records))
+	for i, r := range records {
+		if r.Metadata.Name == "" {
+			return nil, fmt.Errorf("claim template %d has no name", i)
+		}
+		templates[i] = corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: r.Metadata.Name, Labels: r.Metadata.Labels, Annotations: r.Metadata.Annotations, Finalizers: r.Metadata.Finalizers},
+			Spec:       r.Spec,
+		}
+	}
+	return templates, nil
+}
