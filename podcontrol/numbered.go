@@ -10,6 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/lifecycle"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podorder"
+	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
@@ -87,6 +89,28 @@ func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.Nu
 		}
 	}
 	return described
+}
+
+// maxWhy is how many bytes of a Pod's own words are repeated.
+const maxWhy = 300
+
+// Explain returns the limits of a step with the name of the Pod that OrderedWait is about, and with what that Pod waits for.
+func (n *Numbered) Explain(step *rollout.NumberedStep) reason.List {
+	limits := slices.Clone(step.Limits)
+	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
+		return limits
+	}
+	pod := n.byOrdinal[*step.Awaited]
+	for i := range limits {
+		if limits[i].Code != rollout.OrderedWait {
+			continue
+		}
+		limits[i].Object = reason.ObjectOf("Pod", pod)
+		if why := podstate.WhyNotReady(pod); why != "" {
+			limits[i].Detail += " (" + reason.Shorten(why, maxWhy) + ")"
+		}
+	}
+	return limits
 }
 
 // Of returns the Pods of ordinals, in their order: those of the lists of a rollout.NumberedStep. Ordinals that no Pod holds are

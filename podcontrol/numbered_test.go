@@ -1,6 +1,7 @@
 package podcontrol_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +215,41 @@ func TestCancel(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("goes to %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestExplain: the reason for waiting in order names the Pod that is waited for, and repeats what it says itself, cut short.
+func TestExplain(t *testing.T) {
+	control := numberedControl(t)
+	says := func(message string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: message})
+		}
+	}
+	for name, tc := range map[string]struct {
+		pods []*corev1.Pod
+		want string
+	}{
+		"no Node":           {[]*corev1.Pod{member("web-0"), member("web-1", unready, says("no room"))}, "OrderedWait: Pod web-1: the Pod of ordinal 1 is not available (Unschedulable: no room); wait until it is available, or delete it"},
+		"nothing is known":  {[]*corev1.Pod{member("web-0", unready)}, "OrderedWait: Pod web-0: the Pod of ordinal 0 is not available; wait until it is available, or delete it"},
+		"a long message":    {[]*corev1.Pod{member("web-0", unready, says(strings.Repeat("x", 500)))}, "OrderedWait: Pod web-0: the Pod of ordinal 0 is not available (Unschedulable: " + strings.Repeat("x", 285) + "...); wait until it is available, or delete it"},
+		"nobody is awaited": {[]*corev1.Pod{member("web-0"), member("web-1"), member("web-2")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := podcontrol.NewReader(control).Read("owner", tc.pods, podcontrol.Want{Update: "2"}, noon)
+			members := set.Numbered("web", podcontrol.NumberedOptions{}, noon)
+			wanted, err := ordinals.Of(ordinals.Paths{}, 0, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step, err := rollout.Numbered(rollout.NumberedSpec{Wanted: wanted}, members.Pods)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := members.Explain(&step).String(); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
 	}

@@ -33,7 +33,8 @@ type NumberedSpec struct {
 
 	// Parallel acts on many Pods at once. Without it Pods are managed in order and one at a time: created in ascending
 	// order, each when all below it are available; deleted and updated in descending order, each when all wanted Pods are
-	// available. It is what Kubernetes calls podManagementPolicy.
+	// available. Of several Pods that are not wanted and not available, none is deleted but the last. It is what Kubernetes calls
+	// podManagementPolicy.
 	Parallel bool
 	// Unordered updates Pods in the order in which they are given, and not in descending order of their ordinals. It needs
 	// Parallel. Sort the Pods with package podorder.
@@ -133,6 +134,8 @@ type NumberedStep struct {
 	// Cancel what has begun for the Pods of these ordinals, in ascending order: they are PreDeleting or PreUpdating, and are
 	// wanted as they are after all. Doing nothing about them is safe but leaves them out of service.
 	Cancel []int
+	// Awaited is the ordinal of the Pod that OrderedWait is about; nil for none.
+	Awaited *int
 	// Limits says what limits the step.
 	Limits reason.List
 }

@@ -255,6 +255,11 @@ func (j *judge) order() error {
 	return nil
 }
 
+// broken Pods do not serve and could.
+func broken(p rollout.NumberedPod) bool {
+	return !serves(p) && (p.Health == rollout.Available || p.Health == rollout.Unavailable)
+}
+
 // oneAtATime: what ordered management promises.
 func (j *judge) oneAtATime() error {
 	if j.Parallel {
@@ -283,6 +288,9 @@ func (j *judge) oneAtATime() error {
 			return fmt.Errorf("%d is taken away with %d not available", o, j.down())
 		}
 		for _, other := range j.pods {
+			if broken(p) && broken(other) && !j.wants(o) && !j.wants(other.Ordinal) && other.Ordinal < o {
+				return fmt.Errorf("%d goes, which is not available, and %d below it is not, either", o, other.Ordinal)
+			}
 			if above := other.Ordinal > o; !j.wants(other.Ordinal) && (j.wants(o) && serves(p) || !j.wants(o) && above) {
 				return fmt.Errorf("%d goes before %d, which is not wanted", o, other.Ordinal)
 			}

@@ -271,7 +271,15 @@ func TestNumberedOrdered(t *testing.T) {
 		{name: "S-7 S-4 scale-in from the highest", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-4 new", want: "delete 4"},
 		{name: "S-7 scale-in waits for those that stay", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0 new, 1 new down, 2-4 new"},
 		{name: "S-7 an unhealthy Pod that is not wanted may go", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-3 new, 4 new down", want: "delete 4"},
-		{name: "S-7 also where others are unhealthy", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 new, 2-4 new down", want: "delete 4"},
+		{name: "S-7 not where one below it is unhealthy that is not wanted, either", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 new, 2-4 new down"},
+		{name: "S-7 nor where there is a healthy one between", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 new, 2 new down, 3 new, 4 new down"},
+		{name: "S-7 scale-in to none halts, too", wanted: wanted(t, 0, 0), with: opts(ordered), pods: "0-2 new down"},
+		{name: "S-7 also while updates are paused", wanted: wanted(t, 0, 0), with: opts(ordered, paused), pods: "0-2 old down"},
+		{name: "S-7 and no update goes ahead of it", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 old, 2-3 old down"},
+		{name: "S-7 a healthy one above them goes", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 new, 2-3 new down, 4 new", want: "delete 4"},
+		{name: "S-7 one that waits for an update is unhealthy", wanted: wanted(t, 0, 1), with: opts(ordered), pods: "0 new, 1 old preupdating, 2 new down"},
+		{name: "S-10 what has ended is waited for by nobody", wanted: wanted(t, 0, 1), with: opts(ordered), pods: "0 new, 1 new ended, 2 new down", want: "delete 2"},
+		{name: "S-10 and goes in its turn", wanted: wanted(t, 0, 1), with: opts(ordered), pods: "0 new, 1 new down, 2 new ended", want: "delete 2"},
 		{name: "S-7 a terminating Pod blocks scale-in", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-3 new, 4 new terminating"},
 		{name: "S-7 so does one that waits for a hook", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-3 new, 4 new predeleting", want: "delete 4"},
 		{name: "S-3 a moved Pod: its successor first", wanted: wanted(t, 0, 4, "1"), with: opts(ordered), pods: "0-3 new", want: "create 4"},
@@ -391,6 +399,10 @@ func TestNumberedLimits(t *testing.T) {
 		{
 			name: "S-7 ordered: a Pod is not available", wanted: wanted(t, 0, 5), with: opts(ordered), pods: "0 new, 1-2 new down",
 			want: []reason.Code{rollout.OrderedWait}, says: "the Pod of ordinal 1 is not available",
+		},
+		{
+			name: "S-7 ordered: Pods that are to go are not available", wanted: wanted(t, 0, 1), with: opts(ordered), pods: "0 new, 1-3 new down",
+			want: []reason.Code{rollout.OrderedWait}, says: "the Pod of ordinal 3 is not available, nor is that of 2; both are to go; wait until it is available, or delete it",
 		},
 		{
 			name: "S-7 ordered: a Pod is terminating", wanted: wanted(t, 0, 2), with: opts(ordered), pods: "0-1 new, 2 new terminating",

@@ -387,7 +387,8 @@ func (w *numberedWorld) update(o int) (bool, error) {
 	return true, err
 }
 
-// calm ends what would keep a rollout from its end. Pods that are broken stay so where their update is going to mend them.
+// calm ends what would keep a rollout from its end. Pods that are broken stay so where their update is going to mend them or, with
+// parallel management, where they are not wanted.
 func (w *numberedWorld) calm() {
 	s := &w.spec
 	w.quota = 1000
@@ -399,7 +400,7 @@ func (w *numberedWorld) calm() {
 	for o, p := range w.pods {
 		rank, wanted := s.Wanted.Index(o)
 		mended := p.old && (rank >= s.Partition && !s.Unordered || s.Partition == 0)
-		p.broken = p.broken && (!wanted || mended)
+		p.broken = p.broken && (!wanted && s.Parallel || wanted && mended)
 		p.hopeless, p.resting = false, false
 	}
 	w.foreign()

@@ -1,5 +1,7 @@
 package rollout
 
+import "slices"
+
 // ordered decides about one Pod at a time: first the lowest wanted ordinal that has no available Pod, then Pods that are not
 // wanted, then those that are to be deleted or updated, from the highest.
 func (r *roster) ordered() {
@@ -8,11 +10,17 @@ func (r *roster) ordered() {
 		if !r.scaleNext() && !r.waitsForBegun() {
 			r.repairNext()
 		}
-	case r.waitsForBegun() || r.scaleInNext() || r.stopped():
+	case r.waitsForBegun() || r.scaleInWaits() || r.scaleInNext() || r.stopped():
 	default:
 		r.updateNext()
 	}
 	r.explainWaiting()
+}
+
+// awaitf says which Pod the next one waits for.
+func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
+	r.awaited = &ordinal
+	r.limitf(OrderedWait, "", remedy, format, args...)
 }
 
 // scaleNext creates the lowest wanted Pod that is not available, or deletes it because it has ended. It reports whether it
@@ -75,7 +83,7 @@ func (r *roster) repairNext() {
 			return
 		}
 	}
-	r.limitf(OrderedWait, "", "wait until it is available, or delete it", "the Pod of ordinal %d is not available", first)
+	r.awaitf(first, "wait until it is available, or delete it", "the Pod of ordinal %d is not available", first)
 }
 
 // waitsForBegun reports whether a deletion or update is under way, of whatever Pod.
@@ -87,11 +95,32 @@ func (r *roster) waitsForBegun() bool {
 			continue
 		case e.NotSelected: // explainWaiting says so
 		case e.Health != Terminating:
-			r.limitf(OrderedWait, "", "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
+			r.awaitf(e.Ordinal, "release the hook that holds it", "the Pod of ordinal %d waits for a hook", e.Ordinal)
 		default:
-			r.limitf(OrderedWait, "", "wait until it is gone", "the Pod of ordinal %d is terminating", e.Ordinal)
+			r.awaitf(e.Ordinal, "wait until it is gone", "the Pod of ordinal %d is terminating", e.Ordinal)
 		}
 		return true
+	}
+	return false
+}
+
+// scaleInWaits reports whether the highest Pod that is not wanted waits, because neither it nor one below it that is not wanted either is
+// available: Pods that are broken together may hold what the others need. The lowest of them waits for nobody, and nobody waits for what has
+// ended.
+func (r *roster) scaleInWaits() bool {
+	highest := -1
+	for i := range slices.Backward(r.pods) {
+		e := &r.pods[i]
+		switch broken := e.Health != Ended && !e.available(); {
+		case e.wanted:
+		case highest < 0 && !broken:
+			return false
+		case highest < 0:
+			highest = e.Ordinal
+		case broken:
+			r.awaitf(highest, "wait until it is available, or delete it", "the Pod of ordinal %d is not available, nor is that of %d; both are to go", highest, e.Ordinal)
+			return true
+		}
 	}
 	return false
 }

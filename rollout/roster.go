@@ -21,6 +21,8 @@ type roster struct {
 	untested int
 
 	create []NumberedCreate
+	// awaited is the ordinal that OrderedWait is about.
+	awaited *int
 	limited
 }
 
@@ -308,7 +310,7 @@ func (r *roster) step() NumberedStep {
 		}
 		return make([]int, 0, count[what])
 	}
-	step := NumberedStep{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Limits: r.limits}
+	step := NumberedStep{Create: r.create, Delete: list(remove), Update: list(update), Cancel: list(cancel), Awaited: r.awaited, Limits: r.limits}
 	for e := range r.inUpdateOrder {
 		if e.act == update {
 			step.Update = append(step.Update, e.Ordinal)

@@ -65,6 +65,7 @@ func decide(o *observation) (*todo, error) {
 	if t.step, err = rollout.Numbered(o.settings.rollout, o.described()); err != nil {
 		return nil, err
 	}
+	t.step.Limits = o.members.Explain(&t.step)
 	o.decideCreation(t)
 	t.remove = slices.DeleteFunc(o.members.Of(t.step.Delete), func(pod *corev1.Pod) bool { return t.unowned.Has(pod.Name) })
 	t.cancel = o.members.Of(t.step.Cancel)

@@ -153,9 +153,11 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 	pvc.Mount(pod, set.Spec.VolumeClaimTemplates)
 	for _, word := range words {
 		change, ok := map[string]func(){
-			"old":         func() { pod.Labels[apps.LabelRevision] = "db-1" },
-			"new":         func() {},
-			"down":        func() { pod.Status.Conditions[0].Status = corev1.ConditionFalse },
+			"old": func() { pod.Labels[apps.LabelRevision] = "db-1" },
+			"new": func() {},
+			"down": func() {
+				pod.Status.Conditions[0] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "a probe"}
+			},
 			"fresh":       func() { pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(decidedAt.Add(-time.Second)) },
 			"pending":     func() { pod.Status.Phase, pod.Status.Conditions, pod.Spec.NodeName = corev1.PodPending, nil, "" },
 			"failed":      func() { pod.Status.Phase = corev1.PodFailed },
@@ -405,6 +407,7 @@ func decisions() map[string]decision {
 		"S-7 and for what is terminating":                             {situation{set: db(3, inOrder), pods: "0 new, 1 new terminating"}, ""},
 		"S-7 scaling in waits for those that stay":                    {situation{set: db(2, inOrder, minReady), pods: "0 new, 1 new fresh, 2 new"}, ""},
 		"S-7 the first that is broken and not wanted goes":            {situation{set: db(2, inOrder), pods: "0-2 new, 3 new down"}, "delete db-3"},
+		"S-7 scaling in halts while Pods that are to go are broken":   {situation{set: db(0, inOrder), pods: "0-2 new down"}, ""},
 		"S-36 minReadySeconds of a Pod that is to go hold nothing up": {situation{set: db(2, inOrder, minReady), pods: "0-1 new, 2 new fresh"}, "delete db-2"},
 		"S-8 all at once":                                             {situation{set: db(4), pods: "6-8 new"}, "create db-0, db-1, db-2, db-3; delete db-8, db-7, db-6"},
 		"S-9 as many as may be unavailable":                           {situation{set: db(5, scaleBy("2"))}, "create db-0, db-1"},

@@ -287,9 +287,12 @@ func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 	if down := v.down(); down > 0 {
 		w.Failf("order", "Pod %s is deleted while %d of %v do not serve", pod.Name, down, v.wanted)
 	}
-	for other := range v.pods {
+	for other, theirs := range v.pods {
 		if other > o && !slices.Contains(v.wanted, other) {
 			w.Failf("order", "Pod %s is deleted before %d", pod.Name, other)
+		}
+		if other < o && !slices.Contains(v.wanted, other) && podstate.IsActive(pod) && podstate.IsActive(theirs) && !v.serves(o) && !v.serves(other) {
+			w.Failf("order", "Pod %s is deleted, which does not serve, and nor does %d, which is to go after it", pod.Name, other)
 		}
 	}
 }

@@ -16,10 +16,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/testing/controlplane"
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
@@ -211,4 +213,53 @@ func TestPartition(t *testing.T) {
 
 func startAt(ordinal int32) *appsv1.StatefulSetOrdinals {
 	return &appsv1.StatefulSetOrdinals{Start: ordinal}
+}
+
+// TestOrderedScaleInHalts: in order, Pods that are broken together are not scaled in before they are mended, and the condition says which one
+// is waited for, and why (S-7).
+func TestOrderedScaleInHalts(t *testing.T) {
+	t.Parallel()
+	c := start(t, "")
+	c.create(c.statefulSet("seq", 3, ordered), 0, 1, 2)
+	annotate := func(value string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, controlplane.Unready, value)
+		for ordinal := range 3 {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: ordinals.Name("seq", ordinal)}}
+			if err := c.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	annotate(`"*"`)
+	c.until("seq", func(set *v1beta1.StatefulSet) error {
+		if set.Status.ReadyReplicas > 0 {
+			return fmt.Errorf("%d Pods are ready", set.Status.ReadyReplicas)
+		}
+		return nil
+	})
+	recorder := controllertest.Watch(t, c, c.namespace, func(map[types.UID]*corev1.Pod) {})
+	c.change("seq", func(set *v1beta1.StatefulSet) { set.Spec.Replicas = ptr.To[int32](0) })
+	c.until("seq", func(set *v1beta1.StatefulSet) error {
+		waiting := set.Status.Condition(apps.ConditionWaiting)
+		if waiting == nil || !strings.Contains(waiting.Message, "seq-2") || !strings.Contains(waiting.Message, "unready status: [app]") || set.Status.Replicas != 3 {
+			return fmt.Errorf("%d Pods, condition %+v", set.Status.Replicas, waiting)
+		}
+		return nil
+	})
+	c.create(c.statefulSet("witness", 1), 0) // by then the others would have gone
+	if pods, err := c.pods(t.Context(), "seq"); err != nil || len(pods) != 3 {
+		t.Fatalf("%d Pods are left, %v", len(pods), err)
+	}
+	annotate("null")
+	c.untilPods("seq")
+	var order []int
+	for _, e := range recorder.Events() {
+		if ordinal, ok := ordinals.OfPod("seq", e.Pod); ok && e.Pod.DeletionTimestamp != nil && !slices.Contains(order, ordinal) {
+			order = append(order, ordinal)
+		}
+	}
+	if diff := cmp.Diff([]int{2, 1, 0}, order); diff != "" {
+		t.Errorf("order of deletions (-want +got):\n%s", diff)
+	}
 }

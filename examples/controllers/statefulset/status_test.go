@@ -108,9 +108,11 @@ func TestWaiting(t *testing.T) {
 		in   situation
 		want string // of the message
 	}{
-		{"in order, behind one that terminates", situation{set: db(3, inOrder), pods: "0-1 old, 2 old terminating"}, "OrderedWait: the Pod of ordinal 2 is terminating"},
+		{"in order, behind one that terminates", situation{set: db(3, inOrder), pods: "0-1 old, 2 old terminating"}, "OrderedWait: Pod default/db-2: the Pod of ordinal 2 is terminating"},
 		{"one that terminates", situation{set: db(3, budget("1")), pods: "0-1 old, 2 old terminating"}, "UpdateLimited: spec.updateStrategy.rollingUpdate.maxUnavailable"},
-		{"a hook", situation{set: db(3, inOrder), pods: "0-1 old, 2 old held"}, "OrderedWait: the Pod of ordinal 2 waits for a hook; release the hook that holds it"},
+		{"a hook", situation{set: db(3, inOrder), pods: "0-1 old, 2 old held"}, "OrderedWait: Pod default/db-2: the Pod of ordinal 2 waits for a hook; release the hook that holds it"},
+		{"in order, behind one that is not ready", situation{set: db(3, inOrder), pods: "0 new, 1 new down"}, "OrderedWait: Pod default/db-1: the Pod of ordinal 1 is not available (ContainersNotReady: a probe); wait until it is available, or delete it"},
+		{"in order, with those that are to go", situation{set: db(0, inOrder), pods: "0-1 new down"}, "OrderedWait: Pod default/db-1: the Pod of ordinal 1 is not available, nor is that of 0; both are to go (ContainersNotReady: a probe); wait until"},
 		{"a partition", situation{set: db(3, keep(3)), pods: "0-2 old"}, ""},
 		{"a pause", situation{set: db(3, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Paused = true })), pods: "0-2 old"}, ""},
 		{"nothing", situation{set: db(3), pods: "0-2 new"}, ""},
