@@ -373,7 +373,7 @@ func mutants() []mutant {
 		{"a claim goes with a Pod that is wanted", "examples/controllers/statefulset/decide.go", "wanted, active := o.settings.rollout.Wanted.Contains(ordinal), ", "wanted, active := ordinal == 0, ", statefulSet()},
 		{
 			"a Pod that is not wanted goes before its claim knows", "examples/controllers/statefulset/decide.go",
-			"owned := o.claims.Owned(pod.Name, pod, wanted)", "owned := []pvc.Owned(nil)", statefulSet(),
+			"owned := claims.Owned(pod.Name, pod, wanted)", "owned := []pvc.Owned(nil)", statefulSet(),
 		},
 		{
 			"a Pod gets a claim that is on its way out", "pvc/numbered.go",
