@@ -127,54 +127,59 @@ func annotationsOf(p parts) (annotations map[string]string, err error) {
 	return annotations, err
 }
 
-// restoreEmpty writes empty values back into the spec of an object whose type is D: each at its path where nothing is now, and where it changes
-// nothing that D reads. Anybody may write notes.
+// restoreEmpty writes empty values back into the spec of an object whose type is D: each at its path where nothing is now, and those of one field of
+// the spec if they change nothing that D reads. Anybody may write notes: a field is read once, however many values are noted for it.
 func restoreEmpty[D any](spec map[string]json.RawMessage, keys []string, empties []keptField) {
-	for _, field := range empties {
-		kept, err := numbered(field.Kept)
-		if len(field.Path) < 2 || field.Path[0] != specKey || !slices.Contains(keys, field.Path[1]) || err != nil || !isEmpty(kept) ||
-			!hasField(reflect.TypeFor[D](), field.Path) {
+	for _, key := range keys {
+		of := slices.DeleteFunc(slices.Clone(empties), func(field keptField) bool {
+			return len(field.Path) < 2 || field.Path[0] != specKey || field.Path[1] != key || !hasField(reflect.TypeFor[D](), field.Path)
+		})
+		if len(of) == 0 {
 			continue
 		}
+		tree := map[string]any{}
+		if raw, ok := spec[key]; ok {
+			value, err := numbered(raw)
+			if err != nil {
+				continue
+			}
+			tree[key] = value
+		}
+		for _, field := range of {
+			if kept, err := numbered(field.Kept); err == nil && isEmpty(kept) {
+				putEmpty(tree, field.Path[1:], kept)
+			}
+		}
 		next := maps.Clone(spec)
-		if putEmpty(next, field.Path[1:], kept) && sameMeaning[D](spec, next, field.Path[1]) {
+		if value, ok := tree[key]; ok {
+			next[key] = encodedValue(value)
+		}
+		if sameMeaning[D](spec, next, key) {
 			maps.Copy(spec, next)
 		}
 	}
 }
 
-// putEmpty puts a value at a path where there is none, and reports whether there was none and what the path leads through is there.
-func putEmpty(spec map[string]json.RawMessage, path []string, value any) bool {
-	key := path[0]
-	if len(path) == 1 {
-		_, taken := spec[key]
-		spec[key] = encodedValue(value)
-		return !taken
-	}
-	whole, err := numbered(spec[key])
-	if err != nil {
-		return false
-	}
-	at, last := whole, path[len(path)-1]
-	for _, step := range path[1 : len(path)-1] {
+// putEmpty puts a value at a path where there is none, if what the path leads through is there.
+func putEmpty(at any, path []string, value any) {
+	for _, step := range path[:len(path)-1] {
 		switch inner := at.(type) {
 		case map[string]any:
 			at = inner[step]
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(inner) {
-				return false
+				return
 			}
 			at = inner[i]
 		}
 	}
-	parent, ok := at.(map[string]any)
-	if _, taken := parent[last]; !ok || taken {
-		return false
+	last := path[len(path)-1]
+	if parent, ok := at.(map[string]any); ok {
+		if _, taken := parent[last]; !taken {
+			parent[last] = value
+		}
 	}
-	parent[last] = value
-	spec[key] = encodedValue(whole)
-	return true
 }
 
 // sameMeaning reports whether two specs of D that differ in a key are the same to D.
