@@ -78,11 +78,12 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	var hooks *webhooks
 	serving, pods := always, &podWebhook{}
+	faults := func() error { return nil }
 	if options.Webhooks != nil {
 		if hooks, err = newWebhooks(direct, options, pods, log); err != nil {
 			return err
 		}
-		ctrlOptions.WebhookServer, serving = hooks.server, hooks.ready
+		ctrlOptions.WebhookServer, serving, faults = hooks.server, hooks.ready, hooks.faults
 		ctrlOptions.LeaderElectionResourceLockInterface = afterServing(
 			ctrlOptions.LeaderElectionResourceLockInterface, serving, ptr.Deref(ctrlOptions.RetryPeriod, 0))
 	}
@@ -98,6 +99,7 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
+		mgr.AddReadyzCheck("webhook-bundles", func(*http.Request) error { return faults() }),
 		mgr.AddReadyzCheck("watches", func(*http.Request) error { return served.ready() }),
 		mgr.Add(launch),
 		reportLeadership(mgr, options.Registry),

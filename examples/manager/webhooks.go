@@ -112,13 +112,14 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
 	}
-	return &webhooks{server: &deferred{rotated, log, after}, ready: certs.Ready, options: served}, nil
+	return &webhooks{server: &deferred{rotated, log, after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
-// webhooks are the server of admission and conversion, what proves that it serves, and the options of what it serves.
+// webhooks are the server of admission and conversion, what proves that it serves, what its clients are not told, and the options of what it serves.
 type webhooks struct {
 	server  webhook.Server
 	ready   func(context.Context) error
+	faults  func() error
 	options admission.Options
 }
 

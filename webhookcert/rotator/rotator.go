@@ -46,8 +46,8 @@
 //
 // A server becomes ready when it serves a certificate and every object that exists holds the bundle. From then on it is ready
 // while it serves. If readiness went on to depend on each object, somebody who keeps resetting one of them would take all
-// replicas out of service, and with them the webhooks of all other objects. What an object lacks goes to the log and to
-// [Observer].
+// replicas out of service, and with them the webhooks of all other objects. What an object lacks goes to the log, to
+// [Observer] and to [Rotator.Faults].
 //
 // # RBAC
 //

@@ -238,6 +238,19 @@ func (w *world) reset(bundle []byte) {
 	w.change(m)
 }
 
+// readdress has somebody else write a URL.
+func (w *world) readdress(url string) {
+	w.t.Helper()
+	m := mutating()
+	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range m.Webhooks {
+		m.Webhooks[i].ClientConfig.URL, m.Webhooks[i].ClientConfig.Service = &url, nil
+	}
+	w.change(m)
+}
+
 // change is a write by somebody else, which is not counted.
 func (w *world) change(obj client.Object) {
 	w.t.Helper()
@@ -492,13 +505,17 @@ func TestResetIsRepairedAtOnce(t *testing.T) {
 func TestOverwrittenInALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, mutating())
-		_, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
+		r, observer := w.start(func(o *rotator.Options) { o.Validating, o.CRDs = nil, nil })
 		w.pass(time.Minute)
 		w.counted()
 		observer.take()
+		faulty := 0
 		for range 100 { // 100 seconds, each with an overwrite
 			w.reset([]byte("mine"))
 			w.pass(time.Second)
+			if errors.Is(r.Faults(), webhookcert.CABundleDiffers) {
+				faulty++
+			}
 		}
 		patches := w.counted()["patch "+mutatingName]
 		if patches > 5+10 || patches < 10 {
@@ -511,8 +528,36 @@ func TestOverwrittenInALoop(t *testing.T) {
 			}
 		}
 		same(t, "times it was said", 1, throttled)
+		if faulty < 80 {
+			t.Errorf("faults were told in %d of 100 s", faulty)
+		}
 		w.pass(20 * time.Second) // the other one gives up
 		same(t, "bundles", map[string]int{"a.example.com": 1, "b.example.com": 1}, w.bundles())
+		if err := r.Faults(); err != nil {
+			t.Errorf("faults: %v", err)
+		}
+	})
+}
+
+// Two replicas that were given different addresses write over each other: what is said names both, and what helps.
+func TestAddressOverwrittenInALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, mutating())
+		_, observer := w.start(func(o *rotator.Options) {
+			o.Validating, o.CRDs, o.Host, o.Port, o.Config.DNSNames = nil, nil, "localhost", 19443, []string{"localhost"}
+		})
+		w.pass(time.Minute)
+		observer.take()
+		for range 20 {
+			w.readdress("https://other.example.com:9443/mutate")
+			w.pass(time.Second)
+		}
+		for _, why := range observer.waits {
+			if why.Code == rotator.RepairThrottled && why.Old == "https://other.example.com:9443/mutate" && strings.Contains(why.Remedy, "all replicas") {
+				return
+			}
+		}
+		t.Errorf("it was said: %v", observer.waits)
 	})
 }
 

@@ -80,6 +80,17 @@ func (r *Rotator) Ready(ctx context.Context) error {
 	return connection.Close()
 }
 
+// Faults says what of the certificate and the objects is not as it should be now, with reasons of code NotServing and those of package
+// webhookcert; nil if nothing is. Unlike Ready it goes on to say so when everything has held once: for people and their alerts, and not for
+// what takes a server out of service.
+func (r *Rotator) Faults() error {
+	s := r.status.Load()
+	if s == nil {
+		return r.notServing("the rotator has not looked yet")
+	}
+	return s.faults.Err()
+}
+
 // Check is Ready as controller-runtime's healthz.Checker.
 func (r *Rotator) Check(request *http.Request) error { return r.Ready(request.Context()) }
 

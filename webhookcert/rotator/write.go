@@ -286,12 +286,21 @@ func (r *Rotator) mayWrite(ctx context.Context, o *object, why reason.Reason, ne
 		sooner(next, again)
 	}
 	if !may && o.failures == 0 { // otherwise nobody else has written it
-		r.say(ctx, o, reason.Reason{
-			Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again",
-			Remedy: "find out who else writes it (metadata.managedFields)",
-		})
+		r.say(ctx, o, throttled(why))
 	}
 	return may
+}
+
+// throttled says that somebody changes again and again what is repaired.
+func throttled(why reason.Reason) reason.Reason {
+	out := reason.Reason{
+		Code: RepairThrottled, Path: why.Path, Detail: string(why.Code) + " again and again", Remedy: "find out who else writes it (metadata.managedFields)",
+	}
+	if why.Code == webhookcert.ClientAddressDiffers {
+		out.Old, out.New = why.Old, why.New
+		out.Remedy = "give all replicas one host and port, of what passes requests on to them, and find out who else writes it (metadata.managedFields)"
+	}
+	return out
 }
 
 // sooner makes at the time to look again if it is earlier than what is there.
