@@ -51,7 +51,7 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 	if o.Watch != nil {
 		b = o.Watch(b)
 	}
-	return b.Complete(r)
+	return b.Complete(RetryConflicts(r))
 }
 
 // AddController adds the loop of the owners to the manager. An owner is woken by changes of its spec, labels and annotations, not

@@ -251,12 +251,22 @@ func Explain(err error) (code Code, message string) {
 	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// Condition returns a condition that is True while there is an error, with what Explain says of it, and
+// ForCondition is Explain for what has the code in a field of its own, such as a condition: the message does not begin with it once more, unless it is
+// all there is to say.
+func ForCondition(err error) (code Code, message string) {
+	code, message = Explain(err)
+	if rest, found := strings.CutPrefix(message, string(code)+": "); found && rest != "" {
+		message = rest
+	}
+	return code, message
+}
+
+// Condition returns a condition that is True while there is an error, with what ForCondition says of it, and
 // False with reason "AsExpected" otherwise. generation is the owner's that was observed.
 func Condition(kind string, generation int64, err error) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: generation}
 	if err != nil {
-		code, message := Explain(err)
+		code, message := ForCondition(err)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, string(code), message
 	}
 	return c

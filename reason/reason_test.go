@@ -226,7 +226,7 @@ func TestCondition(t *testing.T) {
 		{
 			"a reason",
 			reason.Reason{Code: blocked, Path: "spec.x"},
-			metav1.Condition{Type: "Failed", Status: "True", Reason: "Blocked", Message: "Blocked: spec.x", ObservedGeneration: 7},
+			metav1.Condition{Type: "Failed", Status: "True", Reason: "Blocked", Message: "spec.x", ObservedGeneration: 7},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/workloadkit/workloadkit/podstate"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // build makes the container that a sidecar becomes in this Pod: the twin of this number, for a hot one.
@@ -27,7 +28,7 @@ func (d *draft) build(set *Set, s *sidecar, twin int, name string) corev1.Contai
 		d.share(s, &c)
 	}
 	if s.resources != nil {
-		d.computeResources(s, &c)
+		d.computeResources(set, s, &c)
 	}
 	return c
 }
@@ -177,7 +178,7 @@ func expanded(expression string) (names []string) {
 }
 
 // computeResources sets what a policy says.
-func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
+func (d *draft) computeResources(set *Set, s *sidecar, c *corev1.Container) {
 	var targets []corev1.ResourceRequirements
 	add := func(list []corev1.Container, native bool) {
 		for i := range list {
@@ -190,7 +191,8 @@ func (d *draft) computeResources(s *sidecar, c *corev1.Container) {
 	add(d.pod.Spec.Containers, false)
 	add(d.pod.Spec.InitContainers, true)
 	resources, err := s.resources.Of(targets)
-	d.addProblems(s.path+".resourcesPolicy", err)
+	list, _, _ := strings.Cut(s.path, "[")
+	d.addProblems(reason.Object{Kind: "set", Name: set.spec.Name}, list+"["+s.Name+"].resourcesPolicy", err)
 	c.Resources = resources
 }
 

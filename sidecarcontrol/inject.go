@@ -170,8 +170,17 @@ func (d *draft) claim(set *Set, name string) {
 	d.injected[name] = set
 }
 
+// podObject names a Pod, which may be about to get a name.
+func podObject(pod *corev1.Pod) reason.Object {
+	about := reason.ObjectOf("Pod", pod)
+	if about.Name == "" && pod.GenerateName != "" {
+		about.Name = pod.GenerateName + "*"
+	}
+	return about
+}
+
 func (d *draft) refuse(code reason.Code, path, detail string) {
-	d.problems = append(d.problems, reason.Reason{Code: code, Object: reason.ObjectOf("Pod", d.pod), Path: path, Detail: detail})
+	d.problems = append(d.problems, reason.Reason{Code: code, Object: podObject(d.pod), Path: path, Detail: detail})
 }
 
 // Replaced returns the names of the Pod's own containers that an injection has replaced by sidecars of their names. before and after are the
@@ -196,7 +205,7 @@ const marked = "true"
 
 // add adds one set to the draft.
 func (d *draft) add(set *Set) {
-	d.problems = append(d.problems, set.patch(d.annotations, reason.ObjectOf("Pod", d.pod))...)
+	d.problems = append(d.problems, set.patch(d.annotations, podObject(d.pod))...)
 	for i := range set.init {
 		d.place(&d.init, d.containers.of, set, &set.init[i])
 	}

@@ -145,7 +145,7 @@ func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
 // record writes down what is injected.
 func (d *draft) record(now time.Time) {
 	keys := &d.control.keys
-	d.addProblems("", keys.recordIn(d.annotations, d.sets, now))
+	d.addProblems(podObject(d.pod), "", keys.recordIn(d.annotations, d.sets, now))
 	names := namesIn(d.annotations[keys.InjectedAnnotation])
 	for _, set := range d.sets {
 		names = append(names, set.spec.Name)
@@ -156,20 +156,20 @@ func (d *draft) record(now time.Time) {
 		return
 	}
 	working, err := readWorking(d.annotations, keys)
-	d.addProblems("", err)
+	d.addProblems(podObject(d.pod), "", err)
 	if err != nil {
 		return
 	}
 	maps.Copy(working, d.hot)
-	d.addProblems("", working.into(d.annotations, keys))
+	d.addProblems(podObject(d.pod), "", working.into(d.annotations, keys))
 }
 
-// addProblems adds what an error says about the Pod. Where it has no path of its own, this one is added.
-func (d *draft) addProblems(path string, err error) {
+// addProblems adds what an error says about an object: the Pod, or the set that keeps it from being injected. The path goes before those of the error.
+func (d *draft) addProblems(about reason.Object, path string, err error) {
 	var list reason.List
 	list.Add(UnreadableRecord, err)
 	for _, problem := range list {
-		problem.Object = reason.ObjectOf("Pod", d.pod)
+		problem.Object = about
 		if path != "" {
 			problem.Path = strings.TrimSuffix(path+"."+problem.Path, ".")
 		}

@@ -139,3 +139,25 @@ func TestResourcesPolicy(t *testing.T) {
 		})
 	}
 }
+
+// TestNoTargetIsNamed: who creates a Pod learns which set refuses it, and for which of its sidecars.
+func TestNoTargetIsNamed(t *testing.T) {
+	control := newControl(t)
+	for _, tc := range []struct {
+		set  sidecarcontrol.Spec
+		want string
+	}{
+		{
+			sidecarcontrol.Spec{Name: "sized", Containers: []sidecarcontrol.Sidecar{side("first"), side("mesh", sized("^web$"))}},
+			"NoTargetContainer: set sized: containers[mesh].resourcesPolicy.targetContainersNameRegex: ^web$: matches none of the Pod's containers; " +
+				"add a container that it matches, or change the expression",
+		},
+	} {
+		pod := newPod("a")
+		pod.Name, pod.GenerateName = "", "web-"
+		_, err := control.Inject(pod, []*sidecarcontrol.Set{newSet(t, tc.set)}, sidecarcontrol.Facts{})
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("refused with %v, want %s", err, tc.want)
+		}
+	}
+}

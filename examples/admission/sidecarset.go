@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,6 +59,7 @@ func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] 
 			}
 			return problems, warning
 		},
+		Warn:      sidecarSetWarnings,
 		Withdrawn: map[string]string{"strategy": "spec.strategy has no effect and is not stored: use spec.updateStrategy"},
 		OldField: func(hubField string) string {
 			if hubField == "spec.customVersion" {
@@ -66,6 +68,34 @@ func SidecarSet(options Options) *Kind[v1beta1.SidecarSet, v1alpha1.SidecarSet] 
 			return hubField
 		},
 	}
+}
+
+// sidecarSetWarnings are about what a SidecarSet says that has no effect.
+func sidecarSetWarnings(obj *v1beta1.SidecarSet, old *v1alpha1.SidecarSet) (out []string) {
+	path := "spec.namespaceSelector"
+	if old != nil && old.Spec.Namespace != "" {
+		path = "spec.namespace"
+		if old.Spec.NamespaceSelector != nil {
+			out = append(out, "spec.namespaceSelector has no effect beside spec.namespace: Pods of namespace "+shown(old.Spec.Namespace)+" alone are meant")
+		}
+	}
+	if namesNamespace(obj.Spec.NamespaceSelector, metav1.NamespaceSystem) {
+		out = append(out, path+": Pods of namespace "+metav1.NamespaceSystem+" get no sidecars")
+	}
+	return out
+}
+
+// namesNamespace reports whether a selector asks for a namespace by its name.
+func namesNamespace(selector *metav1.LabelSelector, name string) bool {
+	if selector == nil {
+		return false
+	}
+	asked := selector.MatchLabels[corev1.LabelMetadataName] == name
+	for i := range selector.MatchExpressions {
+		e := &selector.MatchExpressions[i]
+		asked = asked || e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn && slices.Contains(e.Values, name)
+	}
+	return asked
 }
 
 // sidecarSetTemplate returns a Pod that has nothing but the sidecars.

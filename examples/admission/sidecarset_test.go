@@ -185,6 +185,39 @@ func TestValidateSidecarSet(t *testing.T) {
 			t.Errorf("warnings %q", got.Warnings)
 		}
 	})
+	t.Run("a selector of namespaces that has no effect", func(t *testing.T) {
+		const selector = "  namespaceSelector: {matchLabels: {environment: production}}"
+		for _, tc := range []struct {
+			version string
+			spec    []string
+			want    []string
+		}{
+			{"v1alpha1", []string{"  namespace: ns1", selector}, []string{"spec.namespaceSelector has no effect beside spec.namespace: Pods of namespace ns1 alone are meant"}},
+			{"v1alpha1", []string{"  namespace: ns1"}, nil},
+			{"v1alpha1", []string{selector}, nil},
+			{"v1beta1", []string{selector}, nil},
+			{
+				"v1beta1", []string{"  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}"},
+				[]string{"spec.namespaceSelector: Pods of namespace kube-system get no sidecars"},
+			},
+			{
+				"v1alpha1", []string{"  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a, kube-system]}]}"},
+				[]string{"spec.namespaceSelector: Pods of namespace kube-system get no sidecars"},
+			},
+			{"v1alpha1", []string{"  namespace: kube-system"}, []string{"spec.namespace: Pods of namespace kube-system get no sidecars"}},
+			{"v1beta1", []string{"  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}"}, nil},
+		} {
+			object := defaultedSidecarSet(t, tc.version, tc.spec...)
+			got := reviewSidecarSet(t, admission.Options{}, "validate", request(t, admissionv1.Create, object, nil))
+			if diff := cmp.Diff(tc.want, got.Warnings); diff != "" || !got.Allowed {
+				t.Errorf("%s %v: allowed %t, %v, warnings (-want +got):\n%s", tc.version, tc.spec, got.Allowed, got.Result, diff)
+			}
+			next := edit(t, object, "/metadata/labels", tree{"a": "b"})
+			if got := reviewSidecarSet(t, admission.Options{}, "validate", request(t, admissionv1.Update, next, object)); len(got.Warnings) > 0 {
+				t.Errorf("%s %v: a new label is warned about: %q", tc.version, tc.spec, got.Warnings)
+			}
+		}
+	})
 	t.Run("more elements than are looked at", func(t *testing.T) {
 		object := defaultedSidecarSet(t, "v1beta1")
 		args := make([]any, 2001)

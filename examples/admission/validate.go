@@ -77,6 +77,9 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 			warnings = append(warnings, text)
 		}
 	}
+	if k.Warn != nil && !leavesSpec(req) {
+		warnings = append(warnings, k.Warn(obj.hub, obj.old)...)
+	}
 	return warnings, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/fairqueue"
+	"github.com/workloadkit/workloadkit/ownercache"
 )
 
 // LoopOptions are how a loop works through its queue that is not one of package ownercache. Namespaces take turns.
@@ -41,7 +42,7 @@ func AddPodLoop(mgr manager.Manager, name string, r reconcile.Reconciler, wanted
 			DeleteFunc:  func(e event.DeleteEvent) bool { return is(e.Object) },
 			GenericFunc: func(event.GenericEvent) bool { return false },
 		})).
-		Complete(r)
+		Complete(ownercache.RetryConflicts(r))
 	if err != nil {
 		return fmt.Errorf("adding controller %s: %w", name, err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/examples/placements"
+	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podpatch/podwrite"
 	"github.com/workloadkit/workloadkit/reason"
@@ -58,7 +59,7 @@ func (g *generator) add(mgr manager.Manager) error {
 			g.queue.Store(&q)
 			return nil
 		}))
-	if err := b.Complete(g); err != nil {
+	if err := b.Complete(ownercache.RetryConflicts(g)); err != nil {
 		return fmt.Errorf("adding the generator of PersistentPodStates: %w", err)
 	}
 	return nil

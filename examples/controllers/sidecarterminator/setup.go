@@ -109,7 +109,7 @@ func (r *Reconciler) addTo(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.Funcs{
 				CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 			})).
-		Complete(r)
+		Complete(ownercache.RetryConflicts(r))
 	if err != nil {
 		return fmt.Errorf("adding controller %s: %w", ControllerName, err)
 	}

@@ -368,13 +368,13 @@ func TestMistypedNumbers(t *testing.T) {
 	}{
 		{"replicas", func(s *Spec) { s.Replicas = math.MaxInt32 }, ""},
 		{"start", func(s *Spec) { s.Start = math.MaxInt32 - 1 }, ""},
-		{"start beyond", func(s *Spec) { s.Start = math.MaxInt32 }, "OrdinalOverflow: spec.replicas"},
-		{"start far beyond", func(s *Spec) { s.Start = math.MaxInt }, "InvalidOrdinal: spec.start"},
-		{"both", func(s *Spec) { s.Start, s.Replicas = math.MaxInt32, math.MaxInt32 }, "OrdinalOverflow: spec.replicas"},
-		{"replicas beyond", func(s *Spec) { s.Replicas = math.MaxInt }, "OrdinalOverflow: spec.replicas"},
-		{"reserved", func(s *Spec) { s.Reserved = []intstr.IntOrString{intstr.FromString("1-2147483647")} }, "OrdinalOverflow: spec.replicas"},
+		{"start beyond", func(s *Spec) { s.Start = math.MaxInt32 }, "OrdinalOverflow spec.replicas"},
+		{"start far beyond", func(s *Spec) { s.Start = math.MaxInt }, "InvalidOrdinal spec.start"},
+		{"both", func(s *Spec) { s.Start, s.Replicas = math.MaxInt32, math.MaxInt32 }, "OrdinalOverflow spec.replicas"},
+		{"replicas beyond", func(s *Spec) { s.Replicas = math.MaxInt }, "OrdinalOverflow spec.replicas"},
+		{"reserved", func(s *Spec) { s.Reserved = []intstr.IntOrString{intstr.FromString("1-2147483647")} }, "OrdinalOverflow spec.replicas"},
 		{"partition and budget", func(s *Spec) { s.Partition, s.MaxUnavailable = math.MaxInt, math.MaxInt }, ""},
-		{"negative", func(s *Spec) { s.Replicas = -1 }, "InvalidOrdinal: spec.replicas: -1"},
+		{"negative", func(s *Spec) { s.Replicas = -1 }, "InvalidOrdinal spec.replicas: -1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newArena(t, replicas(2))

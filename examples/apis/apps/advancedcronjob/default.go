@@ -9,6 +9,8 @@
 package advancedcronjob
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/apis/defaults"
 )
@@ -17,6 +19,8 @@ import (
 const (
 	DefaultSuccessfulJobsHistoryLimit int32 = 3
 	DefaultFailedJobsHistoryLimit     int32 = 1
+	DefaultPullTimeoutSeconds         int32 = 600
+	DefaultPullBackoffLimit           int32 = 3
 )
 
 // Default fills in what the user left out. It is idempotent.
@@ -31,4 +35,23 @@ func Default(obj *v1beta1.AdvancedCronJob) {
 	defaults.IfNil(&spec.Paused, false)
 	defaults.IfNil(&spec.SuccessfulJobsHistoryLimit, DefaultSuccessfulJobsHistoryLimit)
 	defaults.IfNil(&spec.FailedJobsHistoryLimit, DefaultFailedJobsHistoryLimit)
+	if list := spec.Template.ImageListPullJobTemplate; list != nil {
+		defaultImageList(&list.Spec)
+	}
+}
+
+// defaultImageList fills in what the schema demands and users leave out, so that they are told the reason why there is no such job here.
+func defaultImageList(spec *v1beta1.ImageListPullJobSpec) {
+	if spec.CompletionPolicy.Type != "" {
+		return
+	}
+	spec.CompletionPolicy.Type = v1beta1.Always
+	if spec.PullPolicy == nil {
+		spec.PullPolicy = &v1beta1.PullPolicy{}
+	}
+	defaults.IfNil(&spec.PullPolicy.TimeoutSeconds, DefaultPullTimeoutSeconds)
+	defaults.IfNil(&spec.PullPolicy.BackoffLimit, DefaultPullBackoffLimit)
+	if spec.ImagePullPolicy == "" {
+		spec.ImagePullPolicy = corev1.PullIfNotPresent
+	}
 }

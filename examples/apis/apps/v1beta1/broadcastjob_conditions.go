@@ -83,6 +83,6 @@ func (s *BroadcastJobStatus) SetFailure(t JobConditionType, err error, now metav
 		s.DropCondition(t)
 		return
 	}
-	why, message := reason.Explain(err)
+	why, message := reason.ForCondition(err)
 	s.SetCondition(JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }

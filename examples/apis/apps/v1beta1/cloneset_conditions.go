@@ -48,6 +48,6 @@ func (s *CloneSetStatus) SetFailure(t CloneSetConditionType, err error, now meta
 		s.DropCondition(t)
 		return
 	}
-	why, message := reason.Explain(err)
+	why, message := reason.ForCondition(err)
 	s.SetCondition(CloneSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }

@@ -44,6 +44,6 @@ func (s *DaemonSetStatus) SetFailure(t DaemonSetConditionType, err error, now me
 		s.DropCondition(t)
 		return
 	}
-	why, message := reason.Explain(err)
+	why, message := reason.ForCondition(err)
 	s.SetCondition(DaemonSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }

@@ -44,6 +44,6 @@ func (s *StatefulSetStatus) SetFailure(t StatefulSetConditionType, err error, no
 		s.DropCondition(t)
 		return
 	}
-	why, message := reason.Explain(err)
+	why, message := reason.ForCondition(err)
 	s.SetCondition(StatefulSetCondition{Type: t, Status: corev1.ConditionTrue, Reason: string(why), Message: message}, now)
 }
