@@ -8,7 +8,7 @@ func sidecarSetMutants() []mutant {
 	return []mutant{
 		{"a Pod gets a container without its volume", control + "inject.go", "d.addVolumes = append(d.addVolumes, *volume)", "_ = volume.Name", found},
 		{"a Pod gets sidecars and does not say so", control + "record.go", "d.annotations[keys.InjectedAnnotation] = strings.Join(slices.Compact(names), \",\")", "_ = strings.Join(slices.Compact(names), \",\")", found},
-		{"a Pod gets sidecars without their hash", control + "record.go", "d.addProblems(\"\", keys.recordIn(d.annotations, d.sets, now))", "_ = now", found},
+		{"a Pod gets sidecars without their hash", control + "record.go", "d.addProblems(podObject(d.pod), \"\", keys.recordIn(d.annotations, d.sets, now))", "_ = now", found},
 		{"sidecars are injected a second time", control + "placement.go", "return own.Name == c.Name })", "return own.Name == c.Name && after })", found},
 		{"an injection writes to the containers of the application", control + "inject.go", "d := newDraft(c, pod, chosen)\n", "d := newDraft(c, pod, chosen)\n\td.own[0].Env = append(d.own[0].Env, corev1.EnvVar{Name: \"B\"})\n", found},
 		{"new Pods get the newest sidecars whatever revision is named", control + "inject.go", "\treturn pin.Set\n", "\treturn s\n", found},
