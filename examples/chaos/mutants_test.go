@@ -160,7 +160,19 @@ func mutants() []mutant {
 		},
 		{
 			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
-			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil", cloneSet("claims", "templates", "recreateForClaims"),
+			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil", schedules{tests: "../inplaceupdate", only: "TestPlannerKeepsPlans"},
+		},
+		{
+			"changed claim templates recreate nothing", controllers + "controller.go",
+			"if !claimTemplatesCount(cs, r.options) {", "if claimTemplatesCount(cs, r.options) {", cloneSet("claims", "templates", "recreateForClaims"),
+		},
+		{
+			"InPlaceOnly is blocked by claim templates", controllers + "resolve.go",
+			"&& rules(cs).Policy != podcontrol.InPlaceOnly", "&& rules(cs).Policy != \"\"", schedules{tests: "./controllers/cloneset", only: "TestClaimTemplatesCount"},
+		},
+		{
+			"Pods that lack claims are not told of", "examples/controllers/kruise/claims.go",
+			"return pod.Updated && len(pvc.Lacking", "return !pod.Updated && len(pvc.Lacking", schedules{tests: "./controllers/statefulset", only: "TestWaiting"},
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",

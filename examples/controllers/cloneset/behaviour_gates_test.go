@@ -18,6 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/controllertest"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/revision"
@@ -37,6 +38,7 @@ func TestGates(t *testing.T) {
 		{"U-5 a new limit is recreated, and says so", resizeAdds},
 		{"U-7 without the gate a label changes and nothing restarts", envGateOff},
 		{"U-6 new claim templates recreate a Pod with the next change", claimTemplateGate},
+		{"U-6 with InPlaceOnly they do not", claimTemplateGateInPlaceOnly},
 	})
 }
 
@@ -241,6 +243,29 @@ func claimTemplateGate(c *cluster) {
 	c.untilGone(pod.Name)
 	c.until("vctgate", settled)
 	c.untilEvent("vctgate", apps.EventSuccessfulUpdatePodReCreate, pod.Name, "spec.volumeClaimTemplates")
+}
+
+// claimTemplateGateInPlaceOnly: no Pod is recreated, whatever its claims are; the condition says which Pods lack claims as soon as that counts.
+func claimTemplateGateInPlaceOnly(c *cluster) {
+	c.create(c.cloneSet("vctonly", 1, c.withClaims(4), policy(v1beta1.InPlaceOnly)))
+	before := identities(c.pods("vctonly"))
+	c.change("vctonly", func(cs *v1beta1.CloneSet) {
+		more := cs.Spec.VolumeClaimTemplates[0].DeepCopy()
+		more.Name = "more"
+		cs.Spec.VolumeClaimTemplates = append(cs.Spec.VolumeClaimTemplates, *more)
+		setImage(0, "example.test/app:v2")(cs)
+	})
+	c.until("vctonly", settled)
+	if diff := cmp.Diff(before, identities(c.untilPods("vctonly", images(map[string]int{"v2": 1})))); diff != "" {
+		c.t.Errorf("not in place (-before +after):\n%s", diff)
+	}
+	c.until("vctonly", withoutCondition(apps.ConditionWaiting))
+	c.change("vctonly", policy(v1beta1.InPlaceIfPossible))
+	c.until("vctonly", hasCondition(apps.ConditionWaiting, corev1.ConditionTrue, string(kruise.ClaimsLacking), "[more]"))
+	c.change("vctonly", setImage(0, "example.test/app:v3"))
+	c.until("vctonly", settled)
+	c.until("vctonly", withoutCondition(apps.ConditionWaiting))
+	c.claimed("vctonly", 1, "data", "more")
 }
 
 // TestShortHash toggles a gate that only changes how a label is spelled (C-60, R-7).

@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 )
 
 // TestMissingClaims: a Pod that has not started gets back the claims that it uses and that are gone; one that runs does not, and none is made
@@ -47,5 +49,24 @@ func TestMissingClaims(t *testing.T) {
 	want := map[string]string{"data-web-a": "a", "logs-web-a": "a", "data-web-b": "b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("missing claims (-want +got):\n%s", diff)
+	}
+}
+
+// TestClaimTemplatesCount: with InPlaceOnly no Pod is recreated for claim templates (U-6).
+func TestClaimTemplatesCount(t *testing.T) {
+	for _, tc := range []struct {
+		gate   bool
+		policy v1beta1.CloneSetPodUpdatePolicy
+		want   bool
+	}{
+		{true, v1beta1.InPlaceOnly, false}, {true, v1beta1.InPlaceIfPossible, true}, {true, v1beta1.ReCreate, true}, {true, "", true},
+		{false, v1beta1.InPlaceIfPossible, false},
+	} {
+		cs := drawCloneSet(&dice{})
+		cs.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = tc.policy
+		options := Options{Options: kruise.Options{Gates: map[apps.Gate]bool{apps.GateRecreatePodWhenChangeVCT: tc.gate}}}
+		if got := claimTemplatesCount(cs, options); got != tc.want {
+			t.Errorf("gate %t, policy %q: they count %t", tc.gate, tc.policy, got)
+		}
 	}
 }

@@ -75,9 +75,6 @@ func newReconciler(ctx context.Context, mgr kruise.Manager, c client.Client, opt
 			HashLabel: apps.LabelPodTemplateHash, FullRevisions: !options.Gates[apps.GateCloneSetShortHash], DeleteLabel: apps.LabelSpecifiedDelete,
 		},
 	}
-	if options.Gates[apps.GateRecreatePodWhenChangeVCT] {
-		kind.Blocks = kruise.ClaimTemplatesBlock
-	}
 	var err error
 	if r.Parts, err = kruise.NewParts(ctx, mgr, c, &v1beta1.CloneSet{}, options.Options, kind); err != nil {
 		return nil, err
@@ -117,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *observation, todo *todo) (scaleErr, updateErr error) {
 	pods := r.Pods.For(v, pass)
 	plan := func(pod *corev1.Pod) *inplaceupdate.Plan {
-		return r.Planner.Plan(o.history.Find(pod.Labels[apps.LabelRevision]), todo.target)
+		return kruise.Blocked(o.world.plan(o.history.Find(pod.Labels[apps.LabelRevision]), todo.target), o.lacks(pod, todo.target))
 	}
 	cancel, remove, settle := fanout.Task{Name: "cancel deletions"}, fanout.Task{Name: "delete Pods"}, fanout.Task{Name: "settle Pods"}
 	// An update that is refused has taken a Pod out of service, so it rests for longer.
@@ -162,7 +159,17 @@ func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 		pod:   func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
 		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
 		busy:  func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
-		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: r.Planner.Plan, newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
+		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: r.planFor(cs), newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
+	}
+}
+
+// planFor returns what finds plans between revisions. Where claim templates count, a difference between them blocks.
+func (r *Reconciler) planFor(cs *v1beta1.CloneSet) func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
+	if !claimTemplatesCount(cs, r.options) {
+		return r.Planner.Plan
+	}
+	return func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
+		return kruise.Blocked(r.Planner.Plan(from, to), kruise.ClaimTemplatesBlock(from, to))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/lifecycle"
@@ -166,6 +167,18 @@ func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolum
 		return o.cs.Spec.VolumeClaimTemplates
 	}
 	return templates
+}
+
+// lacks says which claims of a revision's templates a Pod was made without, where that counts.
+func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
+	if !o.settings.claimsCount {
+		return nil
+	}
+	templates, err := o.claimTemplatesAt(target, pod.Name)
+	if err != nil {
+		return nil // it could not be made again
+	}
+	return kruise.ClaimsLackingBlock(pod, templates)
 }
 
 // missingClaims are those of Pods that have not started, and cannot without them.

@@ -294,10 +294,10 @@ func (w *story) judgeGate(call faultapi.Call, old, pod *corev1.Pod) {
 	}
 }
 
-// judgeClaimTemplates: under the gate no Pod keeps its claims from one revision to another that has other claim templates.
+// judgeClaimTemplates: under the gate, and where Pods are recreated for anything, no Pod keeps its claims from one revision to another that has other claim templates.
 func (w *story) judgeClaimTemplates(old, pod *corev1.Pod) {
 	from, to := old.Labels[apps.LabelRevision], pod.Labels[apps.LabelRevision]
-	if !w.setup.recreateForClaims || from == to {
+	if !w.setup.recreateForClaims || from == to || w.setup.policy == 1 {
 		return
 	}
 	hashes := map[string]string{}
@@ -511,6 +511,20 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
+// lacksClaims reports whether a Pod at the update revision was made without a claim of today's templates, where that counts.
+func (w *story) lacksClaims(cs *v1beta1.CloneSet) bool {
+	if !w.setup.recreateForClaims || cs.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy == v1beta1.InPlaceOnly {
+		return false
+	}
+	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if podstate.IsActive(pod) && metav1.IsControlledBy(pod, cs) && revision.Same(pod.Labels[apps.LabelRevision], cs.Status.UpdateRevision) &&
+			slices.ContainsFunc(claimNames(cs, pod.Name), func(name string) bool { return !claimsOf(pod)[name] }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 	s := cs.Status.DeepCopy()
 	want := v1beta1.CloneSetStatus{
@@ -519,6 +533,11 @@ func (w *story) checkStatus(cs *v1beta1.CloneSet, pods, updated, expected int) {
 		ExpectedUpdatedReplicas: int32(expected),
 	}
 	got := *s
+	waiting := s.Condition(apps.ConditionWaiting)
+	if lacking := w.lacksClaims(cs); (waiting != nil) != lacking {
+		w.Failf("converged status", "condition %+v, Pods lack claims: %t", waiting, lacking)
+	}
+	got.DropCondition(apps.ConditionWaiting)
 	got.UpdateRevision, got.CurrentRevision, got.CollisionCount, got.LabelSelector = "", "", nil, ""
 	if !equality.Semantic.DeepEqual(got, want) {
 		w.Failf("converged status", "status is %s, want %s", asJSON(got), asJSON(want))

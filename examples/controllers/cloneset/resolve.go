@@ -33,6 +33,7 @@ type settings struct {
 	paused             bool
 	onDelete           bool
 	preparingIsUpdated bool
+	claimsCount        bool // whether other claim templates recreate Pods
 	minReady           time.Duration
 	historyLimit       int
 
@@ -44,6 +45,11 @@ type settings struct {
 func rules(cs *v1beta1.CloneSet) podcontrol.Rules {
 	ru := ptr.Deref(cs.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSet{})
 	return kruise.Rules(string(ru.PodUpdatePolicy), cs.Spec.Lifecycle, ru.InPlaceUpdateStrategy)
+}
+
+// claimTemplatesCount reports whether Pods are recreated for other claim templates. With InPlaceOnly no Pod is ever recreated for an update.
+func claimTemplatesCount(cs *v1beta1.CloneSet, options Options) bool {
+	return options.Gates[apps.GateRecreatePodWhenChangeVCT] && rules(cs).Policy != podcontrol.InPlaceOnly
 }
 
 // resolve reads the spec, unless there are values that cannot be used; then it returns those.
@@ -63,6 +69,7 @@ func resolve(cs *v1beta1.CloneSet, options Options) (*settings, reason.List) {
 		paused:             ru.Paused,
 		onDelete:           spec.UpdateStrategy.Type == v1beta1.OnDelete,
 		preparingIsUpdated: options.Gates[apps.GatePreparingUpdateAsUpdate],
+		claimsCount:        claimTemplatesCount(cs, options),
 		minReady:           time.Duration(read.OrZero("spec.minReadySeconds", spec.MinReadySeconds)) * time.Second,
 		historyLimit:       read.OrZero("spec.revisionHistoryLimit", ptr.Deref(spec.RevisionHistoryLimit, api.DefaultRevisionHistoryLimit)),
 	}

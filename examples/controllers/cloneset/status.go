@@ -17,6 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // lookAgain is when to look again after somebody else has changed the CloneSet, or for what no event tells.
@@ -61,8 +62,17 @@ func nextStatus(o *observation, instant time.Time, scaleErr, updateErr error) (v
 	status.SetFailure(apps.ConditionFailedScale, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
 	status.DropCondition(apps.ConditionInvalidSpec)
+	status.SetFailure(apps.ConditionWaiting, o.waits().Err(), now)
 	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status, setProgress(o, &status, now)
+}
+
+// waits are what nothing else in the status tells: Pods that lack claims, where that counts.
+func (o *observation) waits() (list reason.List) {
+	if o.settings.claimsCount {
+		list = kruise.TellLacking(o.pods, o.cs.Spec.VolumeClaimTemplates)
+	}
+	return list
 }
 
 // setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that

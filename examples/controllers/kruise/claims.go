@@ -3,6 +3,7 @@ package kruise
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/pvc"
 	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
@@ -17,6 +21,44 @@ import (
 // ClaimTemplatesChanged means that the claim templates differ between two revisions and the gate
 // RecreatePodWhenChangeVCTInCloneSetGate wants Pods recreated for that.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
+
+// ClaimsLacking means that Pods were made without a claim that their owner's templates give them now: before the template was there, or by
+// another owner that they were adopted from.
+const ClaimsLacking reason.Code = "ClaimsLacking"
+
+// ClaimsLackingBlock says which claims a Pod would lack after an update in place, because volumes of a Pod never change.
+func ClaimsLackingBlock(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (why reason.List) {
+	for _, name := range pvc.Lacking(pod, templates) {
+		why = append(why, reason.Reason{
+			Code: ClaimsLacking, Path: "spec.volumeClaimTemplates[" + name + "]", Detail: "the Pod was made without its claim", Remedy: "recreate the Pod",
+		})
+	}
+	return why
+}
+
+// TellLacking says which of the templates have claims that Pods at the update revision lack. Such Pods count as updated: claim templates are no part of a
+// revision.
+func TellLacking(pods *podcontrol.Set, templates []corev1.PersistentVolumeClaim) (told reason.List) {
+	for i := range templates {
+		lacking := pods.Select(func(pod *podcontrol.Pod) bool { return pod.Updated && len(pvc.Lacking(pod.Pod, templates[i:i+1])) > 0 })
+		if len(lacking) > 0 {
+			told = append(told, reason.Reason{
+				Code: ClaimsLacking, Path: "spec.volumeClaimTemplates[" + templates[i].Name + "]",
+				Detail: fmt.Sprintf("Pods at the update revision without its claim: %d, the first is %s", len(lacking), lacking[0].Name),
+				Remedy: "have them made again: delete them, or change the Pod template where that recreates Pods",
+			})
+		}
+	}
+	return told
+}
+
+// Blocked returns a plan with more reasons against an update in place.
+func Blocked(plan *inplaceupdate.Plan, why reason.List) *inplaceupdate.Plan {
+	if len(why) == 0 {
+		return plan
+	}
+	return &inplaceupdate.Plan{Blocking: slices.Concat(plan.Blocking, why)}
+}
 
 // StampClaimTemplates writes the hash of the claim templates on a revision that is about to be created, or taken up again with
 // other claim templates.
@@ -47,9 +89,12 @@ func claimTemplateHash(templates []corev1.PersistentVolumeClaim) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// ClaimTemplatesBlock is what a planner asks beside the templates. Only hashes of this kit's own recipe are
-// compared: OpenKruise's recipe is not known, and a difference between the two would prove nothing.
+// ClaimTemplatesBlock says whether claim templates differ between two revisions. Only hashes of this kit's own recipe are
+// compared: OpenKruise's recipe is not known, and a difference between the two would prove nothing. Nor does a revision that is not there.
 func ClaimTemplatesBlock(from, to *appsv1.ControllerRevision) reason.List {
+	if from == nil || to == nil {
+		return nil
+	}
 	if from.Annotations[AnnotationHashVersion] == "" || to.Annotations[AnnotationHashVersion] == "" {
 		return nil
 	}

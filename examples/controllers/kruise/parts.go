@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
@@ -25,7 +24,6 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
 	"github.com/workloadkit/workloadkit/podpatch"
-	"github.com/workloadkit/workloadkit/reason"
 	"github.com/workloadkit/workloadkit/revision"
 )
 
@@ -108,9 +106,8 @@ type Kind[O client.Object] struct {
 	Watch func(*builder.Builder) *builder.Builder
 	// Rules are what an owner wants for its Pods.
 	Rules func(O) podcontrol.Rules
-	// AfterDelete and Blocks may be nil: see executor.Options and inplaceupdate.NewPlanner.
+	// AfterDelete may be nil: see executor.Options.
 	AfterDelete func(context.Context, *ownercache.View[O], *corev1.Pod) error
-	Blocks      func(from, to *appsv1.ControllerRevision) reason.List
 }
 
 // Parts are what a controller of Pods is made of: the kit's, under the names of OpenKruise.
@@ -151,7 +148,7 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 		}
 	}
 	p.Parts, err = executor.NewParts(ctx, mgr, owner, executor.Config[O]{
-		Control: control, Revisions: RevisionKeys(kind.HashLabel), Calls: options.Calls, Blocks: kind.Blocks,
+		Control: control, Revisions: RevisionKeys(kind.HashLabel), Calls: options.Calls,
 		Options: executor.Options[O]{
 			Rules: kind.Rules, Observe: p.observe, AfterDelete: kind.AfterDelete, Permit: permit, Merger: podpatch.Merger{ResizeInSpec: options.ResizeInSpec},
 		},

@@ -12,7 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/ordinals"
+	"github.com/workloadkit/workloadkit/podcontrol"
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // watchClaims wakes the StatefulSets whose Pods may use a claim. Its name ends in that of the Pod, and does not say where that begins.
@@ -26,6 +29,14 @@ func watchClaims(b *builder.Builder) *builder.Builder {
 		}
 		return out
 	}))
+}
+
+// lacks says which claims a Pod was made without. With InPlaceOnly no Pod is recreated for that.
+func (o *observation) lacks(pod *corev1.Pod) reason.List {
+	if rules(o.set).Policy == podcontrol.InPlaceOnly {
+		return nil
+	}
+	return kruise.ClaimsLackingBlock(pod, o.claims.Templates)
 }
 
 // claimStatus says how far the claims of the Pods that exist follow the templates.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,4 +190,85 @@ func TestPendingClaimOfOldRevision(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// withLogs adds a claim template, which nothing mounts.
+func withLogs(set *v1beta1.StatefulSet) {
+	logs := set.Spec.VolumeClaimTemplates[0].DeepCopy()
+	logs.Name = "logs"
+	set.Spec.VolumeClaimTemplates = append(set.Spec.VolumeClaimTemplates, *logs)
+}
+
+// untilLacking waits until the condition says that Pods lack the claim of a template, or until nothing does for the empty name.
+func (c *cluster) untilLacking(template, pod string) {
+	c.t.Helper()
+	c.until("db", func(set *v1beta1.StatefulSet) error {
+		waiting := set.Status.Condition(apps.ConditionWaiting)
+		switch {
+		case template == "" && waiting == nil:
+			return settled(set)
+		case waiting == nil, waiting.Reason != string(kruise.ClaimsLacking), !strings.Contains(waiting.Message, "["+template+"]"), !strings.Contains(waiting.Message, pod):
+			return fmt.Errorf("condition %+v", waiting)
+		}
+		return nil
+	})
+}
+
+// TestAdoptedPodsLackClaims: Pods that were adopted, and that the claim templates give more claims than they have, go on running; the
+// condition names what they lack, and the next update recreates them with it, within the partition (S-1, S-32).
+func TestAdoptedPodsLackClaims(t *testing.T) {
+	t.Parallel()
+	c := start(t, "")
+	class := c.volumes(4, "1Gi", nil)
+	c.create(c.statefulSet("db", 2, withClaims(class, "1Gi")), 0, 1)
+	before := identities(c.untilPods("db", 0, 1))
+	set, err := c.get(t.Context(), "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
+		if _, err := c.get(ctx, "db"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+	c.create(c.statefulSet("db", 2, withClaims(class, "1Gi"), withLogs), 0, 1)
+	c.untilLacking("logs", "db-0")
+	if diff := cmp.Diff(before, identities(c.untilPods("db", 0, 1))); diff != "" {
+		t.Errorf("Pods (-before +after):\n%s", diff)
+	}
+	c.change("db", func(set *v1beta1.StatefulSet) { setImage("example.test/app:v2")(set); keep(1)(set) })
+	c.until("db", settled)
+	c.untilUses("db-1", "data-db-1", "logs-db-1")
+	c.untilUses("db-0", "data-db-0")
+	c.change("db", keep(0))
+	c.untilLacking("", "")
+	c.untilUses("db-0", "data-db-0", "logs-db-0")
+	after := identities(c.untilPods("db", 0, 1))
+	for uid := range before {
+		if _, stayed := after[uid]; stayed {
+			t.Errorf("Pod %s was not recreated", before[uid].Name)
+		}
+	}
+}
+
+// TestClaimTemplateAdded: another claim template touches no Pod, and is told; with InPlaceOnly an update does not recreate them for it (S-19, S-32).
+func TestClaimTemplateAdded(t *testing.T) {
+	t.Parallel()
+	c := start(t, "")
+	c.create(c.statefulSet("db", 1, withClaims(c.volumes(2, "1Gi", nil), "1Gi"), func(set *v1beta1.StatefulSet) {
+		set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnly
+	}), 0)
+	before := identities(c.untilPods("db", 0))
+	c.change("db", withLogs)
+	c.untilLacking("logs", "db-0")
+	c.change("db", setImage("example.test/app:v2"))
+	c.until("db", settled)
+	if diff := cmp.Diff(before, identities(c.untilPods("db", 0))); diff != "" {
+		t.Errorf("Pods (-before +after):\n%s", diff)
+	}
+	c.untilLacking("logs", "db-0")
 }

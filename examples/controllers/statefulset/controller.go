@@ -17,6 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
+	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/ownercache"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podcontrol/executor"
@@ -153,7 +154,9 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 		func() error {
 			return r.GrowClaims(ctx, v, pass, t.grow, map[string]string{apps.AnnotationOwnedByStatefulSet: v.Owner.Name})
 		},
-		each(update, t.update, pods.UpdateTo(o.update, r.PlansTo(o.history, o.update))),
+		each(update, t.update, pods.UpdateTo(o.update, func(pod *corev1.Pod) *inplaceupdate.Plan {
+			return kruise.Blocked(r.PlansTo(o.history, o.update)(pod), o.lacks(pod))
+		})),
 	)
 	if len(t.stuck) > 0 {
 		r.Events.Event(v.Owner, corev1.EventTypeWarning, apps.EventFailedUpdateClaim, t.stuck.Summary(kruise.ReasonsInEvent))

@@ -175,6 +175,7 @@ func member(t testing.TB, set *v1beta1.StatefulSet, ordinal int, words []string)
 			"taken":    func() { pod.Labels["app"] = "other" },
 			"orphan":   func() { pod.OwnerReferences = nil },
 			"foreign":  func() { pod.OwnerReferences[0].UID = "uid-other" },
+			"bare":     func() { pod.Spec.Volumes = nil },
 			"mistaken": func() { pod.Labels[apps.LabelPodIndex] = "99" },
 			"first":    func() { pod.Labels["first"] = "1" },
 		}[word]

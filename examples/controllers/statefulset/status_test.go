@@ -116,6 +116,9 @@ func TestWaiting(t *testing.T) {
 		{"a partition", situation{set: db(3, keep(3)), pods: "0-2 old"}, ""},
 		{"a pause", situation{set: db(3, rolling(func(ru *v1beta1.RollingUpdateStatefulSet) { ru.Paused = true })), pods: "0-2 old"}, ""},
 		{"nothing", situation{set: db(3), pods: "0-2 new"}, ""},
+		{"S-32 Pods without a claim", situation{set: db(3, claims("1Gi")), pods: "0 new, 1-2 new bare", claims: "0 1Gi"}, "ClaimsLacking: spec.volumeClaimTemplates[data]: Pods at the update revision without its claim: 2, the first is db-1; have them made again"},
+		{"S-32 old Pods without a claim of today", situation{set: db(3, claims("1Gi"), keep(3)), pods: "0-2 old bare"}, ""},
+		{"all have their claims", situation{set: db(3, claims("1Gi")), pods: "0-2 new", claims: "0-2 1Gi"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := observe(t, tc.in)
