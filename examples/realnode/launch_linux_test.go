@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
@@ -51,8 +52,36 @@ func TestLaunchOrder(t *testing.T) {
 	}
 }
 
+// A kubelet that starts a container again reads its barrier again: a ConfigMap that somebody has deleted comes back.
+func TestLaunchBarrierComesBack(t *testing.T) {
+	f := startManager(t, manager.Options{})
+	pod := f.launch(func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{apps.AnnotationLaunchPriority: apps.LaunchPriorityOrdered}
+	}, []string{"first", "second", "third"})
+	barrier := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: pod.Name + "-barrier"}}
+	if err := f.Delete(t.Context(), barrier); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	before := podstate.ContainerStatus(pod, "second").ContainerID
+	patch := fmt.Sprintf(`{"spec":{"containers":[{"name":"second","image":%q}]}}`, f.image("v2"))
+	if err := f.Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, 2*within, func(ctx context.Context) error {
+		if err := f.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		if status := podstate.ContainerStatus(pod, "second"); !podstate.IsReady(pod) || status.ContainerID == before {
+			return fmt.Errorf("%+v: %w", status.State, f.troubles(ctx))
+		}
+		return nil
+	})
+	t.Logf("ready again after %v", time.Since(begin).Round(time.Second))
+}
+
 // launch creates a Pod as the webhook would have it, and watches its containers start.
-func (f *fixture) launch(change func(*corev1.Pod), order []string) {
+func (f *fixture) launch(change func(*corev1.Pod), order []string) *corev1.Pod {
 	f.t.Helper()
 	recorder := controllertest.Watch(f.t, f, f.namespace, nil)
 	pod := &corev1.Pod{
@@ -106,4 +135,5 @@ func (f *fixture) launch(change func(*corev1.Pod), order []string) {
 			}
 		}
 	}
+	return pod
 }
