@@ -9,6 +9,9 @@ import (
 // NodeTerminating means that the only Pods of a Node are terminating. The next one is not created before they are gone, unless Pods may surge.
 const NodeTerminating reason.Code = "NodeTerminating"
 
+// UnfitLimited means that old Pods stay on Nodes which are to have none, until enough other Nodes have an available Pod.
+const UnfitLimited reason.Code = "UnfitLimited"
+
 // NodeSpec is what is wanted of Pods of which each Node has one, in absolute numbers. The zero value creates missing Pods and deletes
 // those that no Node is to have, and updates no available Pod.
 type NodeSpec struct {
@@ -28,7 +31,8 @@ type NodeSpec struct {
 	Paused bool
 	// OnDelete leaves it to others to delete Pods that are to be updated. Partition and Progressive have no effect then.
 	OnDelete bool
-	// LeaveUnfit leaves Nodes that are to have no Pod out of the update: their Pods are neither updated nor counted.
+	// LeaveUnfit leaves Nodes that are to have no Pod out of the update: their Pods are neither updated nor counted, and those at an older
+	// revision are deleted when it is over.
 	LeaveUnfit bool
 
 	// Paths are where the workload's API has these numbers.
@@ -106,7 +110,8 @@ type NodeTotals struct {
 //
 // An update goes through Nodes in descending order of their names. Those that have an updated Pod use up what Partition leaves to update
 // first, then those whose Pod is being replaced. Within what takes part, Pods that are not available are updated at once; available
-// ones while fewer than MaxUnavailable Nodes lack an available Pod. Nodes that do not take part do not count.
+// ones while fewer than MaxUnavailable Nodes lack an available Pod. Nodes that do not take part do not count. No new Pod can be made beside one
+// of a Node that is to have none: where Pods surge, such an old Pod is deleted, an available one while more Nodes have one than are to.
 //
 // The error is a reason.List with an InvalidRollout for each number that is negative, for the first Node that is given twice, and for the
 // first Pod without Health. The step is empty then.

@@ -34,6 +34,7 @@ type nodeEntry struct {
 	// of either.
 	running     int
 	newest, old *NodePod
+	newestAt    int
 	oldAt       int
 	ambiguous   bool
 	// resting says that a Pod that has ended holds the Node for a while.
@@ -122,7 +123,9 @@ func (d *nodeDecision) read(n *nodeEntry) {
 		n.ambiguous = n.ambiguous || *stays != nil
 		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting { // one that is going must not cost one that serves
 			*stays = p
-			if !p.Updated {
+			if p.Updated {
+				n.newestAt = i
+			} else {
 				n.oldAt = i
 			}
 		}

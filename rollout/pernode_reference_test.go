@@ -129,8 +129,52 @@ func (w *nodeWalk) plan() plan {
 		} else {
 			p.Update = w.instead()
 		}
+		p.Delete = append(p.Delete, w.unfit()...)
 	}
 	return p
+}
+
+// unfit are the old Pods that the update ends because their Node is to have none: broken ones at once, others while enough serve; a new one
+// beside them that has no place there goes first. Where Pods do not surge only those that were left out need it, when the update is over.
+func (w *nodeWalk) unfit() (out []string) {
+	candidates := w.part()
+	if w.LeaveUnfit {
+		candidates = w.downward()
+		for _, name := range w.names {
+			if node := w.nodes[name]; node.Run && !node.Excluded && len(w.on(name, runs, isOld)) > 0 {
+				return nil
+			}
+		}
+	} else if w.MaxSurge == 0 {
+		return nil
+	}
+	room := 0
+	for _, name := range w.names {
+		if w.nodes[name].Continue && len(w.on(name, servesNode)) > 0 {
+			room++
+		}
+		if w.nodes[name].Run && !slices.Contains(w.waiting(), name) {
+			room--
+		}
+	}
+	for _, name := range candidates {
+		node, old, newest := w.nodes[name], w.on(name, runs, isOld), w.on(name, runs, isNew)
+		if node.Run || !node.Continue || node.Excluded || len(old) != 1 || len(newest) > 1 || w.pods[old[0]].PreDeleting {
+			continue
+		}
+		switch p := w.pods[old[0]]; {
+		case len(newest) == 1:
+			if beside := w.pods[newest[0]]; w.MaxSurge > 0 && !beside.Scheduled && !servesNode(beside) && !beside.PreDeleting && p.Ready {
+				out = append(out, beside.Name)
+			}
+		case !servesNode(p):
+			out = append(out, p.Name)
+		case room > 0:
+			room--
+			out = append(out, p.Name)
+		}
+	}
+	return out
 }
 
 // isFree: a Node gets a Pod when it has none at all; where Pods may surge, when none runs there and none rests.
@@ -337,14 +381,17 @@ func (w *nodeWalk) createdForAReason(step rollout.NodeStep) error {
 // deletedForAReason: what is deleted is not wanted, has ended, is being deleted, or is not the only one, and some Pod that serves is left
 // where there was one.
 func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
-	gone := map[string]int{}
+	gone, unfit := map[string]int{}, w.unfit()
+	if w.Paused || w.OnDelete {
+		unfit = nil
+	}
 	for _, i := range step.Delete {
 		p := w.pods[i]
 		node, known := w.nodes[p.Node]
 		switch {
 		case p.Node == "", !known && p.Scheduled:
 			return fmt.Errorf("Pod %s is deleted, of whose Node nothing is known", p.Name)
-		case !known, !node.Continue, hasEnded(p), p.PreDeleting:
+		case !known, !node.Continue, hasEnded(p), p.PreDeleting, slices.Contains(unfit, p.Name):
 			continue
 		}
 		gone[p.Node]++

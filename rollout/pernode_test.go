@@ -334,6 +334,7 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "D-23 until it is gone", nodes: "n1, n2 leave", pods: "n1 old, n2 old terminating", limits: waiting(1, 1, 1)},
 		{name: "D-23 without a Pod they do not count", with: given(keeps(1)), nodes: "n1, n2 stay, n3 leave", pods: "n1 old", limits: reached(1, 1, 1)},
 		{name: "D-23 unless they are left out", with: given(leavesUnfit), nodes: "n1, n2..n3 stay, n4 leave", pods: "n1 old, n2 old, n3 old down, n4 old", want: "delete n4; update n1"},
+		{name: "W2 they lose it when the update is over", with: given(leavesUnfit), nodes: "n1, n2..n3 stay", pods: "n1 new, n2 old, n3 old down", want: "delete n3, n2"},
 		{name: "D-23 also from the partition", with: given(leavesUnfit, keeps(1), mayLack(9)), nodes: "n1..n2, n3..n4 stay", pods: "n1..n4 old", want: "update n2"},
 		{name: "P-7 5 Nodes: 2 are kept, 2 may be unavailable", with: given(keeps(2), mayLack(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "update n5, n4"},
 		{name: "D-23 but when it is broken", nodes: "n1..n2, n3 leave", pods: "n1..n2 old, n3 new down", want: "delete n3", limits: waiting(2, 1, 1)},
@@ -359,6 +360,10 @@ func TestPerNodeSurge(t *testing.T) {
 	waiting := func(wait, have, may int) []string {
 		return []string{fmt.Sprintf("UpdateLimited: maxSurge: %d Nodes wait for a new Pod; %d have one beside the old, %d may; wait for Pods to become available, or raise the limit", wait, have, may)}
 	}
+	unfit := func(wait, have, want int) []string {
+		return []string{fmt.Sprintf("UnfitLimited: %d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod; "+
+			"wait for the update and for Pods to become available, or delete them", wait, have, want)}
+	}
 	runPerNode(t, []perNodeCase{
 		{name: "D-18 a new Pod beside the old one", with: given(surges(1)), nodes: "n1..n3", pods: "n1..n3 old", want: "create n3"},
 		{name: "D-18 as many as may", with: given(surges(2)), nodes: "n1..n3", pods: "n1..n3 old", want: "create n3, n2"},
@@ -376,7 +381,22 @@ func TestPerNodeSurge(t *testing.T) {
 		{name: "D-13 a partition of 2", with: given(surges(9), keeps(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "create n5, n4, n3"},
 		{name: "D-13 broken old ones are kept by it", with: given(surges(9), keeps(2)), nodes: "n1..n3", pods: "n1..n2 old down, n3 new", limits: reached(2, 2, 3)},
 		{name: "D-13 excluded Nodes", with: given(surges(9)), nodes: "n1..n2, n3 excluded", pods: "n1..n3 old", want: "create n2, n1"},
-		{name: "D-23 where Pods may only stay no second one is created", with: given(surges(9)), nodes: "n1, n2 stay", pods: "n1 old, n2 old down", want: "create n1"},
+		{name: "D-23 where Pods may only stay no second one is created, and a broken one goes", with: given(surges(9)), nodes: "n1, n2 stay", pods: "n1 old, n2 old down", want: "create n1; delete n2"},
+		{name: "W2 one that serves goes while more serve than are to", with: given(surges(1)), nodes: "n1..n2, n3 stay", pods: "n1..n3 old", want: "create n2; delete n3"},
+		{name: "W2 not before", with: given(surges(9)), nodes: "n1..n2, n3 stay", pods: "n1 new down, n2 new, n3 old", limits: unfit(1, 1, 2)},
+		{name: "W2 as many as are too many", with: given(surges(9)), nodes: "n1..n2, n3..n4 stay", pods: "n1 new down, n2 new, n3..n4 old", want: "delete n4"},
+		{name: "W2 those that are left anyway do not serve", with: given(surges(9)), nodes: "n1, n2 stay, n3 leave", pods: "n1 new down, n2 old, n3 old", want: "delete n3", limits: unfit(1, 0, 1)},
+		{name: "W2 no Node is to have one", with: given(surges(1)), nodes: "n1..n2 stay", pods: "n1..n2 old", want: "delete n2, n1"},
+		{name: "W2 one at the new revision stays", with: given(surges(1)), nodes: "n1, n2 stay", pods: "n1..n2 new"},
+		{name: "W2 the new one has no place there any more", with: given(surges(1)), nodes: "n1, n2 stay", pods: "n1 new, n2/a old, n2/b new down unscheduled", want: "delete n2/b"},
+		{name: "W2 the new one got its place before", with: given(surges(1)), nodes: "n1, n2 stay", pods: "n1 new, n2/a old, n2/b new down"},
+		{name: "W2 the partition keeps it", with: given(surges(1), keeps(2)), nodes: "n1, n2 stay", pods: "n1..n2 old", limits: reached(2, 2, 2)},
+		{name: "W2 excluded Nodes keep it", with: given(surges(1)), nodes: "n1, n2 stay excluded", pods: "n1 new, n2 old"},
+		{name: "W2 nothing goes in a pause", with: given(surges(1), pausedPerNode), nodes: "n1, n2 stay", pods: "n1 new, n2 old", limits: []string{"RolloutPaused: paused: 1 Nodes have a Pod at an older revision; resume it"}},
+		{name: "W2 left out of the update: after the others", with: given(surges(1), leavesUnfit), nodes: "n1, n2..n3 stay", pods: "n1 old, n2 old, n3 old down", want: "create n1"},
+		{name: "W2 left out of the update: not while the partition holds that up", with: given(surges(1), leavesUnfit, keeps(1)), nodes: "n1, n2 stay", pods: "n1 old, n2 old", limits: slices.Concat(reached(1, 1, 1), unfit(1, 1, 1))},
+		{name: "W2 left out of the update: when that is over", with: given(surges(1), leavesUnfit), nodes: "n1, n2..n3 stay", pods: "n1 new, n2 old, n3 old down", want: "delete n3, n2"},
+		{name: "W2 left out of the update: whatever excluded Nodes have", with: given(surges(1), leavesUnfit), nodes: "n1 excluded, n2 stay", pods: "n1 old, n2 old", want: "delete n2"},
 		{name: "D-3 beside a Pod that is terminating", with: given(surges(1)), nodes: "n1..n3", pods: "n1 old terminating, n2..n3 old", want: "create n1, n3"},
 		{name: "P-7 5 Nodes: 2 are kept, 2 may surge", with: given(keeps(2), surges(2)), nodes: "n1..n5", pods: "n1..n5 old", want: "create n5, n4"},
 		{name: "D-12 paused", with: given(surges(2), pausedPerNode), nodes: "n1..n2", pods: "n1..n2 old", limits: []string{"RolloutPaused: paused: 2 Nodes have a Pod at an older revision; resume it"}},

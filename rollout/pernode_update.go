@@ -9,9 +9,15 @@ func (d *nodeDecision) update() {
 	case d.Paused:
 		d.limitf(RolloutPaused, d.Paths.paused(), "resume it", "%d Nodes have a Pod at an older revision", outdated)
 	case d.MaxSurge > 0:
-		d.surge(d.takingPart())
+		part := d.takingPart()
+		d.surge(part)
+		d.leaveUnfit(part)
 	default:
-		d.replace(d.takingPart())
+		part := d.takingPart()
+		d.replace(part)
+		if d.LeaveUnfit { // otherwise they are replaced as others are, and not made again
+			d.leaveUnfit(part)
+		}
 	}
 }
 
@@ -112,6 +118,64 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 		d.limitf(UpdateLimited, d.Paths.maxSurge(), "wait for Pods to become available, or raise the limit",
 			"%d Nodes wait for a new Pod; %d have one beside the old, %d may", waiting, surging, d.MaxSurge)
 	}
+}
+
+// leaveUnfit deletes old Pods of Nodes that are to have none and where they may only stay: no new one takes their place there. Those that
+// are not available go at once, others while more Nodes have an available Pod than are to have one: where Pods are to run has changed, and
+// they serve until enough do so elsewhere. As Kubernetes has it (rollingUpdate in pkg/controller/daemon/update.go). Nodes that are left out of
+// the update come when it is over.
+func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
+	over := !slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded })
+	if d.LeaveUnfit {
+		part = nil
+		for i := range slices.Backward(d.nodes) {
+			part = append(part, &d.nodes[i])
+		}
+	}
+	var broken, available []int
+	for _, n := range part {
+		switch {
+		case n.Run || n.Excluded || n.old == nil || !n.isLeft():
+		case d.LeaveUnfit && !over:
+			available = append(available, n.oldAt)
+		case n.newest != nil:
+			d.remove = append(d.remove, n.newestAt) // no Node takes it in any more
+		case n.old.available():
+			available = append(available, n.oldAt)
+		default:
+			broken = append(broken, n.oldAt)
+		}
+	}
+	room := min(max(d.toSpare(), 0), len(available))
+	if d.LeaveUnfit && !over {
+		room = 0
+	}
+	d.remove = slices.Concat(d.remove, broken, available[:room])
+	if waiting := len(available) - room; waiting > 0 && room+len(d.create)+len(d.next) == 0 {
+		d.limitf(UnfitLimited, "", "wait for the update and for Pods to become available, or delete them",
+			"%d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
+	}
+}
+
+// isLeft reports whether nothing else ends the old Pod of a Node that is to have none: it stays there alone, or beside a new one that the
+// Node will not take in.
+func (n *nodeEntry) isLeft() bool {
+	alone := n.newest == nil || !n.newest.Scheduled && n.old.Ready && !n.newest.available()
+	return n.Continue && alone && !n.ambiguous && !n.old.PreDeleting
+}
+
+// toSpare is how many more Nodes keep an available Pod than are to have one now.
+func (d *nodeDecision) toSpare() (count int) {
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		if n.Continue && d.serves(n) {
+			count++
+		}
+		if n.Run && !n.waits {
+			count--
+		}
+	}
+	return count
 }
 
 // hopelessLast moves Pods back that would use up the budget of others.

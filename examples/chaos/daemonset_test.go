@@ -30,6 +30,9 @@ func daemonSetMutants() []mutant {
 		{"a pause holds nothing up", update, "case d.Paused:", "case d.Paused && outdated < 0:", found},
 		{"Pods are updated that only users are to delete", update, "case d.OnDelete || outdated == 0:", "case outdated == 0:", found},
 		{"Pods of lost Nodes are deleted, which may still run", nodes, "if p := &d.pods[i]; !p.Scheduled &&", "if p := &d.pods[i];", found},
+		{"old Pods stay on Nodes that they no longer fit", update, "\t\td.leaveUnfit(part)\n\tdefault:", "\tdefault:", found},
+		{"old Pods stay on Nodes that the update leaves out", update, "if d.LeaveUnfit { // otherwise", "if false { // otherwise", found},
+		{"an old Pod that serves leaves its Node before another serves elsewhere", update, "min(max(d.toSpare(), 0), len(available))", "len(available)", found},
 		{"nobody looks at a Node that has changed", "ownercache/watch_nodes.go", "if was != is {", "if was != is && old == nil {", found},
 	}
 }

@@ -298,6 +298,30 @@ func (v *sight) holdsNewest(p *place) bool {
 	return slices.ContainsFunc(p.pods, func(pod *corev1.Pod) bool { return !v.isOutdated(pod) })
 }
 
+// isUnfit reports whether the update may end a Pod because its Node is to have none: an old one that may only stay there, while more Nodes are
+// served than are to be if it serves; or a new one beside an old one that its Node did not take in.
+func (v *sight) isUnfit(p *place, pod *corev1.Pod) bool {
+	leftOut := v.prune && !slices.ContainsFunc(v.places, func(o *place) bool { return o.run && !o.excluded && len(o.old) > 0 })
+	takesPart := leftOut || !v.prune && v.surge() > 0 && slices.Contains(v.kept(), p)
+	if p.run || !p.stay || p.excluded || v.onDelete() || ptr.Deref(v.rolling().Paused, false) || !takesPart {
+		return false
+	}
+	if !v.isOutdated(pod) {
+		return len(p.old) > 0 && pod.Spec.NodeName == ""
+	}
+	more := len(v.waiting()) - v.desired()
+	for _, other := range v.places {
+		if other.stay && !v.taken[other.Name] && slices.ContainsFunc(other.running, v.isAvailable) {
+			more++
+		}
+	}
+	if !v.isAvailable(pod) {
+		return true
+	}
+	v.taken[p.Name] = more > 0
+	return more > 0
+}
+
 // kept are the Nodes that may be at the newest revision: those that are, those where something has begun, and from the highest name
 // on those that the selector does not exclude, until the partition is left. rest are how many that are older are left then.
 func (v *sight) kept() (kept []*place) {

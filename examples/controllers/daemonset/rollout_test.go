@@ -138,6 +138,32 @@ func TestStandard(t *testing.T) {
 	c.untilPods("agent", nodes...)
 }
 
+// TestSurgeLeavesUnfitNodes: the Pod of a Node that was tainted since goes with the next update, because no new one takes its place.
+func TestSurgeLeavesUnfitNodes(t *testing.T) {
+	t.Parallel()
+	c := start(t, 3)
+	c.create(c.daemonSet("agent", func(set *v1beta1.DaemonSet) {
+		set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}
+	}), "n1", "n2", "n3")
+	c.changeNode("n3", func(node *corev1.Node) {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "example.test/dedicated", Effect: corev1.TaintEffectNoSchedule})
+	})
+	c.until("agent", func(set *v1beta1.DaemonSet) error {
+		if set.Status.NumberMisscheduled != 1 {
+			return fmt.Errorf("status %+v", set.Status)
+		}
+		return nil
+	})
+	c.change("agent", func(set *v1beta1.DaemonSet) { set.Spec.Template.Spec.Containers[0].Image = "example.test/agent:v2" })
+	c.until("agent", func(set *v1beta1.DaemonSet) error {
+		if s := set.Status; s.UpdatedNumberScheduled != 2 || s.NumberMisscheduled != 0 || len(s.Conditions) > 0 {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+	c.untilPods("agent", "n1", "n2")
+}
+
 // TestSurge watches a rollout that has a second Pod on a Node first: no Node is ever without an available one.
 func TestSurge(t *testing.T) {
 	t.Parallel()
