@@ -24,6 +24,8 @@ func podUnavailableBudgetMutants() []mutant {
 		{"one too many is let go", decide, "case ledger.Allowed <= 0:", "case ledger.Allowed < 0:", found},
 		{"what a Pod says does not matter", finder, "found = slices.Insert(found, 0, named)", "found = append(found, named)", schedules{tests: "./budgets", only: "TestFinder"}},
 		{"one of the budgets of a Pod is asked", "examples/budgets/budgets.go", "b.guard.AskAll(ctx, keys, request, dryRun)", "b.guard.AskAll(ctx, keys[:1], request, dryRun)", schedules{tests: "./budgets", only: "TestAskAllBudgets"}},
+		{"the second budget of a Pod counts nothing", controller, "Members:   budgets.NamesIn,", "Members:   func(pod *corev1.Pod) []string { return budgets.NamesIn(pod)[:min(1, len(budgets.NamesIn(pod)))] },", found},
+		{"a Pod that names one of its budgets is left as it is", controller, "return !slices.Contains(budgets.NamesIn(pod), budget.Name) && budgets.Has", "return len(budgets.NamesIn(pod)) == 0 && budgets.Has", found},
 		{"a cache whose watch is down is asked", "examples/budgets/live.go", "if late := b.Current(ctx); late != nil {", "if late := b.Current(ctx); late != nil && len(b.Of(pod)) > 0 {", schedules{tests: "./budgets", only: "TestAskWhileTheWatchIsDown"}},
 		{"what was spent for a request that another budget refuses is not given back", "disruption/guard/all.go", "\t\t\tg.takeBack(ctx, spent, request)\n", "", schedules{tests: "../disruption/guard", only: "TestAskAll"}},
 		{"nobody looks for Pods that do not name their budget", watch, "\t\t\tr.strays.look(budget.UID)\n\t\t\tq.Add(requestFor(budget))\n\t\t}\n\t}\n}\n\n// statusChanged", "\t\t\tq.Add(requestFor(budget))\n\t\t}\n\t}\n}\n\n// statusChanged", found},

@@ -39,7 +39,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
-const namespace, budgetName, workload = "shop", "guard", "web"
+// Some schedules have a second budget for the same Pods.
+const namespace, budgetName, secondName, workload = "shop", "guard", "second-guard", "web"
 
 // TestFaults: three webhooks and a controller, all with late caches, share a budget. However requests, counts, crashes, conflicts and lost answers follow each
 // other, no Pod is let go that leaves fewer in service than have to be, and in the end the status says what there is.
@@ -63,7 +64,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
 		Kinds: append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, freed: map[types.UID]time.Time{}, behind: map[int]time.Time{}}
+			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Check: w.check, Wrote: w.judge, Converged: w.converged,
 			}
@@ -84,8 +85,8 @@ type story struct {
 	granted map[types.UID]time.Time
 	// freed are Pods that were let go in the last seconds as not serving, and had become ready meanwhile.
 	freed map[types.UID]time.Time
-	// idle is when nothing had to serve last, by the status of the budget.
-	idle time.Time
+	// idle is when nothing had to serve last, by the status of a budget.
+	idle map[string]time.Time
 	// strict says that nothing takes Pods out of service but what was let go.
 	strict bool
 	pods   int
@@ -205,7 +206,7 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 	if budget != nil && w.isProtected(pod) && served && w.strict {
 		switch answer.Reason.Code {
 		case budgets.NoBudget: // one that is new, of a Pod that does not name it, is known to nobody yet
-			if budgets.NameIn(pod) != "" {
+			if slices.Contains(budgets.NamesIn(pod), budgetName) {
 				w.Failf("protected", "%s of Pod %s is let pass without a budget", r.operation, pod.Name)
 			}
 			w.carryOut(r)
@@ -219,21 +220,30 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 			w.carryOut(r)
 			return
 		}
-		if answer.Reason.Code == disruption.NothingNeeded && time.Since(w.idle) <= 2*time.Second {
-			w.carryOut(r)
-			return
-		}
 		left := len(w.freed)
 		for _, other := range w.protected() {
 			if other.UID != pod.UID && w.serves(other) {
 				left++
 			}
 		}
-		if need := int(budget.Status.DesiredAvailable); left < need {
-			w.Failf("budget", "%s of Pod %s leaves %d in service, and %d have to be", r.operation, pod.Name, left, need)
+		for _, budget := range []*v1beta1.PodUnavailableBudget{budget, w.second(pod)} {
+			if budget == nil || time.Since(w.idle[budget.Name]) <= 2*time.Second {
+				continue
+			}
+			if need := int(budget.Status.DesiredAvailable); left < need {
+				w.Failf("budget", "%s of Pod %s leaves %d in service, and %d have to be by budget %s", r.operation, pod.Name, left, need, budget.Name)
+			}
 		}
 	}
 	w.carryOut(r)
+}
+
+// second is the other budget of a Pod that names it; nil for none.
+func (w *story) second(pod *corev1.Pod) *v1beta1.PodUnavailableBudget {
+	if !slices.Contains(budgets.NamesIn(pod), secondName) {
+		return nil
+	}
+	return w.named(secondName)
 }
 
 func (w *story) carryOut(r *request) {
@@ -283,9 +293,13 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	return serves
 }
 
-func (w *story) budget() *v1beta1.PodUnavailableBudget {
+func (w *story) budget() *v1beta1.PodUnavailableBudget { return w.named(budgetName) }
+
+func (w *story) named(name string) *v1beta1.PodUnavailableBudget {
 	for _, budget := range faultapi.All[*v1beta1.PodUnavailableBudget](w.Server) {
-		return budget
+		if budget.Name == name {
+			return budget
+		}
 	}
 	return nil
 }
@@ -305,18 +319,21 @@ func (w *story) begin() {
 	w.must(w.User.Create(context.Background(), set))
 	for w.outside() {
 	}
-	w.createBudget()
+	w.createBudget(budgetName)
+	if w.Chance(30) {
+		w.createBudget(secondName)
+	}
 }
 
-func (w *story) createBudget() {
-	budget := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: budgetName}}
+func (w *story) createBudget(name string) {
+	budget := &v1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	if w.Chance(50) {
 		budget.Spec.Selector, budget.Spec.TargetReference = nil, &v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: workload}
 	}
 	w.bound(&budget.Spec)
 	w.must(w.User.Create(context.Background(), budget))
-	w.Logf("user: a budget %s", shown(&budget.Spec))
+	w.Logf("user: a budget %s %s", name, shown(&budget.Spec))
 }
 
 func (w *story) bound(spec *v1beta1.PodUnavailableBudgetSpec) {
@@ -478,14 +495,16 @@ func (w *story) disturb() {
 		w.Logf("user: deletes the budget")
 		w.must(w.User.Delete(context.Background(), w.budget().DeepCopy()))
 	case w.budget() == nil:
-		w.createBudget()
+		w.createBudget(budgetName)
 	}
 }
 
 // keepUp has no cache of Pods be behind for long: budgets trust them to be no later than a few seconds.
 func (w *story) keepUp() {
-	if budget := w.budget(); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
-		w.idle = time.Now()
+	for _, name := range []string{budgetName, secondName} {
+		if budget := w.named(name); budget != nil && budget.Status.ObservedGeneration > 0 && budget.Status.DesiredAvailable == 0 {
+			w.idle[name] = time.Now()
+		}
 	}
 	const latest, longestStep = 3 * time.Second, 10 * time.Second
 	// Until a count has seen that they went.
@@ -506,7 +525,8 @@ func (w *story) judge(write *chaos.Write) {
 	switch after := write.After.(type) {
 	case *corev1.Pod:
 		before, ok := write.Before.(*corev1.Pod)
-		if !ok || budgets.NameIn(after) != budgetName || !w.isProtected(after) && podstate.IsActive(after) {
+		stranger := func(name string) bool { return name != budgetName && name != secondName }
+		if !ok || slices.ContainsFunc(budgets.NamesIn(after), stranger) || !w.isProtected(after) && podstate.IsActive(after) {
 			w.Failf("stranger", "%s", write.Call)
 		}
 		if !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) {
@@ -540,7 +560,7 @@ func (w *story) note(before, after map[string]metav1.Time) {
 
 func (w *story) settle() {
 	if w.budget() == nil {
-		w.createBudget()
+		w.createBudget(budgetName)
 	}
 	for _, pod := range w.protected() {
 		if pod = pod.DeepCopy(); pod.Labels[apps.LabelUnavailablePrefix+"x"] != "" {
@@ -553,10 +573,19 @@ func (w *story) settle() {
 
 // converged: the status says what there is, and every Pod names its budget.
 func (w *story) converged() {
-	budget, set, pods := w.budget(), w.replicaSet(), w.protected()
+	for _, name := range []string{budgetName, secondName} {
+		if budget := w.named(name); budget != nil {
+			w.counted(budget)
+		}
+	}
+}
+
+// counted: the status of one budget.
+func (w *story) counted(budget *v1beta1.PodUnavailableBudget) {
+	set, pods := w.replicaSet(), w.protected()
 	serve := int32(0)
 	for _, pod := range pods {
-		if budgets.NameIn(pod) != budgetName {
+		if !slices.Contains(budgets.NamesIn(pod), budget.Name) {
 			w.Failf("unmarked", "Pod %s has annotations %v", pod.Name, pod.Annotations)
 		}
 		if w.serves(pod) {
