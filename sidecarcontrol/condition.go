@@ -17,7 +17,8 @@ const (
 )
 
 // Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. It is empty where the
-// Pod says so already, and where it says nothing of this set and they can be: that is nothing to tell.
+// Pod says so already, and where it says nothing of this set, they can be, and never were: that is nothing to tell. Of a Pod that was upgraded it is
+// told when the first upgrade has ended, once in its life.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}
@@ -29,7 +30,8 @@ func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 		said = map[string]bool{}
 	}
 	was, told := said[set.spec.Name]
-	if told && was == upgradable || !told && upgradable {
+	news := !upgradable || s.upgraded && s.Updated && len(s.Waiting) == 0
+	if told && was == upgradable || !told && !news {
 		return podpatch.Change{}
 	}
 	said[set.spec.Name] = upgradable

@@ -58,6 +58,8 @@ type Standing struct {
 	pairs []pair
 	// set is the one that the Pod was read with.
 	set *Set
+	// upgraded says that the Pod was upgraded in place by the set, now or before.
+	upgraded bool
 	// ended says that a container of the Pod has ended for good, so that the Pod is not going to be Ready again.
 	ended bool
 }
@@ -92,7 +94,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	} else if !known {
 		return Standing{Pod: pod}
 	}
-	s.Injected, s.set = true, set
+	s.Injected, s.set, s.upgraded = true, set, len(states[set.spec.Name]) > 0
 	s.Busy = c.isBusy(&s, set, states, now)
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)

@@ -685,3 +685,45 @@ func TestNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestTellUpgraded: of a Pod that was upgraded it is said that it can be, when that has ended, and once.
+func TestTellUpgraded(t *testing.T) {
+	version := func(image string) *sidecarcontrol.Set {
+		s := spec("one", "a")
+		s.Containers[0].Image = image
+		return newSet(t, s)
+	}
+	c, pod := newControl(t), injected(t, version("v1"))
+	told, first := 0, corev1.PodCondition{}
+	for _, step := range []struct {
+		image string
+		done  bool // the Node runs what the Pod has
+		want  bool
+	}{{"v1", true, false}, {"v2", false, false}, {"v2", true, true}, {"v2", true, false}, {"v3", false, false}, {"v3", true, false}, {"v2", true, false}} {
+		set := version(step.image)
+		standing := c.Read(pod, set, now)
+		if !standing.Updated {
+			change, err := c.Upgrade(&standing, set, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod = send(t, pod, change)
+		}
+		if step.done {
+			node(pod)
+		}
+		standing = c.Read(pod, set, now)
+		change := c.Tell(&standing, set)
+		if got := len(change.Conditions) > 0; got != step.want {
+			t.Errorf("SU-17 %+v: told %t, waiting for %v", step, got, standing.Waiting)
+		}
+		if !change.IsEmpty() {
+			told++
+			first = change.Conditions[0]
+			pod.Status.Conditions = append(pod.Status.Conditions, first)
+		}
+	}
+	if told != 1 || first.Status != "True" || first.Message != `{"one":true}` {
+		t.Errorf("SU-17 told %d times, at first %+v", told, first)
+	}
+}

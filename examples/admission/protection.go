@@ -93,6 +93,9 @@ func (c content) String() string {
 	return fmt.Sprintf("%d%s %s", c.count, more, c.what)
 }
 
+// forbiddenBy is what OpenKruise's refusals begin with, and scripts look for.
+const forbiddenBy = "forbidden by ResourcesProtectionDeletion"
+
 // errNotCounted means that nobody counts what objects of a kind hold.
 var errNotCounted = errors.New("what it holds is not counted")
 
@@ -141,7 +144,7 @@ func (p *protection) judge(ctx context.Context, g guard, req admission.Request) 
 	if p.options.Refused != nil {
 		p.options.Refused(Refusal{EventDeletionProtection, g.kind, object.Namespace, object.Name, req.UserInfo.Username})
 	}
-	return refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("the label %s=%s %s", apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
+	return refuse(ctx, apierrors.NewForbidden(g.resource, object.Name, fmt.Errorf("%s: the label %s=%s %s", forbiddenBy, apps.LabelDeleteProtection, object.Labels[apps.LabelDeleteProtection], why)))
 }
 
 // why returns why an object may not be deleted; nothing if it may.

@@ -48,7 +48,7 @@ func TestProtection(t *testing.T) {
 		code               int32 // 0 where it is allowed
 		says               string
 	}{
-		{name: "DP-3 DP-4 Always", path: admission.ValidateDeploymentPath, object: deploymentWith("Always", "0"), code: http.StatusForbidden, says: "policy.kruise.io/delete-protection=Always"},
+		{name: "DP-3 DP-4 Always", path: admission.ValidateDeploymentPath, object: deploymentWith("Always", "0"), code: http.StatusForbidden, says: "forbidden by ResourcesProtectionDeletion: the label policy.kruise.io/delete-protection=Always"},
 		{name: "DP-3 DP-6 replicas", path: admission.ValidateDeploymentPath, object: deploymentWith("Cascading", "3"), code: http.StatusForbidden, says: "Cascading protects it while it holds anything, and it has 3 replicas (>0)"},
 		{name: "DP-6 no replicas", path: admission.ValidateDeploymentPath, object: deploymentWith("Cascading", "0")},
 		{name: "DP-6 replicas that nobody has set", path: admission.ValidateDeploymentPath, object: deploymentWith("Cascading", "null")},

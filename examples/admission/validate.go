@@ -141,6 +141,6 @@ func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
 	status := apierrors.NewInvalid(k.GroupKind, req.Name, problems).ErrStatus
 	status.Code, status.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	status.Details.Kind = k.Resource
-	status.Message = k.Resource + "." + k.GroupKind.Group + " \"" + req.Name + "\" is forbidden: " + problems.ToAggregate().Error()
+	status.Message = k.Resource + "." + k.GroupKind.Group + " \"" + req.Name + "\" is forbidden: " + forbiddenBy + ": " + problems.ToAggregate().Error()
 	return &apierrors.StatusError{ErrStatus: status}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 )
 
 // TestColdUpgrade: the sidecar of each Pod restarts with its new image, one Pod at a time, and nothing else does. Each Pod is written to
-// once.
+// once, and after its first upgrade once more: its condition says that it can be upgraded.
 func TestColdUpgrade(t *testing.T) {
 	c := start(t)
 	set := c.create(c.set("mesh", container("mesh", "mesh:v1"), container("log", "log:v1"), func(s *v1beta1.SidecarSetSpec) {
@@ -50,10 +51,28 @@ func TestColdUpgrade(t *testing.T) {
 	if most.Load() > 1 {
 		t.Errorf("SU-12 %d Pods were out of service at a time", most.Load())
 	}
-	requests, _ := controllertest.Requests(t, c.cp.AuditLog(), begin, "kruise-manager")
-	if diff := cmp.Diff(map[string]int{"patch pods": 4, "create controllerrevisions": 1}, controllertest.Tally(requests, c.namespace)); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
+	c.wrote(begin, map[string]int{"patch pods": 4, "patch pods/status": 4, "create controllerrevisions": 1})
+	for _, name := range names {
+		if condition := podstate.Condition(c.pod(name), apps.ConditionSidecarSetUpgradable); condition == nil || condition.Status != "True" || condition.Message != fmt.Sprintf("{%q:true}", set.Name) {
+			t.Errorf("SU-17 of %s: %+v", name, condition)
+		}
 	}
+	begin = controllertest.End(t, c.cp.AuditLog())
+	c.change(set, func(s *v1beta1.SidecarSetSpec) { s.Containers[0].Image = "mesh:v3" })
+	c.counts(set, 4, 4, 4, 4)
+	c.wrote(begin, map[string]int{"patch pods": 4, "create controllerrevisions": 1})
+}
+
+// wrote waits until the manager has sent what is wanted since a place in the audit log.
+func (c *cluster) wrote(since int64, want map[string]int) {
+	c.t.Helper()
+	controlplanetest.Eventually(c.t, 20*time.Second, func(context.Context) error {
+		requests, _ := controllertest.Requests(c.t, c.cp.AuditLog(), since, "kruise-manager")
+		if diff := cmp.Diff(want, controllertest.Tally(requests, c.namespace)); diff != "" {
+			return fmt.Errorf("requests (-want +got):\n%s", diff)
+		}
+		return nil
+	})
 }
 
 // TestNativeUpgrade: native sidecars are upgraded in place, all at once.
