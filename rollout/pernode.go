@@ -81,10 +81,14 @@ func (p *NodePod) available() bool { return p.Health == Available && !p.PreDelet
 // running reports whether the Pod stays unless somebody deletes it.
 func (p *NodePod) running() bool { return p.Health == Available || p.Health == Unavailable }
 
-// NodeStep is what to do now. No Pod is in two of its lists.
+// NodeStep is what to do now. No Pod is in two of Delete and Update.
 type NodeStep struct {
 	// Create a Pod at the new revision for each of these Nodes, in this order.
 	Create []string
+	// Replace the Pods of these Nodes, which have ended and are in Delete: create another one first, so that it has a name of its own and
+	// whoever asks with the same view asks for the same name. Where it is refused, the old one is deleted all the same. There are none where
+	// Pods surge: Create has them.
+	Replace []string
 	// Delete the Pods at these positions: those that their Node is not to have, are too many, have ended, or wait for their hook.
 	Delete []int
 	// Update the Pods at these positions to the new revision, in this order: in place, or by deleting them.
@@ -129,8 +133,9 @@ func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
 	d.explainHeld()
 	d.forgetLost()
 	d.limitProgress()
+	d.replaceEnded()
 	d.update()
-	return NodeStep{Create: d.create, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}, nil
+	return NodeStep{Create: d.create, Replace: d.anew, Delete: d.remove, Update: d.next, Totals: d.totals, Limits: d.limits}, nil
 }
 
 func (s *NodeSpec) check() error {

@@ -17,7 +17,7 @@ type nodeDecision struct {
 	// lost are Pods of Nodes that are not there.
 	lost []int
 
-	create       []string
+	create, anew []string
 	remove, next []int
 	totals       NodeTotals
 	limited
@@ -270,6 +270,21 @@ func (d *nodeDecision) forgetLost() {
 // willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: it will get another.
 func (d *nodeDecision) willBeUpdated(n *nodeEntry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].Updated })
+}
+
+// replaceEnded finds the Nodes whose one Pod has ended and makes way for another. Of two that have ended the second one may have done so at
+// once: they go first.
+func (d *nodeDecision) replaceEnded() {
+	held := d.Progressive && d.Partition > 0 && !d.OnDelete // from the new revision
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		if d.MaxSurge > 0 || !n.Run || n.resting || len(n.pods) != 1 {
+			continue
+		}
+		if p := &d.pods[n.pods[0]]; p.Health == Ended && !p.PreDeleting && (p.Updated || !held) {
+			d.anew = append(d.anew, n.Name)
+		}
+	}
 }
 
 // limitProgress leaves Nodes without a Pod that the partition keeps from the new revision.

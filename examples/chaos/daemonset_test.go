@@ -33,6 +33,8 @@ func daemonSetMutants() []mutant {
 		{"old Pods stay on Nodes that they no longer fit", update, "\t\td.leaveUnfit(part)\n\tdefault:", "\tdefault:", found},
 		{"old Pods stay on Nodes that the update leaves out", update, "if d.LeaveUnfit { // otherwise", "if false { // otherwise", found},
 		{"an old Pod that serves leaves its Node before another serves elsewhere", update, "min(max(d.toSpare(), 0), len(available))", "len(available)", found},
+		{"a Pod that has ended is replaced beside another one", nodes, "n.resting || len(n.pods) != 1 {", "n.resting || len(n.pods) < 1 {", found},
+		{"a Pod that has ended is replaced against the partition", nodes, "held := d.Progressive && d.Partition > 0 &&", "held := d.Progressive && d.Partition < 0 &&", found},
 		{"nobody looks at a Node that has changed", "ownercache/watch_nodes.go", "if was != is {", "if was != is && old == nil {", found},
 	}
 }

@@ -3,6 +3,7 @@ package daemonset
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -178,7 +179,7 @@ func (r *Reconciler) newestRevision(o *observation) (change podpatch.Change) {
 // create makes the missing Pods.
 func (r *Reconciler) create(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo) error {
 	r.TellLimits(v.Owner, t.step.Limits)
-	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, t.step.Create, executor.NodeTemplates{
+	made, err := r.Pods.For(v, pass).CreatePerNode(ctx, slices.Concat(t.step.Replace, t.step.Create), executor.NodeTemplates{
 		History: o.history, Selector: o.settings.selector, Most: &t.burst, Prepare: func(pod *corev1.Pod, node string) { r.prepare(v.Owner, pod, node) },
 	})
 	kruise.TellCreated(r.Events, v.Owner, made, err)

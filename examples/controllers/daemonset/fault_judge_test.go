@@ -107,7 +107,7 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 			continue
 		}
 		running := seen == nil || runs(seen)
-		if v.surge() == 0 || running && !v.isOutdated(other) {
+		if v.surge() == 0 && (running || seen.DeletionTimestamp != nil || len(p.pods) > 1) || running && !v.isOutdated(other) {
 			w.Failf("twins", "Pod %s is created on Node %s beside %s", pod.Name, p.Name, other.Name)
 		}
 		if running {
@@ -128,6 +128,9 @@ func (w *story) judgeCreation(v *sight, pod *corev1.Pod) {
 func (w *story) judgeFirst(v *sight, p *place, pod *corev1.Pod) {
 	partition := v.partition()
 	if scale := v.owner.Spec.ScaleStrategy; scale == nil || !scale.PartitionedScaling || partition == 0 || v.onDelete() {
+		return
+	}
+	if v.surge() == 0 && v.holdsNewest(p) { // it ended, and is replaced
 		return
 	}
 	v.first++

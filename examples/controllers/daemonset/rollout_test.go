@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -399,10 +400,9 @@ func TestEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-			if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod); client.IgnoreNotFound(err) != nil {
-				return err
-			} else if err == nil && pod.UID == uids[len(uids)-1] {
-				return fmt.Errorf("D-4: Pod %s is still there", pod.Name)
+			// Who waits for the old name to be gone must not wait for ever: the next Pod has another one.
+			if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod.DeepCopy()); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("D-4, A16: there still is a Pod %s: %v", pod.Name, err)
 			}
 			return nil
 		})
