@@ -1,8 +1,13 @@
 package pvc
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/workloadkit/workloadkit/reason"
 )
 
 // Names finds names for new Pods that are made from claim templates and are called anything. All fields but Claims and Leaving
@@ -20,6 +25,9 @@ type Names struct {
 	Fresh func() string
 }
 
+// NameAwaited means that a Pod is to be made again under the name of a former one, for its claims, and that one is still on its way out.
+const NameAwaited reason.Code = "NameAwaited"
+
 // New returns names for up to n new Pods: first those of lost Pods whose claims may be used again, then fresh ones that neither a
 // Pod nor a claim has. There are fewer than n where the Pod that such claims belong to is still on its way out: it has the name
 // that its successor is to have. Zero and less ask for none.
@@ -28,21 +36,10 @@ func (x *Names) New(n int) []string {
 		return nil
 	}
 	taken := x.Taken.Union(x.Leaving)
-	var names []string
-	awaited := 0
-	for _, name := range x.Reusable(x.Claims, x.MayReturn) {
-		pod, exists := x.Pod(name)
-		switch {
-		case !exists && !taken.Has(name):
-			names = append(names, name)
-		case !exists && x.Leaving.Has(name):
-			awaited++ // it has gone since the caller looked, and its event is about to wake the owner
-		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):
-			awaited++
-		}
-		taken.Insert(name)
-	}
-	n = max(n-awaited, min(n, len(names)))
+	names, awaited := x.reusable()
+	taken.Insert(names...)
+	taken.Insert(awaited...)
+	n = max(n-len(awaited), min(n, len(names)))
 	names = names[:min(len(names), n)]
 	for _, claim := range x.Claims {
 		taken.Insert(x.PodOf(claim))
@@ -55,4 +52,39 @@ func (x *Names) New(n int) []string {
 		}
 	}
 	return names
+}
+
+// Awaited says which Pods on their way out keep New from n names; nil where none does.
+func (x *Names) Awaited(n int) reason.List {
+	names, awaited := x.reusable()
+	short := min(n-len(names), len(awaited))
+	if short <= 0 {
+		return nil
+	}
+	why := reason.Reason{
+		Code: NameAwaited, Object: reason.Object{Kind: "Pod", Name: awaited[0]}, Remedy: "wait until it is gone, or have claims not used again",
+		Detail: fmt.Sprintf("Pods that wait until the former ones of their names are gone, whose claims they are to have: %d", short),
+	}
+	if pod, exists := x.Pod(awaited[0]); exists {
+		if why.Object = reason.ObjectOf("Pod", pod); len(pod.Finalizers) > 0 {
+			why.Detail += "; the first has finalizers " + strings.Join(pod.Finalizers, ", ")
+		}
+	}
+	return reason.List{why}
+}
+
+// reusable returns the names of lost Pods whose claims may be used again: those that nobody has, and those of Pods on their way out.
+func (x *Names) reusable() (names, awaited []string) {
+	for _, name := range x.Reusable(x.Claims, x.MayReturn) {
+		pod, exists := x.Pod(name)
+		switch {
+		case !exists && !x.Taken.Has(name) && !x.Leaving.Has(name):
+			names = append(names, name)
+		case !exists && x.Leaving.Has(name): // it has gone since the caller looked, and its event is about to wake the owner
+			awaited = append(awaited, name)
+		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):
+			awaited = append(awaited, name)
+		}
+	}
+	return names, awaited
 }

@@ -113,3 +113,29 @@ func TestUnborn(t *testing.T) {
 		t.Errorf("another owner's: %v", got)
 	}
 }
+
+// TestAwaited: who waits for a name is told, with the Pod that has it and what holds that Pod.
+func TestAwaited(t *testing.T) {
+	type claims = []*corev1.PersistentVolumeClaim
+	a, b, c := claim("data", "a"), claim("data", "b"), claim("data", "c")
+	held := with(newPod("a"), func(pod *corev1.Pod) { terminating(pod); pod.Finalizers = []string{"x/y"} })
+	for name, tc := range map[string]struct {
+		names *pvc.Names
+		n     int
+		want  string
+	}{
+		"nobody":                        {names(claims{a}), 2, ""},
+		"its Pod terminates":            {names(claims{a}, with(newPod("a"), terminating)), 1, "NameAwaited: Pod default/a: Pods that wait until the former ones of their names are gone, whose claims they are to have: 1; wait until it is gone, or have claims not used again"},
+		"a finalizer holds it":          {names(claims{b, a}, held, with(newPod("b"), terminating)), 5, "NameAwaited: Pod default/a: Pods that wait until the former ones of their names are gone, whose claims they are to have: 2; the first has finalizers x/y; wait until it is gone, or have claims not used again"},
+		"no Pod is missing":             {names(claims{a}, with(newPod("a"), terminating)), 0, ""},
+		"others may return meanwhile":   {names(claims{a, b}, with(newPod("a"), terminating)), 1, ""},
+		"no more wait than are missing": {names(claims{a, b, c}, with(newPod("a"), terminating), with(newPod("b"), terminating)), 2, "NameAwaited: Pod default/a: Pods that wait until the former ones of their names are gone, whose claims they are to have: 1; wait until it is gone, or have claims not used again"},
+		"a stranger of the name":        {names(claims{a}, with(with(newPod("a"), terminating), released)), 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.names.Awaited(tc.n).String(); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -48,6 +48,16 @@ func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, f
 	return templates, nil
 }
 
+// ClaimTemplatesOf returns the claim templates of the revision that a Pod's label names, as ClaimTemplatesAt does, and today's where that
+// cannot.
+func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []corev1.PersistentVolumeClaim {
+	templates, err := h.ClaimTemplatesAt(h.Find(label), pod, former)
+	if err != nil {
+		return former.Today
+	}
+	return templates
+}
+
 // recorded returns the claim templates that were written down with a revision; known says that they were, and can be read.
 func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.PersistentVolumeClaim, known bool) {
 	recorded := rev.Annotations[h.keys.ClaimTemplatesAnnotation]

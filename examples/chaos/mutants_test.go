@@ -144,7 +144,7 @@ func mutants() []mutant {
 		},
 		{
 			"nobody makes the claim of a Pod again that waits for it", controllers + "decide.go",
-			"t.missing = o.missingClaims()\n", "_ = o.missingClaims()\n", schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
+			"t.missing = kruise.MissingClaims(", "_ = kruise.MissingClaims(", schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
 		},
 		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
@@ -164,7 +164,11 @@ func mutants() []mutant {
 		},
 		{
 			"changed claim templates recreate nothing", controllers + "controller.go",
-			"if !claimTemplatesCount(cs, r.options) {", "if claimTemplatesCount(cs, r.options) {", cloneSet("claims", "templates", "recreateForClaims"),
+			"claimTemplatesCount(cs, r.options)", "false", cloneSet("claims", "templates", "recreateForClaims"),
+		},
+		{
+			"nobody says whose name is waited for", "pvc/names.go",
+			"short := min(n-len(names), len(awaited))", "short := min(n-len(names), len(awaited)) * 0", schedules{tests: "../pvc", only: "TestAwaited"},
 		},
 		{
 			"InPlaceOnly is blocked by claim templates", controllers + "resolve.go",

@@ -46,7 +46,7 @@ const (
 	// ConditionFailedUpdatePod is True with the error as message when a Pod could not be updated.
 	ConditionFailedUpdatePod = "FailedUpdatePod"
 	// ConditionWaiting is True while something else than the spec keeps Pods from being created, deleted or updated: other Pods that are not
-	// available, or that terminate. Its reason is the first code, and its message says which, and what would end it.
+	// available, or that terminate; and while Pods lack claims of today's templates. Its reason is the first code, and its message says which, and what would end it.
 	ConditionWaiting = "Waiting"
 )
 
@@ -76,6 +76,8 @@ const (
 	EventFailedDelete = "FailedDelete"
 	// EventFailedUpdate is a Warning: a claim could not be handed over.
 	EventFailedUpdate = "FailedUpdate"
+	// EventOrphansNotAdopted is a Warning of a CloneSet: Pods that nobody controls match its selector, and it adopts none.
+	EventOrphansNotAdopted = "OrphansNotAdopted"
 	// EventScaleUpLimited is a Warning: scaleStrategy.maxUnavailable held back creations.
 	EventScaleUpLimited = "ScaleUpLimited"
 	// EventSuccessfulUpdatePodInPlace reports a Pod whose in-place update started.

@@ -32,6 +32,8 @@ func TestClaims(t *testing.T) {
 		{"C-10 an old Pod whose claim template nobody knows", unknownClaims},
 		{"C-37 what is written down of claim templates follows them without a new revision", recordFollows},
 		{"C-9 the claim of a Pod that has not started is made again", pendingClaim},
+		{"C-36 with reuse, the Pod that is waited for is named", reuseAwaits},
+		{"C-4 Pods that match and are not adopted are told of", orphansAreTold},
 	})
 }
 
@@ -184,4 +186,35 @@ func pendingClaim(c *cluster) {
 	if live := c.pod(pod.Name); live.UID != pod.UID || live.DeletionTimestamp != nil {
 		c.t.Error("the Pod was replaced")
 	}
+}
+
+// reuseAwaits: a Pod that was deleted keeps its name, and its claim, until its finalizer goes.
+func reuseAwaits(c *cluster) {
+	c.create(c.cloneSet("awaits", 1, c.mounted(1), func(cs *v1beta1.CloneSet) { cs.Spec.ScaleStrategy.EnablePVCReuse = true }))
+	pod := c.pods("awaits")[0]
+	c.patchPod(pod.Name, `{"metadata":{"finalizers":["example.test/hold"]}}`)
+	if err := c.Delete(c.t.Context(), &pod); err != nil {
+		c.t.Fatal(err)
+	}
+	c.until("awaits", hasCondition(apps.ConditionWaiting, corev1.ConditionTrue, string(pvc.NameAwaited), pod.Name, "example.test/hold"))
+	c.patchPod(pod.Name, `{"metadata":{"finalizers":null}}`)
+	c.claimed("awaits", 1, "data")
+	c.until("awaits", withoutCondition(apps.ConditionWaiting))
+	if next := c.pods("awaits")[0]; next.Name != pod.Name || next.UID == pod.UID {
+		c.t.Errorf("Pod %s took the place of %s", next.Name, pod.Name)
+	}
+}
+
+func orphansAreTold(c *cluster) {
+	for _, name := range []string{"orphans-b", "orphans-a"} {
+		orphan := &corev1.Pod{Spec: *c.cloneSet("orphans", 0).Spec.Template.Spec.DeepCopy()}
+		orphan.Namespace, orphan.Name, orphan.Labels = c.namespace, name, map[string]string{"app": "orphans"}
+		if err := c.Create(c.t.Context(), orphan); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := c.Create(c.t.Context(), c.cloneSet("orphans", 0)); err != nil {
+		c.t.Fatal(err)
+	}
+	c.untilEvent("orphans", apps.EventOrphansNotAdopted, ": 2, the first is orphans-a")
 }

@@ -103,11 +103,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.stop(ctx, v, pass, apps.ConditionFailedUpdate, err)
 	}
 	o := r.observed(ctx, v, s, h)
+	t := &todo{}
 	var scaleErr, updateErr error
 	if v.Owner.DeletionTimestamp == nil {
-		scaleErr, updateErr = r.act(ctx, v, pass, o, decide(o))
+		t = decide(o)
+		r.TellOrphans(v, s.selector)
+		scaleErr, updateErr = r.act(ctx, v, pass, o, t)
 	}
-	return r.report(ctx, v, pass, o, scaleErr, updateErr)
+	return r.report(ctx, v, pass, o, t, scaleErr, updateErr)
 }
 
 // act carries the decision out, until something has changed.
@@ -159,17 +162,7 @@ func (r *Reconciler) worldOf(ctx context.Context, cs *v1beta1.CloneSet) world {
 		pod:   func(name string) (*corev1.Pod, bool) { return r.Cache.Pods.Get(cs.Namespace, name) },
 		claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { return r.Cache.Claims.Get(cs.Namespace, name) },
 		busy:  func(pod *corev1.Pod) bool { return r.InPlace.InGracePeriod(pod) && !r.Pods.IsHeldUp(pod) },
-		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: r.planFor(cs), newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
-	}
-}
-
-// planFor returns what finds plans between revisions. Where claim templates count, a difference between them blocks.
-func (r *Reconciler) planFor(cs *v1beta1.CloneSet) func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
-	if !claimTemplatesCount(cs, r.options) {
-		return r.Planner.Plan
-	}
-	return func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
-		return kruise.Blocked(r.Planner.Plan(from, to), kruise.ClaimTemplatesBlock(from, to))
+		rest:  r.Pods.Rest, users: r.Cache.UsersOf, plan: kruise.PlansBetween(r.Planner, claimTemplatesCount(cs, r.options)), newID: r.options.NewID, nodeLabels: r.NodeLabels(ctx),
 	}
 }
 

@@ -66,21 +66,27 @@ type todo struct {
 	// limits say what keeps Pods from being created; enough says that none are missing.
 	limits reason.List
 	enough bool
+	// waits say what nothing else in the status tells: Pods on their way out whose claims are for the next, and Pods that lack claims.
+	waits reason.List
 }
 
 // decide decides a whole pass. It depends on its argument alone.
 func decide(o *observation) *todo {
 	t := &todo{target: o.update}
 	t.handOver, t.deleteClaims = o.decideClaims()
-	t.missing = o.missingClaims()
+	t.missing = kruise.MissingClaims(o.pods, o.missingClaims)
+	if o.settings.claimsCount {
+		t.waits = kruise.TellLacking(o.pods, o.cs.Spec.VolumeClaimTemplates)
+	}
 	t.cancel = o.pods.ChooseCancellations(o.settings.rollout.Replicas, o.settings.rules.Hooks)
 	scale, orders := o.step(o.settings.preparingIsUpdated), o.orders()
 	t.limits = scale.Limits
 	if t.enough = scale.Create == 0 && !errors.Is(t.limits, rollout.ScaleUpLimited); scale.Create > 0 {
-		names := o.newNames(scale.Create)
+		names, awaited := o.newNames(scale.Create)
+		t.waits = append(t.waits, awaited...)
 		t.createOld, t.create = names[:min(scale.CreateOld, len(names))], names[min(scale.CreateOld, len(names)):]
 		t.createOld = slices.DeleteFunc(t.createOld, func(name string) bool {
-			_, err := o.claimTemplatesAt(o.current, name)
+			_, err := o.history.ClaimTemplatesAt(o.current, name, o.former())
 			if err != nil && t.blocked == nil { // it is the same for all
 				t.blocked.Add(revision.ClaimTemplateUnknown, err)
 			}
@@ -153,46 +159,28 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 	return handOver[:min(len(handOver), fanout.PerPass)], remove[:min(len(remove), fanout.PerPass)]
 }
 
-// claimTemplatesAt are what a Pod of the name is made with at a revision.
-func (o *observation) claimTemplatesAt(rev *appsv1.ControllerRevision, name string) ([]corev1.PersistentVolumeClaim, error) {
-	return o.history.ClaimTemplatesAt(rev, name, &pvc.Former{
-		Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names,
-	})
+// former finds the claim templates of revisions that somebody else has written.
+func (o *observation) former() *pvc.Former {
+	return &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
 }
 
 // claimTemplatesOf are those of a Pod's revision.
 func (o *observation) claimTemplatesOf(pod *corev1.Pod) []corev1.PersistentVolumeClaim {
-	templates, err := o.claimTemplatesAt(o.history.Find(pod.Labels[apps.LabelRevision]), pod.Name)
-	if err != nil {
-		return o.cs.Spec.VolumeClaimTemplates
-	}
-	return templates
+	return o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former())
 }
 
-// lacks says which claims of a revision's templates a Pod was made without, where that counts.
+// missingClaims are those that a Pod uses and that do not exist.
+func (o *observation) missingClaims(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
+	return pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, func(name string) bool { _, exists := o.world.claim(name); return exists })
+}
+
+// lacks says which claims of the update revision a Pod was made without, where that counts.
 func (o *observation) lacks(pod *corev1.Pod, target *appsv1.ControllerRevision) reason.List {
-	if !o.settings.claimsCount {
+	if !o.settings.claimsCount || target != o.update {
 		return nil
 	}
-	templates, err := o.claimTemplatesAt(target, pod.Name)
-	if err != nil {
-		return nil // it could not be made again
-	}
-	return kruise.ClaimsLackingBlock(pod, templates)
-}
-
-// missingClaims are those of Pods that have not started, and cannot without them.
-func (o *observation) missingClaims() (out []*corev1.PersistentVolumeClaim) {
-	exists := func(name string) bool { _, exists := o.world.claim(name); return exists }
-	for i := range o.pods.Active {
-		pod := o.pods.Active[i].Pod
-		if pod.Status.Phase != corev1.PodPending || len(pvc.UsedBy(pod)) == 0 {
-			continue
-		}
-		templates := pvc.Union(o.claimTemplatesOf(pod), o.cs.Spec.VolumeClaimTemplates)
-		out = append(out, pvc.MissingOf(pod, templates, o.claimLabels(pod), &o.owner, exists)...)
-	}
-	return out[:min(len(out), fanout.PerPass)]
+	return kruise.ClaimsLackingBlock(pod, o.cs.Spec.VolumeClaimTemplates)
 }
 
 // claimLabels are those that the claims of a Pod have beside those of their templates.
@@ -210,7 +198,7 @@ func (o *observation) names() sets.Set[string] {
 }
 
 // newNames returns names for up to n new Pods, and for no more than one pass creates.
-func (o *observation) newNames(n int) []string {
+func (o *observation) newNames(n int) (names []string, awaited reason.List) {
 	x := pvc.Names{
 		Known: o.world.claimsOf(o.cs), Claims: o.claims, Taken: o.names(), Leaving: sets.New[string](),
 		MayReturn: o.mayReturn, Fresh: o.freshName,
@@ -218,7 +206,7 @@ func (o *observation) newNames(n int) []string {
 	for _, pod := range o.pods.Inactive {
 		x.Leaving.Insert(podName(o.cs, pod.Labels[apps.LabelInstanceID]))
 	}
-	return x.New(min(n, fanout.PerPass))
+	return x.New(min(n, fanout.PerPass)), x.Awaited(n)
 }
 
 // freshName returns a random name whose claims are nobody else's: they would be mounted all the same.
@@ -241,10 +229,7 @@ func (o *observation) mayReturn(pod string) bool {
 // isClaimed reports whether a claim that a Pod of the name would use belongs to somebody else, such as the Pod that had the name and
 // goes with it.
 func (o *observation) isClaimed(pod string) bool {
-	templates := o.cs.Spec.VolumeClaimTemplates
-	if old, err := o.claimTemplatesAt(o.current, pod); err == nil { // it may become one of the current revision
-		templates = pvc.Union(templates, old)
-	}
+	templates := pvc.Union(o.cs.Spec.VolumeClaimTemplates, o.history.ClaimTemplatesOf(o.current.Name, pod, o.former()))
 	return slices.ContainsFunc(templates, func(template corev1.PersistentVolumeClaim) bool {
 		claim, exists := o.world.claim(pvc.Name(template.Name, pod))
 		return exists && !metav1.IsControlledBy(claim, o.cs)

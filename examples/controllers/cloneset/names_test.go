@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/pvc"
+	"github.com/workloadkit/workloadkit/revision"
 )
 
 // TestInstanceIDs: which ids new Pods get. An id is in use as long as a Pod of its name exists, whoever owns it; claims that
@@ -111,7 +113,10 @@ func TestNewNames(t *testing.T) {
 			})
 			owner := cs.DeepCopy()
 			owner.Spec.ScaleStrategy.EnablePVCReuse = tc.reuse
-			o := &observation{cs: owner, pods: &podcontrol.Set{Inactive: lost}, unborn: sets.New[string](), world: worldOf(have)}
+			o := &observation{
+				cs: owner, pods: &podcontrol.Set{Inactive: lost}, unborn: sets.New[string](), world: worldOf(have),
+				history: &revision.History{}, current: &appsv1.ControllerRevision{},
+			}
 			o.world.newID = func() string {
 				next++
 				return fmt.Sprint("new", next-1)
@@ -136,7 +141,8 @@ func TestNewNames(t *testing.T) {
 				o.unborn.Insert(podName(owner, id))
 			}
 			var ids []string
-			for _, name := range o.newNames(tc.n) {
+			names, _ := o.newNames(tc.n)
+			for _, name := range names {
 				ids = append(ids, strings.TrimPrefix(name, "web-"))
 			}
 			if diff := cmp.Diff(tc.want, ids); diff != "" {

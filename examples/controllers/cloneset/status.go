@@ -17,15 +17,14 @@ import (
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/podcontrol"
-	"github.com/workloadkit/workloadkit/reason"
 )
 
 // lookAgain is when to look again after somebody else has changed the CloneSet, or for what no event tells.
 const lookAgain = 100 * time.Millisecond
 
 // report writes status and history and says when to look again.
-func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, scaleErr, updateErr error) (ctrl.Result, error) {
-	status, wake := nextStatus(o, v.Now, scaleErr, updateErr)
+func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, o *observation, t *todo, scaleErr, updateErr error) (ctrl.Result, error) {
+	status, wake := nextStatus(o, t, v.Now, scaleErr, updateErr)
 	pass.Wake(wake)
 	pass.Wake(o.pods.NextAvailable)
 	acted := pass.Changed()
@@ -49,7 +48,7 @@ func (r *Reconciler) stop(ctx context.Context, v *view, pass *fanout.Pass, t v1b
 }
 
 // nextStatus computes the status, and when it has to be computed again because a deadline ends; zero for never.
-func nextStatus(o *observation, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
+func nextStatus(o *observation, t *todo, instant time.Time, scaleErr, updateErr error) (v1beta1.CloneSetStatus, time.Duration) {
 	pods := o.pods.Totals()
 	status := v1beta1.CloneSetStatus{
 		ObservedGeneration: o.cs.Generation, UpdateRevision: o.update.Name, CurrentRevision: o.current.Name, CollisionCount: o.history.Collisions,
@@ -62,17 +61,9 @@ func nextStatus(o *observation, instant time.Time, scaleErr, updateErr error) (v
 	status.SetFailure(apps.ConditionFailedScale, scaleErr, now)
 	status.SetFailure(apps.ConditionFailedUpdate, updateErr, now)
 	status.DropCondition(apps.ConditionInvalidSpec)
-	status.SetFailure(apps.ConditionWaiting, o.waits().Err(), now)
+	status.SetFailure(apps.ConditionWaiting, t.waits.Err(), now)
 	status.SetFailure(apps.ConditionOddSpec, o.settings.warnings.Err(), now)
 	return status, setProgress(o, &status, now)
-}
-
-// waits are what nothing else in the status tells: Pods that lack claims, where that counts.
-func (o *observation) waits() (list reason.List) {
-	if o.settings.claimsCount {
-		list = kruise.TellLacking(o.pods, o.cs.Spec.VolumeClaimTemplates)
-	}
-	return list
 }
 
 // setProgress keeps the Progressing condition. Unlike upstream a new update revision and every Pod that

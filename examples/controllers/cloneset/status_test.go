@@ -46,7 +46,7 @@ func TestProgress(t *testing.T) {
 				cs: cs, settings: &settings{rollout: tc.spec, selector: selector}, pods: &podcontrol.Set{Active: tc.pods},
 				history: &revision.History{}, current: rev, update: rev,
 			}
-			status, _ := nextStatus(o, time.Unix(1, 0), nil, nil)
+			status, _ := nextStatus(o, &todo{}, time.Unix(1, 0), nil, nil)
 			got := status.Condition(apps.ConditionProgressing)
 			if got == nil || got.Status != corev1.ConditionTrue {
 				t.Fatalf("condition is %+v", got)

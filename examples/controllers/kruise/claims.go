@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	"github.com/workloadkit/workloadkit/fanout"
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 	"github.com/workloadkit/workloadkit/podcontrol"
 	"github.com/workloadkit/workloadkit/pvc"
@@ -50,6 +51,27 @@ func TellLacking(pods *podcontrol.Set, templates []corev1.PersistentVolumeClaim)
 		}
 	}
 	return told
+}
+
+// MissingClaims returns the claims that Pods lack which have not started and cannot without them. missing returns those that a Pod uses and that
+// do not exist.
+func MissingClaims(pods *podcontrol.Set, missing func(*corev1.Pod) []*corev1.PersistentVolumeClaim) (out []*corev1.PersistentVolumeClaim) {
+	for i := range pods.Active {
+		if pod := pods.Active[i].Pod; pod.Status.Phase == corev1.PodPending && len(pvc.UsedBy(pod)) > 0 {
+			out = append(out, missing(pod)...)
+		}
+	}
+	return out[:min(len(out), fanout.PerPass)]
+}
+
+// PlansBetween returns what finds plans between revisions. Where claim templates count, a difference between them blocks.
+func PlansBetween(planner *inplaceupdate.Planner, claimsCount bool) func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
+	if !claimsCount {
+		return planner.Plan
+	}
+	return func(from, to *appsv1.ControllerRevision) *inplaceupdate.Plan {
+		return Blocked(planner.Plan(from, to), ClaimTemplatesBlock(from, to))
+	}
 }
 
 // Blocked returns a plan with more reasons against an update in place.

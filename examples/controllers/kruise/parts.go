@@ -118,6 +118,7 @@ type Parts[O client.Object] struct {
 	Client  client.Client // reads from the cache
 	Events  record.EventRecorder
 	InPlace *inplaceupdate.Updater
+	Told    *Told // of owners
 
 	kind Kind[O]
 }
@@ -157,7 +158,12 @@ func NewParts[O client.Object](ctx context.Context, mgr Manager, c client.Client
 			DropLate: options.Gates[apps.GateForceDeleteTimeoutExpectation], Observer: options.Metrics.Observer(func(pending expectations.Pending) (namespace, name string) { return nameOf(p.Cache, pending) }),
 		},
 	})
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	p.Told = NewTold(p.Cache.Owners)
+	p.Cache.OnGone(p.Told.Forget)
+	return p, nil
 }
 
 // AddTo adds both loops to the manager.

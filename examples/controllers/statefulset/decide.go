@@ -106,11 +106,7 @@ func (o *observation) decideCreation(t *todo) {
 
 // claimsOf are the claims of a Pod: those of its revision.
 func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
-	rev := o.history.Find(pod.Labels[apps.LabelRevision])
-	if templates, err := o.history.ClaimTemplatesAt(rev, pod.Name, o.former()); err == nil {
-		return o.claims.With(templates)
-	}
-	return &o.claims
+	return o.claims.With(o.history.ClaimTemplatesOf(pod.Labels[apps.LabelRevision], pod.Name, o.former()))
 }
 
 // former finds the claim templates of revisions that somebody else has written.
