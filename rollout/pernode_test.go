@@ -413,15 +413,15 @@ func TestPerNodeReplaces(t *testing.T) {
 		nodes, pods string
 		want        []string
 	}{
-		{"A16 a Pod that has ended", given(), "n1..n3", "n1 new, n2 new ended, n3 old ended", []string{"n2", "n3"}},
-		{"A16 not while it rests", given(), "n1", "n1 new ended resting", nil},
-		{"A16 not one that waits for its hook", given(), "n1", "n1 new ended predeleting", nil},
-		{"A16 not where another one runs, or terminates", given(), "n1..n2", "n1/a new ended, n1/b new, n2/a new ended, n2/b new terminating", nil},
-		{"A16 not where two have ended: the second may have done so at once", given(), "n1", "n1/a new ended, n1/b new ended", nil},
-		{"A16 not where no Pod may be created", given(), "n1 stay, n2 leave", "n1 new ended, n2 new ended", nil},
-		{"A16 the partition keeps a Node from the new revision", given(progressive, keeps(2)), "n1..n3", "n1 old ended, n2 new ended, n3 new", []string{"n2"}},
-		{"A16 in a pause as well", given(pausedPerNode), "n1", "n1 new ended", []string{"n1"}},
-		{"A16 where Pods surge they are created anyway", given(surges(1)), "n1", "n1 new ended", nil},
+		{"D-4 a Pod that has ended", given(), "n1..n3", "n1 new, n2 new ended, n3 old ended", []string{"n2", "n3"}},
+		{"D-4 not while it rests", given(), "n1", "n1 new ended resting", nil},
+		{"D-4 not one that waits for its hook", given(), "n1", "n1 new ended predeleting", nil},
+		{"D-4 not where another one runs, or terminates", given(), "n1..n2", "n1/a new ended, n1/b new, n2/a new ended, n2/b new terminating", nil},
+		{"D-4 not where two have ended: the second may have done so at once", given(), "n1", "n1/a new ended, n1/b new ended", nil},
+		{"D-4 not where no Pod may be created", given(), "n1 stay, n2 leave", "n1 new ended, n2 new ended", nil},
+		{"D-4 the partition keeps a Node from the new revision", given(progressive, keeps(2)), "n1..n3", "n1 old ended, n2 new ended, n3 new", []string{"n2"}},
+		{"D-4 in a pause as well", given(pausedPerNode), "n1", "n1 new ended", []string{"n1"}},
+		{"D-4 where Pods surge they are created anyway", given(surges(1)), "n1", "n1 new ended", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			step, err := rollout.PerNode(apply(tc.with), perNodes(t, tc.nodes), onNodes(t, tc.pods))

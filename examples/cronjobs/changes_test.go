@@ -50,13 +50,13 @@ func TestCounted(t *testing.T) {
 
 func TestChangeIn(t *testing.T) {
 	entry := func(fields, at string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: clock(at)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Time: &metav1.Time{Time: clock(at)}, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	status := entry(`{"f:spec":{"f:schedule":{}}}`, "09:00:00")
 	status.Subresource = "status"
 	record := []metav1.ManagedFieldsEntry{
 		entry(`{"f:metadata":{"f:labels":{}}}`, "08:00:00"), entry(`{"f:spec":{"f:schedule":{}}}`, "03:00:00"), entry(`{"f:spec":{"f:schedule":{},"f:paused":{}}}`, "02:00:00"),
-		entry(`{`, "07:00:00"), {FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:schedule":{}}}`)}}, {Time: &metav1.Time{Time: clock("07:00:00")}}, status,
+		entry(`{`, "07:00:00"), {FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:schedule":{}}}`)}, {Time: &metav1.Time{Time: clock("07:00:00")}}, status,
 	}
 	plain := v1beta1.ObservedSchedule{Schedule: "0 * * * *"}
 	for name, tt := range map[string]struct {

@@ -76,16 +76,14 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	var hooks *webhooks
-	serving, pods := always, &podWebhook{}
-	faults := func() error { return nil }
+	pods, hooks := &podWebhook{}, noWebhooks()
 	if options.Webhooks != nil {
 		if hooks, err = newWebhooks(direct, options, pods, log); err != nil {
 			return err
 		}
-		ctrlOptions.WebhookServer, serving, faults = hooks.server, hooks.ready, hooks.faults
+		ctrlOptions.WebhookServer = hooks.server
 		ctrlOptions.LeaderElectionResourceLockInterface = afterServing(
-			ctrlOptions.LeaderElectionResourceLockInterface, serving, ptr.Deref(ctrlOptions.RetryPeriod, 0))
+			ctrlOptions.LeaderElectionResourceLockInterface, hooks.ready, ptr.Deref(ctrlOptions.RetryPeriod, 0))
 	}
 	mgr, err := ctrl.NewManager(config, ctrlOptions)
 	if err != nil {
@@ -95,12 +93,9 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: serving, served: served, budgets: asked}
+	launch := &launcher{mgr: mgr, config: config, options: options, version: version, serving: hooks.ready, served: served, budgets: asked}
 	if err := errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return serving(r.Context()) }),
-		mgr.AddReadyzCheck("webhook-bundles", func(*http.Request) error { return faults() }),
-		mgr.AddReadyzCheck("watches", func(*http.Request) error { return served.ready() }),
+		addChecks(mgr, hooks, served),
 		mgr.Add(launch),
 		reportLeadership(mgr, options.Registry),
 	); err != nil {
@@ -108,17 +103,24 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	if options.Webhooks != nil {
 		_ = mgr.GetWebhookServer() // has it started with the manager
-		if options.Gates[apps.GatePodWebhook] {
-			pods.protect(mgr, asked, hooks.options)
-			if err := pods.start(ctx, mgr, &options, served, asked); err != nil {
-				return err
-			}
+		if err := pods.serve(ctx, mgr, &options, hooks.options, served, asked); err != nil {
+			return err
 		}
 	}
 	running, end := launch.untilLaunched(ctx)
 	defer end()
 	defer served.follow(running)()
 	return mgr.Start(running)
+}
+
+// addChecks adds what /healthz and /readyz ask. Of the latter, webhook-ready alone takes a replica out of service; the others are for people.
+func addChecks(mgr ctrl.Manager, hooks *webhooks, served *served) error {
+	return errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("webhook-ready", func(r *http.Request) error { return hooks.ready(r.Context()) }),
+		mgr.AddReadyzCheck("webhook-bundles", func(*http.Request) error { return hooks.faults() }),
+		mgr.AddReadyzCheck("watches", func(*http.Request) error { return served.ready() }),
+	)
 }
 
 func orGates(gates map[apps.Gate]bool) map[apps.Gate]bool {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kruiseadmission "github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/budgets"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -49,6 +50,15 @@ func (p *podWebhook) protect(mgr ctrl.Manager, asked *budgets.Budgets, options k
 		guard = kruiseadmission.PodBudgets(asked, events.GetEventRecorderFor("podunavailablebudget-webhook"), options)
 	}
 	p.guard.Store(&guard)
+}
+
+// serve has the webhook look at Pods, where its gate is on.
+func (p *podWebhook) serve(ctx context.Context, mgr ctrl.Manager, options *Options, reviews kruiseadmission.Options, served *served, asked *budgets.Budgets) error {
+	if !options.Gates[apps.GatePodWebhook] {
+		return nil
+	}
+	p.protect(mgr, asked, reviews)
+	return p.start(ctx, mgr, options, served, asked)
 }
 
 // start makes the steps in the order in which they see a Pod: whoever looks at its containers comes after whoever adds some. The revisions of SidecarSets

@@ -123,6 +123,11 @@ type webhooks struct {
 	options admission.Options
 }
 
+// noWebhooks stand for a manager that serves none.
+func noWebhooks() *webhooks {
+	return &webhooks{ready: always, faults: func() error { return nil }}
+}
+
 // deferred is a server that starts after something else, with a logger that managers do not pass on.
 type deferred struct {
 	webhook.Server

@@ -130,13 +130,14 @@ func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
 	if !ours || !informer.HasSynced() {
 		return Unknown, changed
 	}
-	for _, object := range informer.GetIndexer().List() {
-		if crd, ok := object.(*unstructured.Unstructured); ok && serves(crd, kind.Version) {
-			return Served, changed
-		}
-		return Unknown, changed
-	}
-	if !d.watches.isUp(informer) {
+	stored := informer.GetIndexer().List() // of one name
+	switch {
+	case slices.ContainsFunc(stored, func(object any) bool {
+		crd, ok := object.(*unstructured.Unstructured)
+		return ok && serves(crd, kind.Version)
+	}):
+		return Served, changed
+	case len(stored) > 0 || !d.watches.isUp(informer):
 		return Unknown, changed
 	}
 	return Absent, changed

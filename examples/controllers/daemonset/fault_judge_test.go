@@ -418,7 +418,7 @@ func (w *story) convergedStatus(v *sight) {
 	}
 	// Old Pods of Nodes that the update leaves out wait until the partition lets it end.
 	held := v.prune && v.partition() > 0 && slices.ContainsFunc(v.places, func(p *place) bool { return !p.run && len(p.old) > 0 })
-	if len(s.Conditions) > 0 && !(held && s.Conditions[0].Reason == string(rollout.UnfitLimited)) {
+	if len(s.Conditions) > 0 && (!held || s.Conditions[0].Reason != string(rollout.UnfitLimited)) {
 		w.Failf("converged", "conditions %+v", s.Conditions)
 	}
 }

@@ -147,11 +147,11 @@ func isResult(line string) bool {
 
 // firstError returns the first line that says what went wrong: of a test, a panic, a race or the compiler.
 func firstError(lines []string) string {
-	clear := regexp.MustCompile(`\.go:\d+(:\d+)?: |^panic: |DATA RACE|^fatal error: `)
+	telling := regexp.MustCompile(`\.go:\d+(:\d+)?: |^panic: |DATA RACE|^fatal error: `)
 	first := ""
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
-		if clear.MatchString(line) {
+		if telling.MatchString(line) {
 			return line
 		}
 		if first == "" && line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "FAIL") {

@@ -223,8 +223,7 @@ func hasField(t reflect.Type, path []string) bool {
 	case reflect.Slice:
 		return hasField(t.Elem(), path[1:])
 	case reflect.Struct:
-		for i := range t.NumField() {
-			field := t.Field(i)
+		for field := range t.Fields() {
 			switch name, _, _ := strings.Cut(field.Tag.Get("json"), ","); {
 			case name == path[0]:
 				return hasField(field.Type, path[1:])

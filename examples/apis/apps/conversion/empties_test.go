@@ -80,14 +80,14 @@ func drawEmpty(r *rand.Rand, t reflect.Type, depth int) any {
 }
 
 func drawFields(r *rand.Rand, t reflect.Type, depth int, into map[string]any) {
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
-		case name == "" && t.Field(i).Anonymous:
-			drawFields(r, t.Field(i).Type, depth, into)
+		case name == "" && field.Anonymous:
+			drawFields(r, field.Type, depth, into)
 		case name == "imageListPullJobTemplate", name == "strategy": // what has no place is refused, or dropped
 		case name != "-" && depth < 7 && r.IntN(3) > 0:
-			into[name] = drawEmpty(r, t.Field(i).Type, depth+1)
+			into[name] = drawEmpty(r, field.Type, depth+1)
 		}
 	}
 }
