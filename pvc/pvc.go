@@ -11,6 +11,9 @@
 // A claim whose template has become larger can grow, where its StorageClass lets it ([IsSmaller], [Differences], [MayGrow]); until its volume
 // has followed ([HasGrown], [NeedsRestart]) its Pod is better left alone.
 //
+// Claim templates change while Pods go on running: [MissingOf] and [Lacking] compare a Pod that exists with them, and [Former] finds those of
+// an earlier Pod template. Package revision keeps them with revisions.
+//
 // Package pvc/claimwriter writes what is decided here.
 package pvc
 

@@ -4,6 +4,11 @@
 // history and says whether to keep the newest revision, to bring an older one back to the front (a rollback), or to write
 // a new one. [History.Excess] says which old ones nobody needs any more. Both are pure; package revision/history writes.
 //
+// # Claim templates
+//
+// Which claims Pods of a revision have is no part of its data: a workload's claim templates change without a new revision. [History.RecordClaims]
+// keeps them in an annotation, and [History.ClaimTemplatesAt] returns what a Pod that is made again at an earlier revision needs.
+//
 // # Equality
 //
 // Two templates are equal when they mean the same, not when their bytes agree: a new serializer that leaves out

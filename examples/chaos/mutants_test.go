@@ -140,11 +140,13 @@ func mutants() []mutant {
 		},
 		{
 			"what is written down of claim templates does not follow them", "revision/claims.go",
-			"(known && sameClaims(was, today) ||", "(known && len(was) >= 0 ||", schedules{tests: "../revision", only: "TestRecordClaims"},
+			"(known && sameClaims(was, today) ||", "(known && len(was) >= 0 ||",
+			schedules{tests: "../revision", only: "TestRecordClaims"},
 		},
 		{
 			"nobody makes the claim of a Pod again that waits for it", controllers + "decide.go",
-			"t.missing = kruise.MissingClaims(", "_ = kruise.MissingClaims(", schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
+			"t.missing = kruise.MissingClaims(", "_ = kruise.MissingClaims(",
+			schedules{tests: "./controllers/cloneset", only: "TestMissingClaims"},
 		},
 		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
@@ -160,7 +162,8 @@ func mutants() []mutant {
 		},
 		{
 			"plans are kept although claim templates have changed", "inplaceupdate/planner.go",
-			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil", schedules{tests: "../inplaceupdate", only: "TestPlannerKeepsPlans"},
+			"known.Plan != nil && known.from == from.ResourceVersion && known.to == to.ResourceVersion", "known.Plan != nil",
+			schedules{tests: "../inplaceupdate", only: "TestPlannerKeepsPlans"},
 		},
 		{
 			"changed claim templates recreate nothing", controllers + "controller.go",
@@ -168,15 +171,18 @@ func mutants() []mutant {
 		},
 		{
 			"nobody says whose name is waited for", "pvc/names.go",
-			"short := min(n-len(names), len(awaited))", "short := min(n-len(names), len(awaited)) * 0", schedules{tests: "../pvc", only: "TestAwaited"},
+			"short := min(n-len(names), len(awaited))", "short := min(n-len(names), len(awaited)) * 0",
+			schedules{tests: "../pvc", only: "TestAwaited"},
 		},
 		{
 			"InPlaceOnly is blocked by claim templates", controllers + "resolve.go",
-			"&& rules(cs).Policy != podcontrol.InPlaceOnly", "&& rules(cs).Policy != \"\"", schedules{tests: "./controllers/cloneset", only: "TestClaimTemplatesCount"},
+			"&& rules(cs).Policy != podcontrol.InPlaceOnly", "&& rules(cs).Policy != \"\"",
+			schedules{tests: "./controllers/cloneset", only: "TestClaimTemplatesCount"},
 		},
 		{
 			"Pods that lack claims are not told of", "examples/controllers/kruise/claims.go",
-			"return pod.Updated && len(pvc.Lacking", "return !pod.Updated && len(pvc.Lacking", schedules{tests: "./controllers/statefulset", only: "TestWaiting"},
+			"return pod.Updated && len(pvc.Lacking", "return !pod.Updated && len(pvc.Lacking",
+			schedules{tests: "./controllers/statefulset", only: "TestWaiting"},
 		},
 		{
 			"env counts as delivered by a restart that never was", "inplaceupdate/start.go",

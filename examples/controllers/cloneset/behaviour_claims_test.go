@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +35,7 @@ func TestClaims(t *testing.T) {
 		{"C-9 the claim of a Pod that has not started is made again", pendingClaim},
 		{"C-36 with reuse, the Pod that is waited for is named", reuseAwaits},
 		{"C-4 Pods that match and are not adopted are told of", orphansAreTold},
+		{"C-4 so are those that an earlier owner has left, with other claims", leftPodsAreTold},
 	})
 }
 
@@ -217,4 +219,28 @@ func orphansAreTold(c *cluster) {
 		c.t.Fatal(err)
 	}
 	c.untilEvent("orphans", apps.EventOrphansNotAdopted, ": 2, the first is orphans-a")
+}
+
+// leftPodsAreTold: the next CloneSet of the name uses the revision that was left, and not the Pods.
+func leftPodsAreTold(c *cluster) {
+	cs := c.create(c.cloneSet("left", 1, c.mounted(2)))
+	pod := c.pods("left")[0]
+	if err := c.Delete(c.t.Context(), cs, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(cs), &v1beta1.CloneSet{})
+		if err == nil {
+			return errors.New("it is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	next := c.create(c.cloneSet("left", 1, c.mounted(0), func(cs *v1beta1.CloneSet) { cs.Spec.VolumeClaimTemplates[0].Labels["tier"] = "other" }))
+	c.untilEvent("left", apps.EventOrphansNotAdopted, ": 1, the first is "+pod.Name)
+	if next.Status.UpdateRevision != cs.Status.UpdateRevision {
+		c.t.Errorf("revision %s, want that which was left, %s", next.Status.UpdateRevision, cs.Status.UpdateRevision)
+	}
+	if live := c.pod(pod.Name); len(live.OwnerReferences) > 0 {
+		c.t.Errorf("owners %+v", live.OwnerReferences)
+	}
 }

@@ -59,7 +59,10 @@ func TestClaimTemplatesCount(t *testing.T) {
 		policy v1beta1.CloneSetPodUpdatePolicy
 		want   bool
 	}{
-		{true, v1beta1.InPlaceOnly, false}, {true, v1beta1.InPlaceIfPossible, true}, {true, v1beta1.ReCreate, true}, {true, "", true},
+		{true, v1beta1.InPlaceOnly, false},
+		{true, v1beta1.InPlaceIfPossible, true},
+		{true, v1beta1.ReCreate, true},
+		{true, "", true},
 		{false, v1beta1.InPlaceIfPossible, false},
 	} {
 		cs := drawCloneSet(&dice{})
