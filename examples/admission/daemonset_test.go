@@ -202,3 +202,38 @@ func TestConvertDaemonSet(t *testing.T) {
 		t.Errorf("status of %v (-want +got):\n%s", converted["apiVersion"], diff)
 	}
 }
+
+// TestWarnOfCrowdedSurge: who asks for a second Pod beside the old on a Node that has room for one is told so once.
+func TestWarnOfCrowdedSurge(t *testing.T) {
+	crowded := func(more ...string) tree {
+		object := manifest(t, smallDaemonSet("v1beta1", append(more, "  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxSurge: 1, maxUnavailable: 0}}")...))
+		containers := object["spec"].(tree)["template"].(tree)["spec"].(tree)["containers"].([]any)
+		containers[0].(tree)["ports"] = []any{tree{"containerPort": 80.0, "hostPort": 8080.0}}
+		return object
+	}
+	plain := manifest(t, smallDaemonSet("v1beta1", "  updateStrategy: {type: RollingUpdate, rollingUpdate: {rollingUpdateType: Standard, maxSurge: 0, maxUnavailable: 1}}"))
+	for _, tc := range []struct {
+		name        string
+		object, old tree
+		want        int
+	}{
+		{"created", crowded(), nil, 1},
+		{"written again", crowded("  minReadySeconds: 5"), crowded(), 0},
+		{"surge is asked for now", crowded(), plain, 1},
+		{"no surge", plain, nil, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			operation := admissionv1.Create
+			if tc.old != nil {
+				operation = admissionv1.Update
+			}
+			response := reviewDaemonSet(t, admission.Options{}, "validate", request(t, operation, tc.object, tc.old))
+			if !response.Allowed || len(response.Warnings) != tc.want {
+				t.Fatalf("allowed %t (%v), warnings %q", response.Allowed, response.Result, response.Warnings)
+			}
+			if tc.want > 0 && !strings.Contains(response.Warnings[0], "spec.template.spec.containers[0].ports[0].hostPort") {
+				t.Errorf("warnings %q do not name the port", response.Warnings)
+			}
+		})
+	}
+}

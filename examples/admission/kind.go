@@ -57,6 +57,8 @@ type Kind[Hub, Old any] struct {
 	// out.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
 	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
+	// Odd says what of a valid object will not do what was meant, presumably: warnings for whoever writes it first. Optional.
+	Odd func(obj *Hub) []string
 	// CheckTemplate has somebody else judge the Pod template of a valid object; stored is nil on creation. The warning says why that
 	// was not possible. Optional.
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)

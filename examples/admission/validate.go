@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,7 +73,7 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 	if len(problems) > 0 {
 		return nil, apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
 	}
-	for _, text := range []string{unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning} {
+	for _, text := range append(k.oddities(obj, stored), unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning) {
 		if text != "" {
 			warnings = append(warnings, text)
 		}
@@ -81,6 +82,19 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 		warnings = append(warnings, k.Warn(obj.hub, obj.old)...)
 	}
 	return warnings, nil
+}
+
+// oddities are the warnings about an object that were not due before.
+func (k *Kind[Hub, Old]) oddities(obj, stored object[Hub, Old]) []string {
+	if k.Odd == nil {
+		return nil
+	}
+	odd := k.Odd(obj.hub)
+	if stored.hub == nil {
+		return odd
+	}
+	before := k.Odd(stored.hub)
+	return slices.DeleteFunc(odd, func(text string) bool { return slices.Contains(before, text) })
 }
 
 // problems are those that can be seen from the object, in the terms of its version.

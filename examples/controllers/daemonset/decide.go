@@ -10,6 +10,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/adopt"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
 	"github.com/workloadkit/workloadkit/nodefit"
@@ -75,6 +76,7 @@ func decide(o *observation) (*todo, error) {
 	if t.step, err = rollout.PerNode(spec, nodes, o.perNode.Pods); err != nil {
 		return nil, err
 	}
+	t.step.Limits = explainSurge(t.step.Limits, api.CrowdingOf(o.set))
 	t.burst, t.odd = burst, slices.Concat(o.settings.warnings, o.fit.oddities, o.oddities(burst))
 	t.remove, t.update = o.perNode.Of(t.step.Delete), o.perNode.Of(t.step.Update)
 	return t, nil
@@ -155,11 +157,28 @@ func (o *observation) describe(options podcontrol.PerNodeOptions) *podcontrol.Pe
 	return perNode
 }
 
+// explainSurge says of an update that waits for room beside old Pods when there is none: a higher limit does not help.
+func explainSurge(limits reason.List, crowding *api.Crowding) reason.List {
+	for i := range limits {
+		if why := &limits[i]; crowding != nil && why.Code == rollout.UpdateLimited && why.Path == rollingUpdate+".maxSurge" {
+			why.Detail += "; two may not run on one Node, because of " + crowding.Path + " " + crowding.Value
+			why.Remedy = api.CrowdingRemedy
+		}
+	}
+	return limits
+}
+
 // oddities are what keeps the controller from its work although every value is a good one.
 func (o *observation) oddities(burst int) (odd reason.List) {
 	if burst == 0 {
 		odd = append(odd, reason.Reason{
 			Code: kruise.OddValue, Path: "spec.burstReplicas", New: "0", Detail: "no Pod is created, deleted or updated", Remedy: "use 1 or more",
+		})
+	}
+	if crowding := api.CrowdingOf(o.set); crowding != nil && crowding.Certain {
+		odd = append(odd, reason.Reason{
+			Code: kruise.OddValue, Path: crowding.Path, New: crowding.Value,
+			Detail: "the port has room for one Pod on a Node, so no update with maxSurge ends", Remedy: api.CrowdingRemedy,
 		})
 	}
 	if o.frozen > 0 {

@@ -2,6 +2,8 @@ package daemonset
 
 import (
 	"fmt"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
+	"k8s.io/utils/ptr"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -654,6 +656,31 @@ func TestStatusSaysWhatIsOdd(t *testing.T) {
 		if message := status.Conditions[0].Message; !strings.Contains(message, path) {
 			t.Errorf("the condition says %q, without %s", message, path)
 		}
+	}
+}
+
+// TestSurgeWithoutRoom: where the port of the Node keeps the new Pod from it, the conditions name that, and do not ask for more of the same.
+func TestSurgeWithoutRoom(t *testing.T) {
+	set := agents(func(set *v1beta1.DaemonSet) {
+		rollingUpdateOf(set).RollingUpdateType = v1beta1.StandardRollingUpdateType
+		rollingUpdateOf(set).MaxSurge, rollingUpdateOf(set).MaxUnavailable = ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0))
+		set.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+	})
+	o := newObserver(t).observe(set, fitted(set), machines(2), nil)
+	todo, err := decide(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path, remedy = "spec.template.spec.containers[0].ports[0].hostPort", "set maxSurge to 0"
+	if odd := todo.odd.String(); !strings.Contains(odd, path) || !strings.Contains(odd, "8080") || !strings.Contains(odd, remedy) {
+		t.Errorf("oddities %q", odd)
+	}
+	limits := explainSurge(reason.List{
+		{Code: rollout.UpdateLimited, Path: "spec.updateStrategy.rollingUpdate.maxSurge", Detail: "1 Node waits", Remedy: "raise the limit"},
+		{Code: rollout.PartitionReached, Detail: "2 Nodes keep their revision", Remedy: "lower the partition"},
+	}, api.CrowdingOf(set))
+	if text := limits.String(); !strings.Contains(text, path) || !strings.Contains(text, remedy) || strings.Contains(text, "raise") || !strings.Contains(text, "lower the partition") {
+		t.Errorf("limits %q", text)
 	}
 }
 

@@ -1,0 +1,71 @@
+package daemonset
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/examples/apis/validation"
+	"github.com/workloadkit/workloadkit/podstate"
+)
+
+// Crowding is why the new Pod of an update with maxSurge may not run beside the old one on its Node. The update does not end there.
+type Crowding struct {
+	// Path and Value are the field of the template that keeps Pods apart.
+	Path, Value string
+	// Certain says that the scheduler keeps them apart. Otherwise they share the network of their Node, and it depends on what they listen on.
+	Certain bool
+}
+
+// CrowdingRemedy is what helps against it.
+const CrowdingRemedy = "set maxSurge to 0 and maxUnavailable to 1 or more, so that the old Pod goes first, or take the host port out of the template"
+
+func (c *Crowding) String() string {
+	if c.Certain {
+		return fmt.Sprintf("%s: the host port %s has room for one Pod on a Node, but maxSurge asks for a second one beside the old: %s", c.Path, c.Value, CrowdingRemedy)
+	}
+	return c.Path + ": Pods share the network of their Node, so a second one beside the old, which maxSurge asks for, cannot listen on the same ports: " + CrowdingRemedy
+}
+
+// CrowdingOf returns the first field of the template that may keep the Pods of an update with maxSurge apart, nil for none. The object need not
+// be defaulted.
+func CrowdingOf(obj *v1beta1.DaemonSet) *Crowding {
+	strategy := &obj.Spec.UpdateStrategy
+	rolling := strategy.RollingUpdate
+	if strategy.Type == v1beta1.OnDeleteDaemonSetStrategyType || rolling == nil || rolling.MaxSurge == nil || !validation.AtLeastOne(*rolling.MaxSurge, mostNodes) {
+		return nil
+	}
+	spec, path := &obj.Spec.Template.Spec, specPath().Child("template", "spec")
+	for i := range spec.Containers {
+		if c := hostPortOf(&spec.Containers[i], spec.HostNetwork, path.Child("containers").Index(i)); c != nil {
+			return c
+		}
+	}
+	for i := range spec.InitContainers {
+		if container := &spec.InitContainers[i]; podstate.IsNativeSidecar(container) {
+			if c := hostPortOf(container, spec.HostNetwork, path.Child("initContainers").Index(i)); c != nil {
+				return c
+			}
+		}
+	}
+	if spec.HostNetwork {
+		return &Crowding{Path: path.Child("hostNetwork").String(), Value: "true"}
+	}
+	return nil
+}
+
+// hostPortOf finds the first port of the Node that a container takes. In the network of the Node each of its ports is one.
+func hostPortOf(container *corev1.Container, hostNetwork bool, path *field.Path) *Crowding {
+	for i := range container.Ports {
+		port, at := &container.Ports[i], path.Child("ports").Index(i)
+		switch {
+		case port.HostPort > 0:
+			return &Crowding{Path: at.Child("hostPort").String(), Value: fmt.Sprint(port.HostPort), Certain: true}
+		case hostNetwork && port.ContainerPort > 0:
+			return &Crowding{Path: at.Child("containerPort").String(), Value: fmt.Sprint(port.ContainerPort), Certain: true}
+		}
+	}
+	return nil
+}
