@@ -11,8 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -398,4 +403,72 @@ func TestSchemaOfTheChartIsThatOfItsValues(t *testing.T) {
 		}
 	}
 	compare("", &schema, values)
+}
+
+// overlay is the one that the comment of the Kustomization shows for another namespace, in a folder of its own.
+func overlay(t *testing.T) (dir string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(config, "default", "Kustomization"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Abs(filepath.Join(config, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if base, err = filepath.Rel(dir, base); err != nil {
+		t.Fatal(err)
+	}
+	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+	for line := range strings.Lines(string(raw)) {
+		if shown, ok := strings.CutPrefix(line, "#   "); ok {
+			text += strings.Replace(shown, "../default", base, 1)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestManagerStartsWithoutWebhooks: in whatever namespace it is installed, and whatever labels that has, no webhook is asked about the manager's Pods,
+// while one is about those of other namespaces.
+func TestManagerStartsWithoutWebhooks(t *testing.T) {
+	for name, tc := range map[string]struct{ namespace, text string }{
+		"kustomization":                         {namespace, must(t)(kubectl(t, "kustomize", "examples/config/default"))},
+		"chart":                                 {namespace, must(t)(template(t))},
+		"kustomization for another namespace":   {"ops", must(t)(kubectl(t, "kustomize", overlay(t)))},
+		"chart for another namespace":           {"ops", must(t)(template(t, `installation.namespace="ops"`, `installation.createNamespace=false`))},
+		"chart for the namespace of the system": {"kube-system", must(t)(template(t, `installation.namespace="kube-system"`, `installation.createNamespace=false`))},
+	} {
+		asked := 0
+		for _, obj := range parse(t, tc.text) {
+			var configuration struct {
+				Webhooks []admissionregistrationv1.ValidatingWebhook `json:"webhooks"`
+			}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &configuration); err != nil {
+				continue
+			}
+			for _, webhook := range configuration.Webhooks {
+				if !slices.ContainsFunc(webhook.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+					return slices.ContainsFunc(r.Resources, func(resource string) bool { return strings.HasPrefix(resource, "pods") })
+				}) {
+					continue
+				}
+				selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
+				if err != nil {
+					t.Fatal(err)
+				}
+				matches := func(name string) bool { return selector.Matches(labels.Set{corev1.LabelMetadataName: name}) }
+				if matches(tc.namespace) || !matches("shop") || tc.namespace != namespace && !matches(namespace) {
+					t.Errorf("%s: webhook %s asks about Pods of %s: %s", name, webhook.Name, tc.namespace, selector)
+				}
+				asked++
+			}
+		}
+		if asked != 3 {
+			t.Errorf("%s: %d webhooks are asked about Pods", name, asked)
+		}
+	}
 }
