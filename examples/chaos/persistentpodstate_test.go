@@ -31,6 +31,7 @@ func persistentPodStateMutants() []mutant {
 		{"what was generated is deleted by what the cache says", generator, "todo.Action == placements.Delete || todo.Action == placements.Adopt {", "todo.Action == placements.Adopt {", found},
 		{"what nobody asks for any more stays", generate, "\tif !Asks(workload) {\n\t\treturn Generation{Action: Delete, For: workload}\n", "\tif !Asks(workload) {\n\t\treturn Generation{For: workload}\n", found},
 		{"annotations that change wake nobody", generate, "apps.AnnotationGeneratePersistentPodState, apps.AnnotationRequiredPersistentTopology,\n", "apps.AnnotationGeneratePersistentPodState,\n", found},
+		{"what a user has written of how long records are kept is put back", generate, "whole := map[string]any{\"targetRef\": spec.TargetReference}\n", "whole := map[string]any{\"targetRef\": spec.TargetReference, \"persistentPodStateRetentionPolicy\": nil}\n", found},
 		{"edits of what was generated stay", generate, "return Generation{Action: Update, For: workload, Spec: spec}", "return Generation{For: workload, Spec: spec}", found},
 	}
 }

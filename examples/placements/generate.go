@@ -136,9 +136,9 @@ func (g *Generation) Patch(found *v1beta1.PersistentPodState) (client.Patch, err
 	return client.RawPatch(types.MergePatchType, body), err
 }
 
-// wholeSpec has a value for each field, so that merging it leaves nothing of another.
+// wholeSpec has a value for each field that annotations stand for, so that merging it leaves nothing of another.
 func wholeSpec(spec *v1beta1.PersistentPodStateSpec) map[string]any {
-	whole := map[string]any{"targetRef": spec.TargetReference, "persistentPodStateRetentionPolicy": nil}
+	whole := map[string]any{"targetRef": spec.TargetReference}
 	for name, value := range map[string]struct {
 		value any
 		is    bool
@@ -207,12 +207,13 @@ func keep(workload *Workload, found *v1beta1.PersistentPodState) Generation {
 	return Generation{Action: Update, For: workload, Spec: spec}
 }
 
-// isAsGenerated reports whether a PersistentPodState has the spec that is generated for a workload, and puts the version of its target into that: it does
-// not matter, and cannot change.
+// isAsGenerated reports whether a PersistentPodState has the spec that is generated for a workload, and puts into that what no annotation stands for: how
+// long records are kept, which is the user's to write, and the version of its target, which does not matter and cannot change.
 func isAsGenerated(workload *Workload, found *v1beta1.PersistentPodState, spec *v1beta1.PersistentPodStateSpec) bool {
 	if kind, err := api.TargetKind(found.Spec.TargetReference); err == nil && kind == workload.Kind.GroupKind() {
 		spec.TargetReference.APIVersion = found.Spec.TargetReference.APIVersion
 	}
+	spec.PersistentPodStateRetentionPolicy = found.Spec.PersistentPodStateRetentionPolicy
 	return len(found.Spec.Undecodable) == 0 && apiequality.Semantic.DeepEqual(*spec, found.Spec)
 }
 

@@ -95,6 +95,9 @@ func TestGenerate(t *testing.T) {
 		return w
 	}
 	edited := func(s *v1beta1.PersistentPodState) { s.Spec.RequiredPersistentTopology.Keys = []string{"zone"} }
+	lasting := func(s *v1beta1.PersistentPodState) {
+		s.Spec.PersistentPodStateRetentionPolicy = v1beta1.PersistentPodStateWhenDeleted
+	}
 	older := func(s *v1beta1.PersistentPodState) { s.Spec.TargetReference.APIVersion = "apps/v1beta1" }
 	renamed := func(s *v1beta1.PersistentPodState) { s.Name = "mine" }
 	deleted := func(s *v1beta1.PersistentPodState) { s.DeletionTimestamp = &metav1.Time{} }
@@ -110,6 +113,9 @@ func TestGenerate(t *testing.T) {
 		{"PS-8 made", workloads{asking("1", on, required)}, nil, nil, placements.Create, false},
 		{"PS-8 there", workloads{asking("1", on, required)}, state("1"), nil, "", false},
 		{"PS-8 there, for another version of the kind", workloads{asking("1", on, required)}, state("1", older), nil, "", false},
+		{"PS-8 what no annotation stands for is the user's to write", workloads{asking("1", on, required)}, state("1", lasting), nil, "", false},
+		{"PS-8 drift beside it is overwritten", workloads{asking("1", on, required)}, state("1", lasting, edited), nil, placements.Update, false},
+		{"PS-9 that of a former one, edited", workloads{asking("1", on, required)}, state("", lasting), nil, placements.Adopt, false},
 		{"PS-8 drift is overwritten", workloads{asking("1", on, required)}, state("1", edited), nil, placements.Update, false},
 		{"PS-9 annotations to record alone", workloads{asking("1", on, required, keeps)}, state("1"), nil, placements.Update, false},
 		{"PS-9 taken off", workloads{asking("1", required)}, state("1"), nil, placements.Delete, false},

@@ -62,6 +62,9 @@ func (w *story) judge(write *chaos.Write) {
 		return
 	}
 	moments := w.since(write.Task, "gen")
+	if before != nil && after != nil && before.Spec.PersistentPodStateRetentionPolicy != after.Spec.PersistentPodStateRetentionPolicy {
+		w.Failf("edited", "%s: a user has written policy %q", write.Call, before.Spec.PersistentPodStateRetentionPolicy)
+	}
 	switch {
 	case write.Call.Name != "gen" && (after == nil || after.Name != "gen"):
 		w.Failf("foreign", "%s: nobody asks for it", write.Call)
@@ -131,7 +134,7 @@ func (w *story) converged() {
 	}
 	switch {
 	case state != nil && metav1.GetControllerOf(state) == nil:
-		if asked == "true" && required == keys(state) && len(state.Spec.PersistentPodStateRetentionPolicy) == 0 && state.Spec.TargetReference.APIVersion == "apps/v1" {
+		if asked == "true" && required == keys(state) && state.Spec.TargetReference.APIVersion == "apps/v1" {
 			w.Failf("converged", "%s is what is asked for, and is nobody's", state.Name)
 		} // else a user's
 	case asked == "true" && required != "" && state == nil:
