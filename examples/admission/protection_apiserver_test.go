@@ -55,6 +55,7 @@ func TestProtectionOnTheAPIServer(t *testing.T) {
 	t.Run("Services and Ingresses", c.protectsServices)
 	t.Run("Namespaces", c.protectsNamespaces)
 	t.Run("CustomResourceDefinitions", c.protectsCRDs)
+	t.Run("what is in a Namespace", c.namesWhatHoldsNamespaces)
 }
 
 func (c *cluster) protectsWorkloads(t *testing.T) {
@@ -158,6 +159,43 @@ func (c *cluster) protectsNamespaces(t *testing.T) {
 	c.refused(t, namespace, "1 bound PersistentVolumeClaims (>0)")
 	c.removed(t, bound) // its finalizer may hold it for a moment: what is being deleted does not count
 	c.removed(t, namespace)
+}
+
+// namesWhatHoldsNamespaces: a Namespace without the label goes but for what is protected in it, and says by name what that is. So does a deletion of all
+// objects of a kind.
+func (c *cluster) namesWhatHoldsNamespaces(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-held"}}
+	c.made(t, namespace, "")
+	protect := func(object tree) *unstructured.Unstructured {
+		out := &unstructured.Unstructured{Object: object}
+		out.SetNamespace(namespace.Name)
+		c.made(t, out, apps.DeleteProtectionAlways)
+		return out
+	}
+	held := map[string]*unstructured.Unstructured{
+		`clonesets.apps.kruise.io "kept"`:    protect(edit(t, manifest(t, small("v1beta1")), "/metadata/name", "kept")),
+		`statefulsets.apps.kruise.io "kept"`: protect(edit(t, manifest(t, smallSet("v1beta1")), "/metadata/name", "kept")),
+		`services "kept"`:                    protect(manifest(t, `{apiVersion: v1, kind: Service, metadata: {name: kept}, spec: {ports: [{port: 80}]}}`)),
+	}
+	for said, object := range held {
+		err := c.DeleteAllOf(t.Context(), object.DeepCopy(), client.InNamespace(namespace.Name))
+		if want := said + " is forbidden: forbidden by ResourcesProtectionDeletion"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("4.3 a collection: %v, want %s", err, want)
+		}
+	}
+	c.removed(t, namespace)
+	controlplanetest.Eventually(t, 60*time.Second, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+			return err
+		}
+		text := fmt.Sprint(namespace.Status.Conditions)
+		for said := range held {
+			if !strings.Contains(text, said) {
+				return fmt.Errorf("the Namespace says %s, and not %s", text, said)
+			}
+		}
+		return nil
+	})
 }
 
 func (c *cluster) protectsCRDs(t *testing.T) {

@@ -148,13 +148,17 @@ func (k *Kind[Hub, Old]) validateDelete(req admission.Request) error {
 	if len(problems) == 0 {
 		return nil
 	}
+	name := req.Name
+	if object, ok := any(obj.hub).(metav1.Object); ok {
+		name = object.GetName() // the deletion of a collection has none
+	}
 	if k.Refused != nil {
-		k.Refused(Refusal{EventDeletionProtection, k.GroupKind.Kind, req.Namespace, req.Name, req.UserInfo.Username})
+		k.Refused(Refusal{EventDeletionProtection, k.GroupKind.Kind, req.Namespace, name, req.UserInfo.Username})
 	}
 	// The status of an invalid object has the causes in the right form; code and reason differ.
-	status := apierrors.NewInvalid(k.GroupKind, req.Name, problems).ErrStatus
+	status := apierrors.NewInvalid(k.GroupKind, name, problems).ErrStatus
 	status.Code, status.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	status.Details.Kind = k.Resource
-	status.Message = k.Resource + "." + k.GroupKind.Group + " \"" + req.Name + "\" is forbidden: " + forbiddenBy + ": " + problems.ToAggregate().Error()
+	status.Message = k.Resource + "." + k.GroupKind.Group + " \"" + name + "\" is forbidden: " + forbiddenBy + ": " + problems.ToAggregate().Error()
 	return &apierrors.StatusError{ErrStatus: status}
 }
