@@ -78,7 +78,8 @@ func appendEnv(env, more []corev1.EnvVar) []corev1.EnvVar {
 	return env
 }
 
-// transferred returns the env variables that a sidecar wants of one of the Pod's own containers.
+// transferred returns the env variables that a sidecar wants of one of the Pod's own containers, and before each those that its value refers to: a
+// variable expands what comes before it.
 func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 	from := t.container
 	switch {
@@ -91,13 +92,25 @@ func (d *draft) transferred(t transfer) (env []corev1.EnvVar) {
 		if own.Name != from {
 			continue
 		}
+		taken := map[string]bool{}
 		for _, name := range t.names {
-			if i := slices.IndexFunc(own.Env, func(e corev1.EnvVar) bool { return e.Name == name }); i >= 0 {
-				env = append(env, own.Env[i])
-			}
+			env = withReferences(env, own.Env, name, taken)
 		}
 	}
 	return env
+}
+
+// withReferences appends the variable of a name, after those that its value refers to and that come before it.
+func withReferences(env, own []corev1.EnvVar, name string, taken map[string]bool) []corev1.EnvVar {
+	i := slices.IndexFunc(own, func(e corev1.EnvVar) bool { return e.Name == name })
+	if i < 0 || taken[name] {
+		return env
+	}
+	taken[name] = true
+	for _, other := range expanded(own[i].Value) {
+		env = withReferences(env, own[:i], other, taken)
+	}
+	return append(env, own[i])
 }
 
 // places are the paths and volumes that a container has already. A Pod may have thousands of mounts.
@@ -165,15 +178,22 @@ func shareDevices(c *corev1.Container, taken places, own *corev1.Container) {
 	}
 }
 
-// expanded returns the names of the env variables that an expression such as "a/$(NAME)" expands.
+// expanded returns the names of the env variables that an expression such as "a/$(NAME)" expands; "$$(NAME)" expands none.
 func expanded(expression string) (names []string) {
 	for {
-		_, rest, found := strings.Cut(expression, "$(")
-		name, rest, closed := strings.Cut(rest, ")")
-		if !found || !closed {
+		_, rest, found := strings.Cut(expression, "$")
+		if !found {
 			return names
 		}
-		names, expression = append(names, name), rest
+		if escaped, is := strings.CutPrefix(rest, "$"); is {
+			expression = escaped
+			continue
+		}
+		inner, is := strings.CutPrefix(rest, "(")
+		name, after, closed := strings.Cut(inner, ")")
+		if expression = rest; is && closed {
+			names, expression = append(names, name), after
+		}
 	}
 }
 

@@ -171,6 +171,21 @@ func TestContainer(t *testing.T) {
 			}, want: corev1.Container{Env: env("IS_INJECTED", "true", "A", "1", "B", "2")},
 		},
 		{
+			name: "SC-28 with what a value refers to, before it", side: transfer(sidecarcontrol.TransferEnv{Container: "app"}, "A", "D"),
+			pod: func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].Env = env("X", "$(A)", "Y", "y", "B", "$(Y)/$(NONE)", "A", "$(B)-$(Z)", "Z", "z", "D", "$$(X) $(A) $ $(")
+			},
+			want: corev1.Container{Env: env("IS_INJECTED", "true", "Y", "y", "B", "$(Y)/$(NONE)", "A", "$(B)-$(Z)", "D", "$$(X) $(A) $ $(")},
+		},
+		{
+			name: "SC-28 and the sidecar's own goes before that", side: func(s *sidecarcontrol.Sidecar) {
+				s.Env = env("X", "own")
+				transfer(sidecarcontrol.TransferEnv{Container: "app"}, "A")(s)
+			},
+			pod:  func(pod *corev1.Pod) { pod.Spec.Containers[0].Env = env("X", "x", "A", "$(X)") },
+			want: corev1.Container{Env: env("X", "own", "IS_INJECTED", "true", "A", "$(X)")},
+		},
+		{
 			name: "SC-28 by annotation", side: transfer(sidecarcontrol.TransferEnv{ContainerFrom: "metadata.annotations['biz']"}, "A"),
 			pod: func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{"biz": "app"}
