@@ -125,6 +125,9 @@ type Work struct {
 	// Pods is how each Pod of the set stood: those that have all of its sidecars, and are active. A Pod from before the set gained another
 	// container is not among them: no Pod that runs can get one.
 	Pods []sidecarcontrol.Standing
+	// Dropped are active Pods that have sidecars of the set and are not its Pods any more: the set does not match them, or has gained a sidecar since
+	// that they lack. Nobody upgrades them.
+	Dropped []*corev1.Pod
 	// Choice is what was decided about new upgrades.
 	Choice sidecarcontrol.Choice
 }
@@ -143,8 +146,9 @@ const (
 
 // Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
-	all, selected := u.read(v, set, plan)
+	all, selected, dropped := u.read(v, set, plan)
 	work, wait := u.decide(v, set, plan, all[:selected:selected])
+	work.Dropped = dropped
 	pass.Wake(wait)
 	var written sync.Map // by UID
 	byPod := make(map[*corev1.Pod]*sidecarcontrol.Standing, len(all))
@@ -226,7 +230,7 @@ func (u *Upgrader[O]) send(
 }
 
 // read says how the Pods stand: first those that are selected, and then those in which a hot upgrade goes on though they are not any more.
-func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int) {
+func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int, dropped []*corev1.Pod) {
 	known := u.knownOf(v.Owner.GetUID(), set)
 	out = make([]sidecarcontrol.Standing, 0, len(v.Pods))
 	var left []sidecarcontrol.Standing
@@ -237,11 +241,16 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 			s = &read
 			known.pods[pod.UID] = s
 		}
-		switch isSelected := plan.Selects == nil || plan.Selects(pod); {
-		case !s.Injected || !podstate.IsActive(pod):
-		case isSelected:
+		if !podstate.IsActive(pod) {
+			continue
+		}
+		isSelected := plan.Selects == nil || plan.Selects(pod)
+		if s.Injected && isSelected {
 			out = append(out, *s)
-		case errors.Is(s.Waiting.Err(), sidecarcontrol.FlipPending):
+			continue
+		}
+		dropped = append(dropped, pod)
+		if s.Injected && errors.Is(s.Waiting.Err(), sidecarcontrol.FlipPending) {
 			left = append(left, *s)
 		}
 	}
@@ -252,7 +261,7 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 		}
 		maps.DeleteFunc(known.pods, func(uid types.UID, _ *sidecarcontrol.Standing) bool { return !there[uid] })
 	}
-	return append(out, left...), len(out)
+	return append(out, left...), len(out), dropped
 }
 
 // knownOf returns what is known of an owner's Pods and still holds for the set.

@@ -37,6 +37,9 @@ const (
 const (
 	// EventNotUpgradablePods says, on a SidecarSet, that Pods have to be recreated to get the newest sidecars.
 	EventNotUpgradablePods = "NotUpgradablePods"
+	// EventPodsDropped says, on a SidecarSet, that Pods have its sidecars and nobody upgrades them: it does not select them any more, or has gained a
+	// sidecar that they lack.
+	EventPodsDropped = "PodsDropped"
 	// EventUpgradeHeldUp is a Warning on a SidecarSet: Pods whose sidecars do not become ready use maxUnavailable up.
 	EventUpgradeHeldUp = "UpgradeHeldUp"
 	// EventPodsRefused is a Warning on a SidecarSet because of which new Pods are refused: it wants something that another one has, or the

@@ -158,7 +158,7 @@ func (r *Reconciler) report(ctx context.Context, v *view, pass *fanout.Pass, h *
 			status.UpdatedReadyPods++
 		}
 	}
-	pass.Wake(r.tell(v, told{blocked: blocked, refused: r.refusals(v, h)}, work))
+	pass.Wake(r.tell(v, told{blocked: blocked, dropped: len(work.Dropped), refused: r.refusals(v, h)}, work))
 	truncateErr := r.truncate(ctx, v, pass, h)
 	_, err := v.WriteStatus(ctx, status)
 	return pass.Result(workErr, truncateErr, err)

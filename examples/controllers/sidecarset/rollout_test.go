@@ -3,6 +3,8 @@ package sidecarset_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,5 +204,29 @@ func TestPodsRefused(t *testing.T) {
 	want = "new Pods may be refused: PinnedSetMissing: spec.injectionStrategy.revision: gone: there is no such revision; name another version, or none"
 	if got := c.event(missing, apps.EventPodsRefused); got != want {
 		t.Errorf("event %q, want %q", got, want)
+	}
+}
+
+// TestPodsDropped: Pods that have sidecars of a SidecarSet and that nobody upgrades any more are told of.
+func TestPodsDropped(t *testing.T) {
+	c := start(t)
+	set := c.create(c.set("mesh", container("mesh", "mesh:v1")))
+	names := c.pods(2, set)
+	c.counts(set, 2, 2, 2, 2)
+	slices.Sort(names)
+	c.change(set, func(s *v1beta1.SidecarSetSpec) {
+		s.Containers = append(s.Containers, s.Containers[0])
+		s.Containers[1].Name = "log"
+	})
+	want := "2 Pods have its sidecars and are not its Pods any more, among others Pod " + c.namespace + "/"
+	if got := c.event(set, apps.EventPodsDropped); !strings.HasPrefix(got, want) || !strings.Contains(got, "a sidecar that they lack") {
+		t.Errorf("of a new sidecar: event %q, want %q", got, want)
+	}
+	other := c.create(c.set("other", container("other", "other:v1")))
+	c.pods(1, other)
+	c.counts(other, 1, 1, 1, 1)
+	c.change(other, func(s *v1beta1.SidecarSetSpec) { s.Selector.MatchLabels["more"] = "a" })
+	if got, want := c.event(other, apps.EventPodsDropped), "1 Pods have its sidecars"; !strings.HasPrefix(got, want) {
+		t.Errorf("of another selector: event %q, want %q", got, want)
 	}
 }

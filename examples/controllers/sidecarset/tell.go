@@ -28,6 +28,7 @@ import (
 // told is what was last told of a SidecarSet. It is told once.
 type told struct {
 	blocked    int       // Pods that have to be recreated
+	dropped    int       // Pods that are none of its any more
 	heldUp     types.UID // the Pod that holds the others up
 	generation int64     // with heldUp
 	refused    string    // why Pods are refused
@@ -45,6 +46,10 @@ func (r *Reconciler) tell(v *view, now told, work upgrader.Work) time.Duration {
 	r.mu.Unlock()
 	if now.blocked > 0 && now.blocked != before.blocked {
 		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventNotUpgradablePods, "%d Pods cannot be upgraded in place: more than images changed, or a sidecar has ended for good. They get the newest sidecars when they are recreated", now.blocked)
+	}
+	if now.dropped > 0 && now.dropped != before.dropped {
+		r.events.Eventf(v.Owner, corev1.EventTypeNormal, apps.EventPodsDropped, "%d Pods have its sidecars and are not its Pods any more, among others Pod %s/%s: it does not select them, or has gained a sidecar that they lack. Their sidecars are not upgraded until they are recreated",
+			now.dropped, work.Dropped[0].Namespace, work.Dropped[0].Name)
 	}
 	if now.refused != "" && now.refused != before.refused {
 		r.events.Event(v.Owner, corev1.EventTypeWarning, apps.EventPodsRefused, "new Pods may be refused: "+now.refused)
