@@ -125,30 +125,22 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 // they serve until enough do so elsewhere. As Kubernetes has it (rollingUpdate in pkg/controller/daemon/update.go). Nodes that are left out of
 // the update come when it is over.
 func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
-	over := !slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded })
 	if d.LeaveUnfit {
 		part = nil
 		for i := range slices.Backward(d.nodes) {
 			part = append(part, &d.nodes[i])
 		}
 	}
-	var broken, available []int
-	for _, n := range part {
-		switch {
-		case n.Run || n.Excluded || n.old == nil || !n.isLeft():
-		case d.LeaveUnfit && !over:
-			available = append(available, n.oldAt)
-		case n.newest != nil:
-			d.remove = append(d.remove, n.newestAt) // no Node takes it in any more
-		case n.old.available():
-			available = append(available, n.oldAt)
-		default:
-			broken = append(broken, n.oldAt)
+	broken, available, room := []int(nil), []int(nil), 0
+	if d.LeaveUnfit && slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded }) {
+		for _, n := range part { // the update is not over
+			if n.isUnfit() {
+				available = append(available, n.oldAt)
+			}
 		}
-	}
-	room := min(max(d.toSpare(), 0), len(available))
-	if d.LeaveUnfit && !over {
-		room = 0
+	} else {
+		broken, available = d.unfit(part)
+		room = min(max(d.toSpare(), 0), len(available))
 	}
 	d.remove = slices.Concat(d.remove, broken, available[:room])
 	if waiting := len(available) - room; waiting > 0 && room+len(d.create)+len(d.next) == 0 {
@@ -156,6 +148,26 @@ func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
 			"%d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
 	}
 }
+
+// unfit returns the old Pods that may only stay on their Nodes, by whether they are available. New ones beside them that no Node takes in any more
+// are deleted first.
+func (d *nodeDecision) unfit(nodes []*nodeEntry) (broken, available []int) {
+	for _, n := range nodes {
+		switch {
+		case !n.isUnfit():
+		case n.newest != nil:
+			d.remove = append(d.remove, n.newestAt)
+		case n.old.available():
+			available = append(available, n.oldAt)
+		default:
+			broken = append(broken, n.oldAt)
+		}
+	}
+	return broken, available
+}
+
+// isUnfit reports whether a Node that is to have no Pod has an old one that nothing else ends.
+func (n *nodeEntry) isUnfit() bool { return !n.Run && !n.Excluded && n.old != nil && n.isLeft() }
 
 // isLeft reports whether nothing else ends the old Pod of a Node that is to have none: it stays there alone, or beside a new one that the
 // Node will not take in.

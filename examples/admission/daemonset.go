@@ -33,7 +33,7 @@ func DaemonSet(options Options) *Kind[v1beta1.DaemonSet, v1alpha1.DaemonSet] {
 		ValidateUpdate: func(_ context.Context, obj, stored *v1beta1.DaemonSet) (field.ErrorList, error) {
 			return daemonset.ValidateUpdate(obj, stored), nil
 		},
-		Odd: func(obj *v1beta1.DaemonSet) []string {
+		Warn: func(obj *v1beta1.DaemonSet, _ *v1alpha1.DaemonSet) []string {
 			if crowding := daemonset.CrowdingOf(obj); crowding != nil {
 				return []string{crowding.String()}
 			}

@@ -57,13 +57,11 @@ type Kind[Hub, Old any] struct {
 	// out.
 	ValidateCreate func(ctx context.Context, obj *Hub) (field.ErrorList, error)
 	ValidateUpdate func(ctx context.Context, obj, stored *Hub) (field.ErrorList, error)
-	// Odd says what of a valid object will not do what was meant, presumably: warnings for whoever writes it first. Optional.
-	Odd func(obj *Hub) []string
 	// CheckTemplate has somebody else judge the Pod template of a valid object; stored is nil on creation. The warning says why that
 	// was not possible. Optional.
 	CheckTemplate func(ctx context.Context, obj, stored *Hub) (problems field.ErrorList, warning string)
-	// Warn returns what users are told of a valid object that is new or has another spec: what has no effect, for example. old is the object as it was
-	// sent, nil for the hub version. Optional.
+	// Warn returns what users are told of a valid object: what has no effect, for example, or does not do what was meant, presumably. Whoever
+	// writes an object of which that was said before is not told again. old is the object as it was sent, nil for the hub version. Optional.
 	Warn func(obj *Hub, old *Old) []string
 	// ValidateDelete returns why an object may not be deleted. Nil means that every object may, and then it is not even decoded.
 	ValidateDelete func(obj *Hub) field.ErrorList

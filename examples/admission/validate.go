@@ -73,28 +73,21 @@ func (k *Kind[Hub, Old]) validateWrite(ctx context.Context, req admission.Reques
 	if len(problems) > 0 {
 		return nil, apierrors.NewInvalid(k.GroupKind, req.Name, capped(problems))
 	}
-	for _, text := range append(k.oddities(obj, stored), unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning) {
-		if text != "" {
-			warnings = append(warnings, text)
-		}
-	}
-	if k.Warn != nil && !leavesSpec(req) {
-		warnings = append(warnings, k.Warn(obj.hub, obj.old)...)
-	}
-	return warnings, nil
+	warnings = append(k.warnings(obj, stored), unknownFields(k.GroupKind.Kind, req.Object.Raw, req.OldObject.Raw), warning)
+	return slices.DeleteFunc(warnings, func(text string) bool { return text == "" }), nil
 }
 
-// oddities are the warnings about an object that were not due before.
-func (k *Kind[Hub, Old]) oddities(obj, stored object[Hub, Old]) []string {
-	if k.Odd == nil {
+// warnings are those about an object that were not due before.
+func (k *Kind[Hub, Old]) warnings(obj, stored object[Hub, Old]) []string {
+	if k.Warn == nil {
 		return nil
 	}
-	odd := k.Odd(obj.hub)
+	due := k.Warn(obj.hub, obj.old)
 	if stored.hub == nil {
-		return odd
+		return due
 	}
-	before := k.Odd(stored.hub)
-	return slices.DeleteFunc(odd, func(text string) bool { return slices.Contains(before, text) })
+	before := k.Warn(stored.hub, stored.old)
+	return slices.DeleteFunc(due, func(text string) bool { return slices.Contains(before, text) })
 }
 
 // problems are those that can be seen from the object, in the terms of its version.
