@@ -125,55 +125,49 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 // they serve until enough do so elsewhere. As Kubernetes has it (rollingUpdate in pkg/controller/daemon/update.go). Nodes that are left out of
 // the update come when it is over.
 func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
+	mayGo := true
 	if d.LeaveUnfit {
-		part = nil
-		for i := range slices.Backward(d.nodes) {
-			part = append(part, &d.nodes[i])
+		mayGo = !slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded })
+		part = d.downward()
+	}
+	var now, available []int
+	for _, n := range part {
+		switch {
+		case !n.isLeft():
+		case !mayGo || n.newest == nil && n.old.available():
+			available = append(available, n.oldAt)
+		case n.newest != nil:
+			now = append(now, n.newestAt) // no Node takes it in any more
+		default:
+			now = append(now, n.oldAt)
 		}
 	}
-	broken, available, room := []int(nil), []int(nil), 0
-	if d.LeaveUnfit && slices.ContainsFunc(d.nodes, func(n nodeEntry) bool { return n.Run && n.old != nil && !n.Excluded }) {
-		for _, n := range part { // the update is not over
-			if n.isUnfit() {
-				available = append(available, n.oldAt)
-			}
-		}
-	} else {
-		broken, available = d.unfit(part)
+	room := 0
+	if mayGo {
 		room = min(max(d.toSpare(), 0), len(available))
 	}
-	d.remove = slices.Concat(d.remove, broken, available[:room])
+	d.remove = slices.Concat(d.remove, now, available[:room])
 	if waiting := len(available) - room; waiting > 0 && room+len(d.create)+len(d.next) == 0 {
 		d.limitf(UnfitLimited, "", "wait for the update and for Pods to become available, or delete them",
 			"%d Pods at an older revision are on Nodes that are to have none; %d of %d other Nodes have an available Pod", waiting, d.totals.Available, d.totals.Desired)
 	}
 }
 
-// unfit returns the old Pods that may only stay on their Nodes, by whether they are available. New ones beside them that no Node takes in any more
-// are deleted first.
-func (d *nodeDecision) unfit(nodes []*nodeEntry) (broken, available []int) {
-	for _, n := range nodes {
-		switch {
-		case !n.isUnfit():
-		case n.newest != nil:
-			d.remove = append(d.remove, n.newestAt)
-		case n.old.available():
-			available = append(available, n.oldAt)
-		default:
-			broken = append(broken, n.oldAt)
-		}
+// downward returns all Nodes in descending order of their names.
+func (d *nodeDecision) downward() (nodes []*nodeEntry) {
+	for i := range slices.Backward(d.nodes) {
+		nodes = append(nodes, &d.nodes[i])
 	}
-	return broken, available
+	return nodes
 }
 
-// isUnfit reports whether a Node that is to have no Pod has an old one that nothing else ends.
-func (n *nodeEntry) isUnfit() bool { return !n.Run && !n.Excluded && n.old != nil && n.isLeft() }
-
-// isLeft reports whether nothing else ends the old Pod of a Node that is to have none: it stays there alone, or beside a new one that the
-// Node will not take in.
+// isLeft reports whether the Node is to have none, and nothing else ends its old Pod: that stays there alone, or beside a new one that the Node
+// will not take in.
 func (n *nodeEntry) isLeft() bool {
-	alone := n.newest == nil || !n.newest.Scheduled && n.old.Ready && !n.newest.available()
-	return n.Continue && alone && !n.ambiguous && !n.old.PreDeleting
+	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
+		return false
+	}
+	return n.newest == nil || !n.newest.Scheduled && !n.newest.available() && n.old.Ready
 }
 
 // toSpare is how many more Nodes keep an available Pod than are to have one now.

@@ -104,11 +104,12 @@ func mutants() []mutant {
 		{"an update whose state is lost counts as done", "podcontrol/executor/finish.go", "if x.options.Template == nil {", "if x.options.Template != nil {", cloneSet("lostState")},
 		{
 			"what was undelivered when its state was lost is forgotten by the next update", "podcontrol/executor/pods.go",
-			"if plan.Possible() && p.executor.lost(pod) != nil {", "if plan == nil && p.executor.lost(pod) != nil {", cloneSet("lostState"),
+			"if lost := p.executor.lost(pod) != nil; lost && plan.Possible() {", "if lost := p.executor.lost(pod) != nil; lost && plan == nil {", cloneSet("lostState"),
 		},
 		{
 			"a Pod that has lost its state is taken for one that runs its image", "inplaceupdate/start.go",
-			"learn(); ok && !v.lost {", "learn(); ok {", schedules{tests: "../inplaceupdate", only: "TestLostState"},
+			"learn(); ok && !v.lost {", "learn(); ok {",
+			schedules{tests: "../inplaceupdate", only: "TestLostState"},
 		},
 		{
 			"missing Pods hold up the update that would repair those that exist", "rollout/rollout.go",

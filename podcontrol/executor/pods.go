@@ -136,7 +136,7 @@ func (p *Pods[O]) UpdateTo(
 func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupdate.Plan, target string) (changed bool, err error) {
 	attempt := updateOf(pod, target)
 	wait, refusal := p.executor.fanout.Backoff.Resting(attempt, p.view.Now)
-	if plan.Possible() && p.executor.lost(pod) != nil {
+	if lost := p.executor.lost(pod) != nil; lost && plan.Possible() {
 		p.pass.Wake(busyRetry) // the plan knows nothing of what was lost; the Pod's own loop begins that anew
 		return false, nil      //nolint:nilerr // It is no failure.
 	}

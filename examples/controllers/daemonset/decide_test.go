@@ -2,8 +2,6 @@ package daemonset
 
 import (
 	"fmt"
-	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
-	"k8s.io/utils/ptr"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/workloadkit/workloadkit/decode"
 	"github.com/workloadkit/workloadkit/examples/apis/apps"
+	api "github.com/workloadkit/workloadkit/examples/apis/apps/daemonset"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/pub"
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/controllers/kruise"
@@ -663,7 +662,7 @@ func TestStatusSaysWhatIsOdd(t *testing.T) {
 func TestSurgeWithoutRoom(t *testing.T) {
 	set := agents(func(set *v1beta1.DaemonSet) {
 		rollingUpdateOf(set).RollingUpdateType = v1beta1.StandardRollingUpdateType
-		rollingUpdateOf(set).MaxSurge, rollingUpdateOf(set).MaxUnavailable = ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0))
+		rollingUpdateOf(set).MaxSurge, rollingUpdateOf(set).MaxUnavailable = number(1), number(0)
 		set.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 	})
 	o := newObserver(t).observe(set, fitted(set), machines(2), nil)
