@@ -28,16 +28,16 @@ func lostCases() map[string]struct {
 	state := func(a map[string]string) { delete(a, stateKey) }
 	app2, log2 := image("app", "app:v2"), image("log", "log:v2")
 	return map[string]lostCase{
-		"W3 all, in the grace period":                       {[]func(*template){app2}, 30, all},
-		"W3 the state, in the grace period":                 {[]func(*template){app2}, 30, state},
-		"W3 the held change":                                {[]func(*template){app2}, 30, func(a map[string]string) { delete(a, graceKey) }},
-		"W3 all, while the node restarts":                   {[]func(*template){app2}, 0, all},
-		"W3 all, between two batches":                       {[]func(*template){app2, log2}, 0, all},
-		"W3 all, of images and resources":                   {[]func(*template){app2, limits(1, "cpu", "500m")}, 0, all},
-		"W3 all, of metadata that the template brings":      {[]func(*template){app2, annotation("cfg", "2")}, 0, all},
-		"W3 another state, of another revision":             {[]func(*template){app2}, 30, func(a map[string]string) { a[stateKey] = `{"revision":"web-0"}`; delete(a, graceKey) }},
-		"W3 an empty state":                                 {[]func(*template){app2}, 0, func(a map[string]string) { a[stateKey] = "{}" }},
-		"W3 the held change of another revision is refused": {[]func(*template){app2}, 30, func(a map[string]string) { a[graceKey] = `{"revision":"web-0"}` }},
+		"all, in the grace period":                       {[]func(*template){app2}, 30, all},
+		"the state, in the grace period":                 {[]func(*template){app2}, 30, state},
+		"the held change":                                {[]func(*template){app2}, 30, func(a map[string]string) { delete(a, graceKey) }},
+		"all, while the node restarts":                   {[]func(*template){app2}, 0, all},
+		"all, between two batches":                       {[]func(*template){app2, log2}, 0, all},
+		"all, of images and resources":                   {[]func(*template){app2, limits(1, "cpu", "500m")}, 0, all},
+		"all, of metadata that the template brings":      {[]func(*template){app2, annotation("cfg", "2")}, 0, all},
+		"another state, of another revision":             {[]func(*template){app2}, 30, func(a map[string]string) { a[stateKey] = `{"revision":"web-0"}`; delete(a, graceKey) }},
+		"an empty state":                                 {[]func(*template){app2}, 0, func(a map[string]string) { a[stateKey] = "{}" }},
+		"the held change of another revision is refused": {[]func(*template){app2}, 30, func(a map[string]string) { a[graceKey] = `{"revision":"web-0"}` }},
 	}
 }
 

@@ -48,7 +48,7 @@ func TestUpdate(t *testing.T) {
 		{"U-18 U-20 batches by launch priority", priorityBatches},
 		{"U-18 a first batch that stays unready holds the second for ever", priorityBatchBroken},
 		{"U-27 a Pod with an unreadable state is left alone", unreadableState},
-		{"W3 the state of an update is removed", lostState},
+		{"the state of an update is removed", lostState},
 		{"U-28 an update overtaken by another", overtaken},
 		{"U-28 an image update overtaken by a change of labels", overtakenByLabel},
 		{"U-28 pending batches overtaken by another image", func(c *cluster) {

@@ -402,7 +402,7 @@ func TestEnded(t *testing.T) {
 		controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
 			// Who waits for the old name to be gone must not wait for ever: the next Pod has another one.
 			if err := c.Get(ctx, client.ObjectKeyFromObject(pod), pod.DeepCopy()); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("D-4 there still is a Pod %s: %w", pod.Name, err)
+				return fmt.Errorf("D-4: there still is a Pod %s: %w", pod.Name, err)
 			}
 			return nil
 		})
