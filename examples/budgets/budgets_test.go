@@ -47,6 +47,16 @@ func TestServes(t *testing.T) {
 		{"PUB-10 is labelled as unavailable", func(p *corev1.Pod) { p.Labels[apps.LabelUnavailablePrefix+"maintenance"] = "" }, false},
 		{"is being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(start)) }, false},
 		{"PUB-11 another digest runs", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "app" + digest }, false},
+		{"PUB-11 another digest runs, and the kubelet has not seen the new one", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image, p.Generation, p.Status.ObservedGeneration = "app"+digest, 2, 1
+		}, false},
+		{"PUB-11 its Node knows it by the digest of its index", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image, p.Generation, p.Status.ObservedGeneration = "app"+digest, 2, 2
+		}, true},
+		{"PUB-11 an update in place to what a Node knows by another digest is under way", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image, p.Generation, p.Status.ObservedGeneration = "app"+digest, 2, 2
+			p.Annotations[apps.AnnotationInPlaceUpdateState] = updating
+		}, false},
 		{"PUB-11 the digest runs", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Image, p.Status.ContainerStatuses[0].ImageID = "app"+digest, "docker.io/app"+digest
 		}, true},

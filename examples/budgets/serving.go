@@ -34,8 +34,8 @@ func NewServing(gates map[apps.Gate]bool) (*Serving, error) {
 }
 
 // Serves reports whether a Pod is in service: it runs and is ready, nobody has labelled it as unavailable, and its containers are those that its spec
-// asks for. Where all images are named by digest those decide; else no update in place may be under way. again, where it is positive, is when the
-// answer may be another one without any event.
+// asks for. Where all images are named by digest and their Nodes report those, that decides; else no update in place may be under way. again,
+// where it is positive, is when the answer may be another one without any event.
 func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again time.Duration) {
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
@@ -73,7 +73,8 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// digests reports whether the containers whose images are named by digest run those, and whether all are.
+// digests reports whether the containers whose images are named by digest may run those, and whether all are and do. A Node may know a manifest by
+// the digest of its index, and the other way round: once its kubelet has seen what the Pod asks for, another digest proves nothing.
 func digests(pod *corev1.Pod) (right, all bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
@@ -84,8 +85,14 @@ func digests(pod *corev1.Pod) (right, all bool) {
 			continue
 		}
 		status := podstate.ContainerStatus(pod, container.Name)
-		if status == nil || !strings.HasSuffix(status.ImageID, want) {
+		switch {
+		case status == nil:
 			return false, all
+		case strings.HasSuffix(status.ImageID, want):
+		case pod.Status.ObservedGeneration == 0 || pod.Status.ObservedGeneration < pod.Generation:
+			return false, all
+		default:
+			all = false
 		}
 	}
 	return true, all
