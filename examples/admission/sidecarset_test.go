@@ -197,11 +197,13 @@ func TestValidateSidecarSet(t *testing.T) {
 			{"v1alpha1", []string{selector}, nil},
 			{"v1beta1", []string{selector}, nil},
 			{
-				"v1beta1", []string{"  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}"},
+				"v1beta1",
+				[]string{"  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}"},
 				[]string{"spec.namespaceSelector: Pods of namespace kube-system get no sidecars"},
 			},
 			{
-				"v1alpha1", []string{"  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a, kube-system]}]}"},
+				"v1alpha1",
+				[]string{"  namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [a, kube-system]}]}"},
 				[]string{"spec.namespaceSelector: Pods of namespace kube-system get no sidecars"},
 			},
 			{"v1alpha1", []string{"  namespace: kube-system"}, []string{"spec.namespace: Pods of namespace kube-system get no sidecars"}},

@@ -56,7 +56,10 @@ func TestChangeIn(t *testing.T) {
 	status.Subresource = "status"
 	record := []metav1.ManagedFieldsEntry{
 		entry(`{"f:metadata":{"f:labels":{}}}`, "08:00:00"), entry(`{"f:spec":{"f:schedule":{}}}`, "03:00:00"), entry(`{"f:spec":{"f:schedule":{},"f:paused":{}}}`, "02:00:00"),
-		entry(`{`, "07:00:00"), {FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:schedule":{}}}`)}, {Time: &metav1.Time{Time: clock("07:00:00")}}, status,
+		entry(`{`, "07:00:00"),
+		{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:schedule":{}}}`)},
+		{Time: &metav1.Time{Time: clock("07:00:00")}},
+		status,
 	}
 	plain := v1beta1.ObservedSchedule{Schedule: "0 * * * *"}
 	for name, tt := range map[string]struct {
