@@ -16,7 +16,11 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
 	"github.com/workloadkit/workloadkit/examples/internal/hostile"
@@ -62,6 +66,7 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 	}
 	repeat("Pods annotated", 0, time.Second, func(ctx context.Context) string { return v.annotate(ctx, c) })
 	repeat("reviews that never come", 0, time.Second, c.hold)
+	repeat("a careless operator writes to CRDs", 0, 10*time.Second, c.writeCRDs)
 	objects := slices.Concat(hostile.Objects(), hostile.StatefulSets(), hostile.DaemonSets(), hostile.Pods(), hostile.Jobs(), hostile.Policies())
 	for i, object := range objects {
 		late := time.Duration(i) * pause / time.Duration(len(objects)) // one after the other, or the API server alone would be busy with them
@@ -94,6 +99,19 @@ func (c *cluster) attack(ctx context.Context, pause time.Duration, like *v1beta1
 		defer t.mu.Unlock()
 		return maps.Clone(t.counts)
 	}, nil
+}
+
+// writeCRDs changes what no object depends on, of kinds that the Pod webhook decides on: that closes their watches.
+func (c *cluster) writeCRDs(ctx context.Context) string {
+	for _, name := range []string{"sidecarsets.apps.kruise.io", "podunavailablebudgets.policy.kruise.io"} {
+		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+		crd.Name = name
+		body := fmt.Appendf(nil, `{"spec":{"names":{"categories":["c%d"]}}}`, clock.RealClock{}.Now().Unix())
+		if err := c.Patch(ctx, crd, client.RawPatch(types.MergePatchType, body)); err != nil {
+			return err.Error()
+		}
+	}
+	return "written"
 }
 
 // encoded is an object under a name, and where objects of its kind are sent.
