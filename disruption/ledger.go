@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,26 +111,6 @@ func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, sta
 		after.Allowed, wait = 0, sooner(wait, min(held, p.LeavingFor))
 	}
 	return after, stayed, wait
-}
-
-// TakeBack undoes Decide for a request that was let go and does not happen, because somebody else refuses it: another budget of the Pod, say. It
-// returns the ledger to store if changed is true. Only the one who has spent may take back, and at once: a request that was let go before
-// holds the same share.
-func (l Ledger) TakeBack(r Request) (after Ledger, changed bool) {
-	of := &l.Changing
-	if r.Operation.leaves() {
-		of = &l.Leaving
-	}
-	if r.Pod == nil {
-		return l, false
-	}
-	if _, there := (*of)[r.Pod.Name]; !there {
-		return l, false // a count was faster
-	}
-	*of = maps.Clone(*of)
-	delete(*of, r.Pod.Name)
-	l.Allowed++
-	return l, true
 }
 
 // unseenFor is how long what is written down of a Pod is kept that who counts has not seen.

@@ -144,6 +144,7 @@ func TestImagesAsNodesReportThem(t *testing.T) {
 		{"a tag is pinned to its platform's manifest", "app:v1", "node app:v1 i111 1 ask " + p1 + " node app:v1 i111 1 waits node app:v1 i111 2 waits"},
 		{"a tag is pinned to its index", "app:v1", "node app:v1 p111 1 ask " + i1 + " node app:v1 p111 1 waits node app:v1 p111 2 waits"},
 		{"overtaken: the superseded image runs first", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i222 2 waits node - i222 2 waits node - i333 3 runs"},
+		{"overtaken: the node comes to know the superseded image by another digest", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i222 2 waits node - x222 2 waits node - i333 3 runs"},
 		{"overtaken: it crashes", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i222 2 waits node - i222 3 waits node - i333 4 runs"},
 		{"overtaken: which of both it is cannot be known", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " node - i333 2 waits"},
 		{"overtaken twice: both run first", p1, "node - i111 1 ask " + p2 + " ask " + p3 + " ask " + p4 + " node - i222 2 waits node - i333 3 waits node - i444 4 runs"},

@@ -18,35 +18,43 @@ func (c *container) isPast(unknown []string) bool {
 		return true
 	}
 	id, passed := digestOf(c.status.ImageID), 0
-	for _, digest := range c.seenDigests() {
-		if digest != id {
+	for _, seen := range c.passed() {
+		// A node may come to know one instance by another digest.
+		if seen.ImageID != id && seen.ContainerID != c.status.ContainerID {
 			passed++
 		}
 	}
 	return passed >= len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// seenDigests returns the digests of unknown images that were seen to run since the first superseded image was asked for.
-func (c *container) seenDigests() []string {
+// passed returns the instances of unknown images that were seen to run since the first superseded image was asked for, one of each digest.
+func (c *container) passed() []passedImage {
 	seen := slices.Clone(c.view.state.SeenDigests[c.name])
 	record, _ := c.record()
-	if id := digestOf(record.ImageID); id != "" && !c.isKnown(id) && !slices.Contains(seen, id) {
-		seen = append(seen, id)
+	if id := digestOf(record.ImageID); id != "" && !c.isKnown(id) && !hasDigest(seen, id) {
+		seen = append(seen, passedImage{ImageID: id})
 	}
 	return seen
 }
 
-// passing returns the digest of an unknown image that is to be noted, because a later one tells more if this one came before it.
-func (c *container) passing() (digest string, ok bool) {
+func hasDigest(seen []passedImage, digest string) bool {
+	return slices.ContainsFunc(seen, func(p passedImage) bool { return p.ImageID == digest })
+}
+
+// passing returns the instance of an unknown image that is to be noted, because a later one tells more if this one came before it.
+func (c *container) passing() (seen passedImage, ok bool) {
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || c.view.nodeIsBehind() {
-		return "", false
+		return seen, false
 	}
-	unknown, seen := c.unknown(), c.seenDigests()
-	digest = digestOf(c.status.ImageID)
-	if digest == "" || c.isKnown(digest) || slices.Contains(seen, digest) {
-		return "", false
+	unknown, before := c.unknown(), c.passed()
+	seen = passedImage{ImageID: digestOf(c.status.ImageID), ContainerID: c.status.ContainerID}
+	if seen.ImageID == "" || seen.ContainerID == "" || c.isKnown(seen.ImageID) || hasDigest(before, seen.ImageID) {
+		return seen, false
 	}
-	return digest, len(seen) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
+	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
+		return seen, false // it was noted by another digest
+	}
+	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
 // isKnown reports whether a digest is the one of a known image.

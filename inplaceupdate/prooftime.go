@@ -66,8 +66,8 @@ func (v *view) beginProof() (podpatch.Change, error) {
 		if _, begins, _ := c.timeToProof(); begins {
 			put(&saved.Seen, c.name, sighting{ContainerID: c.status.ContainerID, At: metav1.NewTime(v.now)})
 		}
-		if digest, ok := c.passing(); ok {
-			put(&saved.SeenDigests, c.name, append(slices.Clone(saved.SeenDigests[c.name]), digest))
+		if seen, ok := c.passing(); ok {
+			put(&saved.SeenDigests, c.name, append(slices.Clone(saved.SeenDigests[c.name]), seen))
 		}
 	}
 	change := v.change(true)

@@ -170,8 +170,8 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 		if images := c.superseded(); len(images) > 0 {
 			put(&state.SupersededImages, name, images)
 		}
-		if digests := v.state.SeenDigests[name]; len(digests) > 0 {
-			put(&state.SeenDigests, name, digests)
+		if seen := v.state.SeenDigests[name]; len(seen) > 0 {
+			put(&state.SeenDigests, name, seen)
 		}
 	}
 	state.UpdateResources = state.UpdateResources || (v.state.UpdateResources && len(v.unresized()) > 0)

@@ -48,9 +48,9 @@ type progress struct {
 	// Seen holds, by container, since when the kubelet has left an instance alone of which only time can tell whether it runs the
 	// new image.
 	Seen map[string]sighting `json:"seen,omitempty"`
-	// SeenDigests holds, by container, the digests of instances that were seen while they could be of the new image or of a superseded
-	// one whose digest is unknown.
-	SeenDigests map[string][]string `json:"seenDigests,omitempty"`
+	// SeenDigests holds, by container, instances that were seen while they could be of the new image or of a superseded one whose digest is
+	// unknown.
+	SeenDigests map[string][]passedImage `json:"seenDigests,omitempty"`
 	// KnownImages holds, by container, a few images whose digest on this node is known, the newest last. They outlive an
 	// update, because the next one may go back to them.
 	KnownImages map[string][]knownImage `json:"knownImages,omitempty"`
@@ -118,4 +118,10 @@ func (p *progress) next() work {
 // work returns what the end of the grace period delivers to containers.
 func (g *savedGrace) work() work {
 	return work{images: g.ContainerImages, refs: g.ContainerRefMetadata, resources: g.ContainerResources}
+}
+
+// passedImage is an instance of a container, as its node reported it.
+type passedImage struct {
+	ImageID     string `json:"imageID"`
+	ContainerID string `json:"containerID"`
 }

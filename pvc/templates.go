@@ -3,6 +3,7 @@ package pvc
 import (
 	"iter"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,8 @@ func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVo
 	return out
 }
 
-// Former finds the claim templates of an earlier Pod template where nobody has written them down. All fields are required.
+// Former finds the claim templates of an earlier Pod template where nobody has written them down. It is for one pass: what it has found it
+// remembers. All fields are required.
 type Former struct {
 	// Today are the claim templates of today.
 	Today []corev1.PersistentVolumeClaim
@@ -68,15 +70,26 @@ type Former struct {
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
 	// Pods are the names of the owner's Pods.
 	Pods iter.Seq[string]
+
+	mu     sync.Mutex
+	others map[string]*corev1.PersistentVolumeClaim // what was found for a template by other Pods; nil for nothing
 }
 
+// mostAsked is how many Pods are asked for a claim of a template: those of one revision have the same.
+const mostAsked = 50
+
 // Templates returns what a Pod of the name is made with from an earlier template. What the template mounts and today's claim templates do
-// not have is read from a claim: that of the Pod's own name or, without one, that of another Pod. unknown names what no claim tells.
+// not have is read from a claim: that of the Pod's own name or, without one, that of another Pod, of which a few are asked. What such a claim was
+// filled from is left out. unknown names what no claim tells. A Former that is used for several Pods asks others once. It is safe for concurrent use.
 func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1.PersistentVolumeClaim, unknown []string) {
 	templates = slices.Clip(f.Today)
 	for _, name := range Unmounted(spec, f.Today) {
-		if claim := f.find(name, pod); claim != nil {
+		if claim, ok := f.Claim(Name(name, pod)); ok {
 			templates = append(templates, templateOf(name, claim))
+		} else if claim := f.ofOthers(name); claim != nil {
+			template := templateOf(name, claim)
+			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil // somebody may have restored that one Pod
+			templates = append(templates, template)
 		} else {
 			unknown = append(unknown, name)
 		}
@@ -84,16 +97,28 @@ func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1
 	return templates, unknown
 }
 
-func (f *Former) find(template, pod string) *corev1.PersistentVolumeClaim {
-	if claim, ok := f.Claim(Name(template, pod)); ok {
+func (f *Former) ofOthers(template string) *corev1.PersistentVolumeClaim {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if claim, asked := f.others[template]; asked {
 		return claim
 	}
+	var found *corev1.PersistentVolumeClaim
+	asked := 0
 	for other := range f.Pods {
-		if claim, ok := f.Claim(Name(template, other)); ok {
-			return claim
+		claim, ok := f.Claim(Name(template, other))
+		if asked++; ok {
+			found = claim
+		}
+		if ok || asked == mostAsked {
+			break
 		}
 	}
-	return nil
+	if f.others == nil {
+		f.others = map[string]*corev1.PersistentVolumeClaim{}
+	}
+	f.others[template] = found
+	return found
 }
 
 // templateOf returns the template that a claim was made from, without what was added to the claim later.

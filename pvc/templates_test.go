@@ -1,6 +1,7 @@
 package pvc_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,5 +57,40 @@ func TestUnion(t *testing.T) {
 	}
 	if both := pvc.Union(first, more); both[1].Labels == nil {
 		t.Error("a template of the second list takes the place of one of the first")
+	}
+}
+
+// TestFormerAsksAFew: what one Pod's claim does not tell another's does, and whoever has many Pods, or many mounts, costs no more for that.
+func TestFormerAsksAFew(t *testing.T) {
+	claims := map[string]*corev1.PersistentVolumeClaim{
+		"data-web-1": {Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1", DataSource: &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "s"}}},
+	}
+	asked := 0
+	former := &pvc.Former{
+		Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) {
+			asked++
+			claim, ok := claims[name]
+			return claim, ok
+		},
+		Pods: func(yield func(string) bool) {
+			for i := range 1000 {
+				if !yield(fmt.Sprint("web-", i)) {
+					return
+				}
+			}
+		},
+	}
+	spec := &corev1.PodSpec{Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "data"}, {Name: "gone"}}}}}
+	for i := range 1000 {
+		templates, unknown := former.Templates(spec, fmt.Sprint("web-", i))
+		if diff := cmp.Diff([]string{"gone"}, unknown); diff != "" || len(templates) != 1 || templates[0].Spec.VolumeName != "" {
+			t.Fatalf("web-%d: %+v (-want +got):\n%s", i, templates, diff)
+		}
+		if own := i == 1; (templates[0].Spec.DataSource != nil) != own {
+			t.Errorf("web-%d is filled from %v", i, templates[0].Spec.DataSource)
+		}
+	}
+	if asked > 2*1000+100 {
+		t.Errorf("%d claims were asked for", asked)
 	}
 }

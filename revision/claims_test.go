@@ -134,14 +134,16 @@ func TestClaimTemplatesAt(t *testing.T) {
 	taken.UID, taken.Annotations = "taken", nil
 	today := claimTemplates("logs", "5Gi")
 	claims := map[string]*corev1.PersistentVolumeClaim{}
-	former := &pvc.Former{
-		Today: today, Pods: func(yield func(string) bool) { _ = yield("web-7") },
-		Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { claim, ok := claims[name]; return claim, ok },
+	former := func() *pvc.Former { // of one pass
+		return &pvc.Former{
+			Today: today, Pods: func(yield func(string) bool) { _ = yield("web-7") },
+			Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { claim, ok := claims[name]; return claim, ok },
+		}
 	}
 	at := func(rev *appsv1.ControllerRevision, update *appsv1.ControllerRevision) (names []string, err error) {
 		h := history(t, claimKeys(), nil, newDecoder(), rev)
 		h.Update = update
-		templates, err := h.ClaimTemplatesAt(rev, "web-0", former)
+		templates, err := h.ClaimTemplatesAt(rev, "web-0", former())
 		for i := range templates {
 			names = append(names, templates[i].Name+" "+templates[i].Spec.Resources.Requests.Storage().String())
 		}
@@ -168,7 +170,7 @@ func TestClaimTemplatesAt(t *testing.T) {
 	own := claimTemplates("data-web-0", "2Gi")[0]
 	claims["data-web-0"] = &own
 	check("the Pod's own claim tells first", taken, nil, "logs 5Gi", "data 2Gi")
-	if templates, _ := history(t, claimKeys(), nil, newDecoder(), taken).ClaimTemplatesAt(taken, "web-7", former); templates[1].Spec.VolumeName != "" {
+	if templates, _ := history(t, claimKeys(), nil, newDecoder(), taken).ClaimTemplatesAt(taken, "web-7", former()); templates[1].Spec.VolumeName != "" {
 		t.Error("the template names the volume of the claim that it was read from")
 	}
 	unreadable := taken.DeepCopy()

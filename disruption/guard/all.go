@@ -2,8 +2,7 @@ package guard
 
 import (
 	"context"
-	"fmt"
-	"time"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,46 +10,25 @@ import (
 )
 
 // AskAll is Ask for a Pod that has several budgets, each named once: it is let go if all of them agree. by is the budget that refuses, or the last
-// of those that agree. No budget spends anything unless the others would agree, too; where one of them was spent from by somebody else in that
-// moment, the others get back what this request has spent.
+// of those that agree. All are asked before one is spent from. Where somebody else spends from one of them in that moment, what this request has
+// spent from others stays spent for Policy.LeavingFor or ChangingFor: another request about the Pod may count on it.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if len(keys) == 0 {
-		return decision, by, fmt.Errorf("guard: no budget is named")
+		return decision, by, errors.New("guard: no budget is named")
 	}
-	if len(keys) > 1 || dryRun {
+	rounds := []bool{true, false} // dry runs first
+	switch {
+	case dryRun:
+		rounds = rounds[:1]
+	case len(keys) == 1:
+		rounds = rounds[1:]
+	}
+	for _, dry := range rounds {
 		for _, by = range keys {
-			if decision, err = g.Ask(ctx, by, request, true); err != nil || !decision.Admitted {
+			if decision, err = g.Ask(ctx, by, request, dry); err != nil || !decision.Admitted {
 				return decision, by, err
 			}
 		}
 	}
-	if dryRun {
-		return decision, by, nil
-	}
-	var spent []client.ObjectKey
-	for _, by = range keys {
-		if decision, err = g.Ask(ctx, by, request, false); err != nil || !decision.Admitted {
-			g.takeBack(ctx, spent, request)
-			return decision, by, err
-		}
-		if decision.Changed && decision.Reason.Code == "" {
-			spent = append(spent, by)
-		}
-	}
 	return decision, by, nil
-}
-
-// takeBackTime bounds how long it takes to give back, for which the caller does not wait longer.
-const takeBackTime = time.Second
-
-// takeBack undoes what was spent for a request that does not happen. Where that fails, Policy.LeavingFor or ChangingFor ends it.
-func (g *Guard[O]) takeBack(ctx context.Context, from []client.ObjectKey, request disruption.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
-	defer cancel()
-	for _, key := range from {
-		_, _ = g.change(ctx, key, func(ledger disruption.Ledger, _ time.Time) (disruption.Ledger, disruption.Decision) {
-			after, changed := ledger.TakeBack(request)
-			return after, disruption.Decision{Admitted: true, Changed: changed}
-		}, false)
-	}
 }

@@ -108,13 +108,6 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
 		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)
 	}
-	return g.change(ctx, key, func(ledger disruption.Ledger, now time.Time) (disruption.Ledger, disruption.Decision) {
-		return g.config.Policy.Decide(ledger, request, now)
-	}, dryRun)
-}
-
-// change decides on a budget when it is one's turn.
-func (g *Guard[O]) change(ctx context.Context, key client.ObjectKey, decide decides, dryRun bool) (disruption.Decision, error) {
 	object, err := g.read(ctx, key)
 	if isGone(err) {
 		return gone(key), nil
@@ -133,11 +126,8 @@ func (g *Guard[O]) change(ctx context.Context, key client.ObjectKey, decide deci
 	if b.known && isOlder(object, b.newest) {
 		object = b.newest
 	}
-	return g.spend(ctx, b, object, decide, dryRun)
+	return g.spend(ctx, b, object, request, dryRun)
 }
-
-// decides is what is done to a ledger.
-type decides func(disruption.Ledger, time.Time) (disruption.Ledger, disruption.Decision)
 
 // retries is how long somebody waits for the next try: six of them in a second or so. Clients of an eviction try again by themselves.
 func retries() wait.Backoff {
@@ -148,10 +138,10 @@ func retries() wait.Backoff {
 const prompt = time.Second
 
 // spend decides and stores, until it has decided on what is stored.
-func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, decide decides, dryRun bool) (disruption.Decision, error) {
+func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	key := client.ObjectKeyFromObject(object)
 	for pause := retries(); ; {
-		decision, then, failed := g.try(ctx, b, object, decide, dryRun)
+		decision, then, failed := g.try(ctx, b, object, request, dryRun)
 		switch {
 		case then == missing: // which the API server says of a status that is no subresource, too
 		case failed != nil:
@@ -196,12 +186,12 @@ const (
 )
 
 // try decides once, and stores what it spends.
-func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, decide decides, dryRun bool) (disruption.Decision, next, error) {
+func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, next, error) {
 	key, now := client.ObjectKeyFromObject(object), g.config.Clock.Now()
 	if object.GetDeletionTimestamp() != nil {
 		return gone(key), done, nil
 	}
-	ledger, decision := decide(g.config.Ledger(object), now)
+	ledger, decision := g.config.Policy.Decide(g.config.Ledger(object), request, now)
 	if !decision.Changed && now.Sub(b.confirmed) >= confirms && mayHaveChanged(decision.Reason.Code) {
 		// Nothing is written that an old cache would make a conflict of, and others may have spent for this very request.
 		return decision, unconfirmed, nil

@@ -46,7 +46,7 @@ type Budgets struct {
 	*Workloads
 	*Serving
 
-	// Current waits until the cache of budgets is current, and fails where that takes long: the API server is asked then. Nil for caches that are.
+	// Current waits until the cache of budgets is current, and fails when its context ends: the API server is asked then. Nil for caches that are.
 	Current func(context.Context) error
 
 	live  client.Reader
@@ -85,6 +85,17 @@ func New(ctx context.Context, mgr ownercache.Manager, c client.Client, gates map
 // run: all of them have to agree. The Pod should be as it is now: one that an old cache shows as not serving is let go for nothing. The error means that nothing is
 // known, and the Pod must not be let go.
 func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool) (Answer, error) {
+	return b.ask(ctx, pod, operation, dryRun, askWaits)
+}
+
+const (
+	// askWaits is how long a request waits for the cache of budgets until the API server is asked instead.
+	askWaits = time.Second
+	// permitWaits is the same for a controller, which has other Pods to look after.
+	permitWaits = 50 * time.Millisecond
+)
+
+func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, dryRun bool, patience time.Duration) (Answer, error) {
 	free := func(code reason.Code, budget, detail string) (Answer, error) {
 		why := reason.Reason{Code: code, Object: reason.ObjectOf("Pod", pod), Detail: detail}
 		return Answer{disruption.Decision{Admitted: true, Reason: why}, budget}, nil
@@ -92,7 +103,7 @@ func (b *Budgets) Ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !IsOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
-	all, err := b.of(ctx, pod, operation)
+	all, err := b.of(ctx, pod, operation, patience)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -131,19 +142,9 @@ func isExempt(pod *corev1.Pod) bool {
 	return err == nil && exempt
 }
 
-// permitWaits bounds how long a controller waits for the cache of budgets: it comes again.
-const permitWaits = 100 * time.Millisecond
-
 // Permit is Ask for a controller that is about to act: nil means that it may, and that its request will be let go as well.
 func (b *Budgets) Permit(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) error {
-	if b.Current != nil {
-		waits, cancel := context.WithTimeout(ctx, permitWaits)
-		defer cancel()
-		if err := b.Current(waits); err != nil {
-			return fmt.Errorf("asking the budgets of Pod %s: %w", pod.Name, err)
-		}
-	}
-	answer, err := b.Ask(ctx, pod, operation, false)
+	answer, err := b.ask(ctx, pod, operation, false, permitWaits)
 	if err != nil {
 		return fmt.Errorf("asking the budget of Pod %s: %w", pod.Name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -29,12 +30,19 @@ func NameIn(pod *corev1.Pod) string {
 // MostOfPod is how many budgets a Pod can have. A Pod with more is not let go: each is asked, and remembers the Pod.
 const MostOfPod = 10
 
+// mostNames is how many bytes the names of budgets have at most, with what stands between them.
+const mostNames = MostOfPod * (validation.DNS1123SubdomainMaxLength + 1)
+
 // NamesIn returns the names of all budgets that a Pod says it has, each once, and no more than MostOfPod.
 func NamesIn(pod *corev1.Pod) (names []string) {
 	if first := NameIn(pod); first != "" {
 		names = append(names, first)
 	}
-	for name := range strings.SplitSeq(pod.Annotations[policy.AnnotationOtherBudgets], ",") {
+	others := pod.Annotations[policy.AnnotationOtherBudgets]
+	if len(others) > mostNames {
+		return names // nobody here has written that
+	}
+	for name := range strings.SplitSeq(others, ",") {
 		if len(names) == MostOfPod {
 			break
 		}
@@ -175,23 +183,45 @@ func (f *Finder) For(namespace string, workloads ...Ref) (found []*v1beta1.PodUn
 // are, the oldest first: read only.
 func (f *Finder) Of(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	chain, known := f.workloads.Above(pod)
-	named, _ := f.budgets.Get(pod.Namespace, NameIn(pod))
-	return f.among(f.candidates(pod, chain), named, pod, chain, known)
+	return f.among(f.candidates(pod, chain), func(name string) *v1beta1.PodUnavailableBudget {
+		budget, _ := f.budgets.Get(pod.Namespace, name)
+		return budget
+	}, pod, chain, known)
 }
 
-// among returns those of some budgets that are for a Pod with these controllers, and named, if that is. Where it is not known who controls the Pod,
-// what the Pod names counts.
-func (f *Finder) among(some iter.Seq[*v1beta1.PodUnavailableBudget], named *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref, known bool) (found []*v1beta1.PodUnavailableBudget) {
+// among returns those of some budgets that are for a Pod with these controllers, no more than one above MostOfPod, first the one that the Pod names
+// first. Where it is not known who controls the Pod, those that the Pod names count, too.
+func (f *Finder) among(
+	some iter.Seq[*v1beta1.PodUnavailableBudget], get func(name string) *v1beta1.PodUnavailableBudget, pod *corev1.Pod, chain []Ref, known bool,
+) (found []*v1beta1.PodUnavailableBudget) {
+	var first *v1beta1.PodUnavailableBudget
+	for i, name := range NamesIn(pod) {
+		budget := get(name)
+		if budget == nil || !f.isFor(budget, pod, chain) && (known || budget.Spec.TargetReference == nil) {
+			continue
+		}
+		if i == 0 {
+			first = budget
+		}
+		found = append(found, budget)
+	}
 	for budget := range some {
-		if budget.DeletionTimestamp == nil && (named == nil || budget.Name != named.Name) && f.isFor(budget, pod, chain) {
+		if len(found) > MostOfPod {
+			break
+		}
+		if budget.DeletionTimestamp == nil && !Has(found, budget) && f.isFor(budget, pod, chain) {
 			found = append(found, budget)
 		}
 	}
-	slices.SortFunc(found, order)
-	found = slices.Compact(found) // two of the controllers may be the same
-	if named != nil && (f.isFor(named, pod, chain) || !known && named.Spec.TargetReference != nil) {
-		found = slices.Insert(found, 0, named)
-	}
+	slices.SortFunc(found, func(a, b *v1beta1.PodUnavailableBudget) int {
+		switch first {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return order(a, b)
+	})
 	return found
 }
 

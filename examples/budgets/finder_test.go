@@ -99,7 +99,8 @@ func TestFinder(t *testing.T) {
 	w := newWorld(t)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	w.create(deployment, budget("by-labels", map[string]string{"app": "web"}, nil), budget("by-other-labels", map[string]string{"tier": "front"}, nil),
-		budget("by-target", nil, &v1beta1.TargetReference{APIVersion: "apps/v1beta2", Kind: "Deployment", Name: "web"}))
+		budget("by-target", nil, &v1beta1.TargetReference{APIVersion: "apps/v1beta2", Kind: "Deployment", Name: "web"}),
+		budget("by-target-too", nil, &v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "api"}))
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-7d", OwnerReferences: controlledBy(deployment, "apps/v1", "Deployment")}}
 	w.create(set)
 	unknown := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "new", UID: "not-seen"}}
@@ -121,6 +122,7 @@ func TestFinder(t *testing.T) {
 		{"two selectors", map[string]string{"app": "web", "tier": "front"}, nil, nil, "by-labels by-other-labels"},
 		{"a selector and a target", map[string]string{"app": "web"}, nil, set, "by-labels by-target"},
 		{"a selector and a target that it says", map[string]string{"app": "web"}, map[string]string{policy.AnnotationRelatedBudget: "by-target"}, set, "by-target by-labels"},
+		{"who controls it is not known: all that it says counts", nil, map[string]string{policy.AnnotationRelatedBudget: "by-target", policy.AnnotationOtherBudgets: "by-labels,by-target-too"}, unknown, "by-target by-target-too"},
 		{"who controls it is not known: what it says counts", nil, map[string]string{policy.AnnotationRelatedBudget: "by-target"}, unknown, "by-target"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +17,11 @@ import (
 
 // of returns the budgets of a Pod. One that the Pod names and the cache does not have may be new: the API server knows. While the cache is not
 // current, the API server is asked for all.
-func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation) ([]*v1beta1.PodUnavailableBudget, error) {
+func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
-		if late := b.Current(ctx); late != nil {
+		waits, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if late := b.Current(waits); late != nil {
 			return b.listed(ctx, pod, operation, late)
 		}
 	}
@@ -37,25 +40,33 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 	return []*v1beta1.PodUnavailableBudget{named}, nil
 }
 
+// mostListed is how many budgets of a namespace are read for one request: a list takes memory that others need.
+const mostListed = 500
+
 // listed returns the budgets of a Pod by a list of its namespace. Where not even that can be had, nobody knows: what names a budget, and what is
 // evicted, has to wait, and all else goes, or no Pod of the cluster could be deleted.
 func (b *Budgets) listed(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, late error) ([]*v1beta1.PodUnavailableBudget, error) {
 	list := &v1beta1.PodUnavailableBudgetList{}
-	if err := b.live.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
+	err := b.live.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(mostListed))
+	if err == nil && list.Continue != "" {
+		err = fmt.Errorf("there are more than %d", mostListed)
+	}
+	if err != nil {
 		if NameIn(pod) != "" || operation == disruption.Evict {
 			return nil, fmt.Errorf("listing the PodUnavailableBudgets of namespace %s: %w (%w)", pod.Namespace, err, late)
 		}
 		logr.FromContextOrDiscard(ctx).Error(err, "A Pod without a budget of its own is let go although budgets cannot be read", "namespace", pod.Namespace, "pod", pod.Name, "operation", operation)
 		return nil, nil
 	}
-	var named *v1beta1.PodUnavailableBudget
-	for i := range list.Items {
-		if list.Items[i].Name == NameIn(pod) {
-			named = &list.Items[i]
-		}
-	}
 	chain, known := b.Above(pod)
-	return b.among(pointers(list.Items), named, pod, chain, known), nil
+	return b.among(pointers(list.Items), func(name string) *v1beta1.PodUnavailableBudget {
+		for i := range list.Items {
+			if list.Items[i].Name == name {
+				return &list.Items[i]
+			}
+		}
+		return nil
+	}, pod, chain, known), nil
 }
 
 func pointers(items []v1beta1.PodUnavailableBudget) iter.Seq[*v1beta1.PodUnavailableBudget] {

@@ -26,6 +26,6 @@ func newBudgets(ctx context.Context, mgr ctrl.Manager, gates map[apps.Gate]bool,
 	if err != nil {
 		return nil, fmt.Errorf("budgets: %w", err)
 	}
-	asked.Current = served.await(budgetsAwaited, v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
+	asked.Current = served.await(v1beta1.GroupVersion.WithKind("PodUnavailableBudget"))
 	return asked, nil
 }

@@ -147,10 +147,9 @@ const lookAgain = 10 * time.Second
 // awaitChange waits until one of the kinds may be installed. It reports false when ctx has ended.
 func (l *launcher) awaitChange(ctx context.Context, late []kinds.Kind) bool {
 	var look <-chan time.Time
-	var changed <-chan struct{}
+	_, _, changed := l.served.has(late[0].Kind) // of any kind, and before they are looked at
 	for _, k := range late {
-		has, sure, next := l.served.has(k.Kind)
-		changed = next
+		has, sure, _ := l.served.has(k.Kind)
 		if has {
 			return true
 		}

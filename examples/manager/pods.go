@@ -73,7 +73,7 @@ func (p *podWebhook) start(ctx context.Context, mgr ctrl.Manager, options *Optio
 	if err != nil {
 		return fmt.Errorf("injection of sidecars: %w", err)
 	}
-	injection = onceCurrent(injection, served.await(mostAwaited, v1beta1.GroupVersion.WithKind("SidecarSet")))
+	injection = onceCurrent(injection, served.await(v1beta1.GroupVersion.WithKind("SidecarSet")))
 	order, err := launchOrder()
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // podStates is the step that has Pods come back to where they ran. namespace is that of the configuration.
 func podStates(ctx context.Context, mgr ctrl.Manager, namespace string, served *served) (podwebhook.Step, error) {
-	current := served.await(mostAwaited, v1beta1.GroupVersion.WithKind("PersistentPodState"))
+	current := served.await(v1beta1.GroupVersion.WithKind("PersistentPodState"))
 	step, err := placements.NewStep(ctx, mgr, namespace, current, kruise.Manager(mgr).GetEventRecorderFor(persistentpodstate.ControllerName))
 	if err != nil {
 		return step, fmt.Errorf("persistent states of Pods: %w", err)

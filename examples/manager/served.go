@@ -101,17 +101,13 @@ func (s *served) serves(kind schema.GroupVersionKind) bool {
 	return state != watchhealth.Absent
 }
 
-const (
-	// mostAwaited is how long a webhook waits for a watch that is down: the API server waits for 10 seconds.
-	mostAwaited = 5 * time.Second
-	// budgetsAwaited is the same for budgets, for which the API server is asked then.
-	budgetsAwaited = time.Second
-)
+// mostAwaited is how long a webhook waits for a watch that is down: the API server waits for 10 seconds.
+const mostAwaited = 5 * time.Second
 
-// await returns what waits, for so long, until the caches of kinds are current.
-func (s *served) await(most time.Duration, kinds ...schema.GroupVersionKind) func(context.Context) error {
+// await returns what waits, for a while, until the caches of kinds are current.
+func (s *served) await(kinds ...schema.GroupVersionKind) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, most)
+		ctx, cancel := context.WithTimeout(ctx, mostAwaited)
 		defer cancel()
 		return s.watches.Await(ctx, kinds...)
 	}

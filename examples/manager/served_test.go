@@ -50,6 +50,7 @@ func TestKindsComeAndGo(t *testing.T) {
 		{"sidecars are injected at once", func(c *cluster) { c.injectsLate("late") }},
 		{"the CRD of budgets goes and comes back", (*cluster).budgetsComeBack},
 		{"a version is not served for a while", (*cluster).versionComesBack},
+		{"a version is not served, and the CRD goes then", (*cluster).goesUnserved},
 	} {
 		t.Run(step.name, func(t *testing.T) { step.test(c.on(t)) })
 	}
@@ -208,16 +209,7 @@ func (c *cluster) versionComesBack() {
 		}
 		return nil
 	})
-	serve := func(is bool) {
-		c.patch(c.definition(budgetsCRD), types.JSONPatchType, fmt.Sprintf(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/1/served","value":%t}]`, is))
-		controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
-			if err := c.List(ctx, &policyv1beta1.PodUnavailableBudgetList{}); (err == nil) != is {
-				return fmt.Errorf("served %t: %w", is, err)
-			}
-			return nil
-		})
-	}
-	serve(false)
+	c.serveBudgets(false)
 	path := "/api/v1/namespaces/" + namespace + "/pods/" + c.podsOf("unserved")[0].Name
 	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q}}`, c.podsOf("unserved")[0].Name)
 	for _, r := range []struct{ verb, path, body string }{{http.MethodPost, path + "/eviction", eviction}, {http.MethodDelete, path, "{}"}} {
@@ -225,8 +217,59 @@ func (c *cluster) versionComesBack() {
 			c.t.Errorf("nobody can read the budget, and the answer to %s %s is %d; want 429", r.verb, r.path, code)
 		}
 	}
-	serve(true)
+	c.serveBudgets(true)
 	c.evictsOne("unserved")
+}
+
+// serveBudgets says whether the API server serves the version of budgets that is watched.
+func (c *cluster) serveBudgets(is bool) {
+	c.t.Helper()
+	c.patch(c.definition(budgetsCRD), types.JSONPatchType, fmt.Sprintf(`[{"op":"test","path":"/spec/versions/1/name","value":"v1beta1"},{"op":"replace","path":"/spec/versions/1/served","value":%t}]`, is))
+	controlplanetest.Eventually(c.t, 30*time.Second, func(ctx context.Context) error {
+		if err := c.List(ctx, &policyv1beta1.PodUnavailableBudgetList{}); (err == nil) != is {
+			return fmt.Errorf("served %t: %w", is, err)
+		}
+		return nil
+	})
+}
+
+// goesUnserved removes the CRD while nobody hears of the budgets that go with it: their Pods are free.
+func (c *cluster) goesUnserved() {
+	c.deployment("freed", 3)
+	c.budget("freed", atMost("0"))
+	c.untilCounted("freed", 3, 3, 3, 0)
+	c.serveBudgets(false)
+	if err := c.Delete(c.t.Context(), c.definition(budgetsCRD)); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, 30*time.Second, func(context.Context) error {
+		path := "/api/v1/namespaces/" + namespace + "/pods/" + c.podsOf("freed")[0].Name
+		if code := c.code(http.MethodDelete, path, "{}"); code != http.StatusOK {
+			return fmt.Errorf("there is no budget any more, and the answer to a deletion is %d", code)
+		}
+		return nil
+	})
+}
+
+// TestVersionIsNotServed: a manager that starts while one kind cannot be read runs the controllers of all others.
+func TestVersionIsNotServed(t *testing.T) {
+	c := newCluster(t)
+	c.install()
+	c.serveBudgets(false)
+	m := c.run()
+	m.untilLogged("a watch is down")
+	c.untilInjected()
+	c.untilWebhooksAnswer()
+	c.rollsOutLate()
+	c.deployment("unread", 2)
+	c.untilPods("unread", 2, nil)
+	path := "/api/v1/namespaces/" + namespace + "/pods/" + c.podsOf("unread")[0].Name
+	if code := c.code(http.MethodDelete, path, "{}"); code != http.StatusOK {
+		t.Errorf("a Pod without a budget cannot be deleted: %d", code)
+	}
+	c.serveBudgets(true)
+	m.untilReady()
+	c.protectsLate("read")
 }
 
 // code sends a request once: clients of Kubernetes try a 429 again.

@@ -9,6 +9,6 @@
 //   - A watch that was closed is opened again within a second. Where it may have missed something, objects are listed again.
 //
 // A kind may come and go while a manager runs. With [Options.Presence], such as [CRDs], the cache of a kind that the API server does not
-// have is empty and filled: indexes, handlers and controllers are set up once, at the start, and work from the moment in which the kind
-// comes. The RESTMapper of the cache must know the kind even then; [Mapper] does.
+// have is empty and synced: indexes, handlers and controllers are set up once, at the start, and work from the moment in which the kind
+// comes. So is the cache of a kind whose version is not served, but that one is not current. The RESTMapper of the cache must know the kind even then; [Mapper] does.
 package watchhealth

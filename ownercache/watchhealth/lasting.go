@@ -1,6 +1,7 @@
 package watchhealth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,9 @@ type lastingWatch struct {
 	events  chan watch.Event
 	stop    context.CancelFunc
 
-	version string // of the last event that was sent
-	again   bool   // something may have been missed
+	version string    // of the last event that was sent
+	again   bool      // something may have been missed
+	trouble time.Time // when the last watch ended that was up for long
 }
 
 // ResultChan implements watch.Interface.
@@ -52,17 +54,11 @@ func (w *lastingWatch) Stop() { w.stop() }
 // follow runs until ctx ends.
 func (w *lastingWatch) follow(ctx context.Context) {
 	defer close(w.events)
-	clock := w.config.Clock
-	trouble := clock.Now() // when the last watch ended that was up for long
+	w.trouble = w.config.Clock.Now()
 	for ctx.Err() == nil {
-		begun := clock.Now()
-		err := w.attempt(ctx)
-		if clock.Since(begun) >= lasts {
-			trouble = clock.Now()
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := w.attempt(ctx); err != nil && ctx.Err() == nil {
 			w.down(err)
-			w.rest(ctx, clock.Since(trouble)/10)
+			w.rest(ctx, w.config.Clock.Since(w.trouble)/10)
 		}
 	}
 }
@@ -81,12 +77,7 @@ func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 func (w *lastingWatch) attempt(ctx context.Context) error {
 	if state, changed := w.presence(); state == Absent {
 		w.again = true
-		w.empty()
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		}
-		return nil
+		return w.absent(ctx, changed)
 	}
 	if w.again {
 		w.down(nil)
@@ -94,6 +85,29 @@ func (w *lastingWatch) attempt(ctx context.Context) error {
 			return err
 		}
 	}
+	return w.watch(ctx)
+}
+
+// absent has the store become empty, and returns when the kind may be there again.
+func (w *lastingWatch) absent(ctx context.Context, changed <-chan struct{}) error {
+	if err := w.drained(ctx); err != nil {
+		return err
+	}
+	for _, event := range w.differences(nil, w.version) {
+		if err := w.send(ctx, event); err != nil {
+			return err
+		}
+	}
+	w.empty()
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	}
+	return nil
+}
+
+// watch opens the watch, and returns when it has ended.
+func (w *lastingWatch) watch(ctx context.Context) error {
 	asked := w.config.Clock.Now()
 	options := w.options
 	options.ResourceVersion = w.version
@@ -113,13 +127,14 @@ func (w *lastingWatch) attempt(ctx context.Context) error {
 	}
 	w.again = false
 	w.up(w.version)
+	since := w.config.Clock.Now()
 	err = w.forward(ctx, opened)
 	w.again = err != nil
 	w.down(nil)
-	switch short := w.config.Clock.Since(asked) < lasts; {
-	case short && err == nil:
-		return errClosed
-	case !short && apierrors.IsResourceExpired(err):
+	if w.config.Clock.Since(since) < lasts {
+		return cmp.Or(err, errClosed)
+	}
+	if w.trouble = w.config.Clock.Now(); apierrors.IsResourceExpired(err) {
 		return nil // no sign of trouble
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -275,13 +276,24 @@ const absentVersion = "1"
 func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if k.isAbsent() {
 		k.listAgain.Store(true)
-		return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: absentVersion}}, nil
+		return emptyList(), nil
 	}
 	list, err := k.from.ListWithContext(ctx, options)
-	if err != nil {
-		k.down(err)
+	if err == nil {
+		return list, nil
 	}
-	return list, err
+	k.down(err)
+	if k.config.Presence == nil || !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	// A definition that does not serve the version, say. Whoever waits for all caches must not wait for that one: Await does.
+	k.listAgain.Store(true)
+	return emptyList(), nil
+}
+
+// emptyList is that of a kind which cannot be listed now.
+func emptyList() runtime.Object {
+	return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: absentVersion}}
 }
 
 func (k *kindWatch) presence() (State, <-chan struct{}) {

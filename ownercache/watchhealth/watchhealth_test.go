@@ -35,6 +35,7 @@ type server struct {
 	objects map[string]*corev1.ConfigMap
 	watches []*watch.FakeWatcher
 	failure error // of every request
+	slow    time.Duration
 	lists   atomic.Int32
 }
 
@@ -43,6 +44,10 @@ func newServer() *server {
 }
 
 func (s *server) ListWithContext(_ context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	time.Sleep(slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lists.Add(1)
@@ -383,14 +388,17 @@ func TestKindThatComesAndGoes(t *testing.T) {
 		if diff := cmp.Diff([]string{"early", "late"}, c.names()); diff != "" {
 			t.Errorf("after it came (-want +got):\n%s", diff)
 		}
+		s.close(notFound) // before anything is told of objects that go with it
 		p.set(watchhealth.Absent)
-		s.close(notFound)
 		s.mu.Lock()
 		clear(s.objects)
 		s.mu.Unlock()
 		time.Sleep(time.Hour)
 		if err := c.await(time.Second); err != nil {
 			t.Fatal(err)
+		}
+		if names := c.names(); len(names) > 0 {
+			t.Errorf("a kind that is absent has %v", names)
 		}
 		lists := s.lists.Load()
 		time.Sleep(time.Hour)
@@ -416,8 +424,17 @@ func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 		s, p := newServer(), &presence{changed: make(chan struct{})}
 		s.close(apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Resource: "configmaps"}, "", "", 0, false))
 		c := run(t, s, p)
-		if err := c.await(time.Minute); err == nil || c.informer.HasSynced() {
+		// Others must not wait for it, and whoever decides on it must.
+		if err := c.await(time.Minute); err == nil || !c.informer.HasSynced() {
 			t.Errorf("await: %v, synced %t", err, c.informer.HasSynced())
+		}
+		s.heal()
+		s.write("late", false)
+		if err := c.await(31 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"late"}, c.names()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
@@ -438,6 +455,27 @@ func TestRestsGrow(t *testing.T) {
 		}
 		if at[10*time.Second] < 15 || at[time.Minute] > 40 || at[time.Hour] > 200 {
 			t.Errorf("attempts: %v", at)
+		}
+	})
+}
+
+// How long a list takes is no sign that things go well.
+func TestSlowListsRestToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c := run(t, s, nil)
+		if err := c.await(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		s.slow = 2 * time.Second
+		s.mu.Unlock()
+		s.close(errors.New("no answer"))
+		time.Sleep(time.Hour)
+		before := s.lists.Load()
+		time.Sleep(time.Hour)
+		if n := s.lists.Load() - before; n > 150 {
+			t.Errorf("%d lists in the second hour", n)
 		}
 	})
 }

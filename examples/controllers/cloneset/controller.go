@@ -154,6 +154,7 @@ func (r *Reconciler) observed(ctx context.Context, v *view, s *settings, h *revi
 	if o.isOver() {
 		o.current = o.update // whether the status says so yet or not: nothing goes back from here
 	}
+	o.former() // before Pods are made side by side
 	return o
 }
 

@@ -36,6 +36,8 @@ type observation struct {
 	// unborn are the names of Pods whose claims wait for them, because they could not be created.
 	unborn sets.Set[string]
 	world  world
+
+	formerClaims *pvc.Former // see former
 }
 
 // world answers about what the CloneSet does not own. Its answers do not change during a decision.
@@ -161,7 +163,10 @@ func (o *observation) decideClaims() (handOver []pvc.Transfer, remove []*corev1.
 
 // former finds the claim templates of revisions that somebody else has written.
 func (o *observation) former() *pvc.Former {
-	return &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
+	if o.formerClaims == nil {
+		o.formerClaims = &pvc.Former{Today: o.cs.Spec.VolumeClaimTemplates, Claim: o.world.claim, Pods: o.pods.Names}
+	}
+	return o.formerClaims
 }
 
 // claimTemplatesOf are those of a Pod's revision.

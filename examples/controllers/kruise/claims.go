@@ -60,6 +60,9 @@ func MissingClaims(pods *podcontrol.Set, missing func(*corev1.Pod) []*corev1.Per
 		if pod := pods.Active[i].Pod; pod.Status.Phase == corev1.PodPending && len(pvc.UsedBy(pod)) > 0 {
 			out = append(out, missing(pod)...)
 		}
+		if len(out) >= fanout.PerPass {
+			break
+		}
 	}
 	return out[:min(len(out), fanout.PerPass)]
 }

@@ -162,7 +162,8 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 }
 
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
-	return !slices.Contains(budgets.NamesIn(pod), budget.Name) && budgets.Has(r.finder.Of(pod), budget)
+	named := budgets.NamesIn(pod)
+	return len(named) < budgets.MostOfPod && !slices.Contains(named, budget.Name) && budgets.Has(r.finder.Of(pod), budget)
 }
 
 // report writes the status where it differs, unless somebody has spent from the budget since.

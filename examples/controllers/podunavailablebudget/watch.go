@@ -73,6 +73,9 @@ func (r *Reconciler) found(object client.Object, q queue) {
 		return
 	}
 	named := budgets.NamesIn(pod)
+	if len(named) >= budgets.MostOfPod {
+		return // it can name no more
+	}
 	for _, budget := range r.finder.Of(pod) {
 		if !slices.Contains(named, budget.Name) {
 			r.strays.look(budget.UID)

@@ -108,6 +108,7 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 	}
 	self := metav1.NewControllerRef(set, r.Cache.Kind())
 	o.claims.Owner = metav1.OwnerReference{APIVersion: self.APIVersion, Kind: self.Kind, Name: self.Name, UID: self.UID}
+	o.former() // before Pods are made side by side
 	o.members = o.pods.Numbered(set.Name, podcontrol.NumberedOptions{Rest: r.Pods.Rest, Ended: func(pod *corev1.Pod) time.Duration {
 		return pods.Ended(pod, pod.Name)
 	}}, v.Now)

@@ -33,6 +33,7 @@ type observation struct {
 	history         *revision.History
 	current, update *appsv1.ControllerRevision
 	claims          pvc.Numbered
+	formerClaims    *pvc.Former // see former
 }
 
 // todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
@@ -111,7 +112,10 @@ func (o *observation) claimsOf(pod *corev1.Pod) *pvc.Numbered {
 
 // former finds the claim templates of revisions that somebody else has written.
 func (o *observation) former() *pvc.Former {
-	return &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
+	if o.formerClaims == nil {
+		o.formerClaims = &pvc.Former{Today: o.claims.Templates, Claim: o.claims.Claim, Pods: o.pods.Names}
+	}
+	return o.formerClaims
 }
 
 // decideOwnership decides about Pods and claims without a look at the rollout.
