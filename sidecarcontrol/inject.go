@@ -183,16 +183,26 @@ func (d *draft) refuse(code reason.Code, path, detail string) {
 	d.problems = append(d.problems, reason.Reason{Code: code, Object: podObject(d.pod), Path: path, Detail: detail})
 }
 
-// Replaced returns the names of the Pod's own containers that an injection has replaced by sidecars of their names. before and after are the
-// Pod before and after it. What was a sidecar before, as in a Pod that is made of another one's manifest, is not among them.
-func (c *Control) Replaced(before, after *corev1.Pod) (names []string) {
-	for i := range after.Spec.Containers {
-		container := &after.Spec.Containers[i]
-		if own := podstate.Container(before, container.Name); own != nil && !c.isMarked(own) && c.isMarked(container) {
-			names = append(names, container.Name)
+// Replaced returns the paths of the Pod's own containers, such as spec.initContainers[setup], that an injection has replaced by sidecars of their
+// names. before and after are the Pod before and after it. What was a sidecar before, as in a Pod that is made of another one's manifest, is not
+// among them.
+func (c *Control) Replaced(before, after *corev1.Pod) (paths []string) {
+	for _, list := range []struct {
+		path          string
+		before, after []corev1.Container
+	}{
+		{"spec.initContainers", before.Spec.InitContainers, after.Spec.InitContainers},
+		{"spec.containers", before.Spec.Containers, after.Spec.Containers},
+	} {
+		for i := range list.after {
+			container := &list.after[i]
+			own := slices.IndexFunc(list.before, func(b corev1.Container) bool { return b.Name == container.Name })
+			if own >= 0 && !c.isMarked(&list.before[own]) && c.isMarked(container) {
+				paths = append(paths, list.path+"["+container.Name+"]")
+			}
 		}
 	}
-	return names
+	return paths
 }
 
 // isMarked reports whether a container was injected.

@@ -585,11 +585,14 @@ func TestNotInjected(t *testing.T) {
 
 // TestReplaced: a sidecar takes the place of a container of its name, and it is told of which.
 func TestReplaced(t *testing.T) {
-	c, set := newControl(t), newSet(t, spec("one", "a", "b"))
+	s := spec("one", "a", "b")
+	s.InitContainers = []sidecarcontrol.Sidecar{{Container: corev1.Container{Name: "setup", Image: "setup:v1"}}, {Container: corev1.Container{Name: "other", Image: "setup:v1"}}}
+	c, set := newControl(t), newSet(t, s)
 	pod := newPod("app", "a")
+	pod.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "own:v1"}, {Name: "own", Image: "own:v1"}}
 	once := pod.DeepCopy()
 	inject(t, once, set)
-	if diff := cmp.Diff([]string{"a"}, c.Replaced(pod, once)); diff != "" {
+	if diff := cmp.Diff([]string{"spec.initContainers[setup]", "spec.containers[a]"}, c.Replaced(pod, once)); diff != "" {
 		t.Errorf("SC-20 (-want +got):\n%s", diff)
 	}
 	twice := once.DeepCopy()

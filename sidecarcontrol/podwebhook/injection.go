@@ -48,8 +48,8 @@ func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admissi
 
 // warn tells of containers that had the name of a sidecar.
 func (i Injection) warn(before, after *corev1.Pod) (warnings []string) {
-	for _, name := range i.Control.Replaced(before, after) {
-		warnings = append(warnings, fmt.Sprintf("spec.containers[%s] is replaced by a sidecar of this name", name))
+	for _, path := range i.Control.Replaced(before, after) {
+		warnings = append(warnings, path+" is replaced by a sidecar of this name")
 	}
 	return warnings
 }
