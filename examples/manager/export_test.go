@@ -64,7 +64,8 @@ func RegisterMetrics(registry prometheus.Registerer) error {
 	_, certificates := newCertificateMetrics(registry)
 	_, reviews := newReviewMetrics(registry)
 	_, refusals := newRefusals(registry, logr.Discard())
-	errs := []error{certificates, reviews, refusals, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
+	_, watches := newWatchMetric(registry, nil)
+	errs := []error{certificates, reviews, refusals, watches, registry.Register(newLeaderMetric()), registry.Register(newCacheMetric())}
 	for _, k := range kinds.All() {
 		if k.Setup == nil {
 			continue

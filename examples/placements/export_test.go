@@ -2,6 +2,7 @@ package placements
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,13 @@ func MutateOf(index *ownercache.Index[*v1beta1.PersistentPodState], listed []sch
 	lists := func(kind schema.GroupKind) (bool, bool) {
 		return slices.ContainsFunc(listed, func(k schema.GroupVersionKind) bool { return k.GroupKind() == kind }), known
 	}
-	s := &step{states: index, lists: lists, events: events}
+	current := func(context.Context) error {
+		if !index.HasSynced() {
+			return errors.New("the cache is not filled")
+		}
+		return nil
+	}
+	s := &step{current: current, states: index, lists: lists, events: events}
 	return s.mutate, index.Add(stepIndex, ByTarget)
 }
 

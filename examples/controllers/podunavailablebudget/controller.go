@@ -116,13 +116,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventNoPods, empty)
 	r.told.Tell(r.events, v.Owner, corev1.EventTypeNormal, eventSharedPods, r.sharedWith(v))
-	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, found, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	mine := slices.DeleteFunc(slices.Clone(found), func(pod *corev1.Pod) bool { return !r.marks(v.Owner, pod) })
+	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if stampErr != nil || len(found) > fanout.PerPass {
+	if stampErr != nil || len(mine) > fanout.PerPass {
 		r.strays.look(v.Owner.UID)
 	}
 	return pass.Result(statusErr, stampErr)
+}
+
+// marks reports whether a budget is the one that marks a Pod, for all of the Pod's budgets: the first that the Pod does not name. The others see it
+// then.
+func (r *Reconciler) marks(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
+	unnamed := r.unnamed(pod)
+	return len(unnamed) > 0 && unnamed[0].UID == budget.UID
 }
 
 // stamp has a Pod name its budgets.
@@ -161,9 +169,18 @@ func (r *Reconciler) straysOf(budget *v1beta1.PodUnavailableBudget) (found []*co
 	return found
 }
 
+// isStray reports whether a Pod does not name a budget that is for it.
 func (r *Reconciler) isStray(budget *v1beta1.PodUnavailableBudget, pod *corev1.Pod) bool {
+	return budgets.Has(r.unnamed(pod), budget)
+}
+
+// unnamed are the budgets of a Pod that it does not name; none where it can name no more.
+func (r *Reconciler) unnamed(pod *corev1.Pod) []*v1beta1.PodUnavailableBudget {
 	named := budgets.NamesIn(pod)
-	return len(named) < budgets.MostOfPod && !slices.Contains(named, budget.Name) && budgets.Has(r.finder.Of(pod), budget)
+	if len(named) >= budgets.MostOfPod {
+		return nil
+	}
+	return slices.DeleteFunc(r.finder.Of(pod), func(b *v1beta1.PodUnavailableBudget) bool { return slices.Contains(named, b.Name) })
 }
 
 // report writes the status where it differs, unless somebody has spent from the budget since.

@@ -72,15 +72,9 @@ func (r *Reconciler) found(object client.Object, q queue) {
 	if !ok {
 		return
 	}
-	named := budgets.NamesIn(pod)
-	if len(named) >= budgets.MostOfPod {
-		return // it can name no more
-	}
-	for _, budget := range r.finder.Of(pod) {
-		if !slices.Contains(named, budget.Name) {
-			r.strays.look(budget.UID)
-			q.Add(requestFor(budget))
-		}
+	for _, budget := range r.unnamed(pod) {
+		r.strays.look(budget.UID)
+		q.Add(requestFor(budget))
 	}
 }
 
