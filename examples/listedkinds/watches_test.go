@@ -34,6 +34,7 @@ func (manager) GetRESTMapper() meta.RESTMapper {
 	mapper.Add(schema.GroupVersionKind{Group: "game.io", Version: "v1", Kind: "Set"}, meta.RESTScopeNamespace)
 	return mapper
 }
+
 func (m manager) GetLogger() logr.Logger {
 	return funcr.New(func(_, text string) {
 		if strings.Contains(text, "not installed") {

@@ -320,12 +320,12 @@ func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOpt
 
 // List implements toolscache.ListerWatcher.
 func (k *kindWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return k.ListWithContext(context.TODO(), options) // nobody calls this where contexts are known
+	return k.ListWithContext(context.TODO(), options) //nolint:forbidigo // Nobody calls this where contexts are known.
 }
 
 // Watch implements toolscache.ListerWatcher.
 func (k *kindWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return k.WatchWithContext(context.TODO(), options) // nobody calls this where contexts are known
+	return k.WatchWithContext(context.TODO(), options) //nolint:forbidigo // Nobody calls this where contexts are known.
 }
 
 // IsWatchListSemanticsUnSupported has the informer list and then watch: a stream of initial events could not be told from what follows.

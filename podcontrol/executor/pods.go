@@ -138,7 +138,7 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	wait, refusal := p.executor.fanout.Backoff.Resting(attempt, p.view.Now)
 	if lost := p.executor.lost(pod) != nil; lost && plan.Possible() {
 		p.pass.Wake(busyRetry) // the plan knows nothing of what was lost; the Pod's own loop begins that anew
-		return false, nil      //nolint:nilerr // It is no failure.
+		return false, nil
 	}
 	if refusal == nil || !plan.Possible() {
 		step, err := p.executor.control.Update(pod, p.rules, plan, target, p.view.Now)

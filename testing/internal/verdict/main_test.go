@@ -25,19 +25,27 @@ func TestOfRealRuns(t *testing.T) {
 		{"all is shown", "func TestA(t *testing.T) { t.Log(\"quiet\") }", nil, []string{"ok  \texample.com/x", "quiet", "--- PASS"}, "\x00", true},
 		{
 			"one of two", "func TestA(t *testing.T) { t.Log(\"quiet\") }\nfunc TestB(t *testing.T) { t.Error(\"bad\"); t.Error(\"worse\") }",
-			[]failure{{"example.com/x", "TestB", "x_test.go:8: bad"}}, []string{"worse", "FAIL\texample.com/x"}, "quiet", false,
+			[]failure{{"example.com/x", "TestB", "x_test.go:8: bad"}},
+			[]string{"worse", "FAIL\texample.com/x"},
+			"quiet", false,
 		},
 		{
 			"a part of a test", "func TestA(t *testing.T) { t.Run(\"part\", func(t *testing.T) { t.Error(\"bad\") }) }",
-			[]failure{{"example.com/x", "TestA/part", "x_test.go:7: bad"}}, []string{"--- FAIL: TestA/part"}, "\x00", false,
+			[]failure{{"example.com/x", "TestA/part", "x_test.go:7: bad"}},
+			[]string{"--- FAIL: TestA/part"},
+			"\x00", false,
 		},
 		{
 			"a panic", "func TestA(t *testing.T) { panic(\"lost\") }",
-			[]failure{{"example.com/x", "TestA", "panic: lost [recovered, repanicked]"}}, []string{"goroutine"}, "\x00", false,
+			[]failure{{"example.com/x", "TestA", "panic: lost [recovered, repanicked]"}},
+			[]string{"goroutine"},
+			"\x00", false,
 		},
 		{
 			"it does not compile", "func TestA(t *testing.T) { undefined() }",
-			[]failure{{"example.com/x [example.com/x.test]", "", "./x_test.go:7:28: undefined: undefined"}}, []string{"undefined: undefined"}, "\x00", false,
+			[]failure{{"example.com/x [example.com/x.test]", "", "./x_test.go:7:28: undefined: undefined"}},
+			[]string{"undefined: undefined"},
+			"\x00", false,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
