@@ -151,7 +151,8 @@ func mutants() []mutant {
 		},
 		{
 			"an id is used again although a claim went with its Pod", controllers + "decide.go",
-			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && !metav1.IsControlledBy(claim, o.cs) && claim == nil", cloneSet("claims", "twoClaims", "relabel", "templates"),
+			"return exists && !metav1.IsControlledBy(claim, o.cs)", "return exists && !metav1.IsControlledBy(claim, o.cs) && claim == nil",
+			schedules{tests: "./controllers/cloneset", only: "TestNewNames"},
 		},
 		{
 			"requests stay behind their limits", "inplaceupdate/resources.go",
