@@ -60,7 +60,7 @@ func kindOf(object client.Object) string {
 // Cluster is the API server, the cache, and what package ownercache needs of a manager. Its Client writes to the server and reads
 // from it. Make it with New; only Client and APIReader are safe for concurrent use.
 type Cluster struct {
-	cache.Cache // not implemented but for what is below
+	cache.Cache // nil: a test needs only the methods below
 	client.WithWatch
 
 	// Answer, unless nil, answers a write instead of the server unless it returns nil. Change alters an object on its way to the

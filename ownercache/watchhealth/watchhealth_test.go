@@ -206,6 +206,17 @@ func run(t *testing.T, s *server, p watchhealth.Presence) *watched {
 	return c
 }
 
+// filled returns a server without objects and an informer that has listed it.
+func filled(t *testing.T) (*server, *watched) {
+	t.Helper()
+	s := newServer()
+	c := run(t, s, nil)
+	if err := c.await(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return s, c
+}
+
 // A reflector of client-go's own doubles its wait with each of these, up to a minute.
 func TestClosedWatchIsOpenedAgainWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -276,11 +287,7 @@ func TestMissedChangesAreFound(t *testing.T) {
 // Each watch of a row that lasts is a new beginning: how long ago the first was closed does not matter.
 func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, c := filled(t)
 		for range 20 {
 			time.Sleep(time.Minute)
 			s.close(errors.New("no answer"))
@@ -296,11 +303,7 @@ func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 // A watch that ends with an error may have missed something, even if the past is not forgotten.
 func TestErrorsAreFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, c := filled(t)
 		s.mu.Lock()
 		opened := s.watches
 		s.watches = nil
@@ -320,11 +323,7 @@ func TestErrorsAreFollowedByAList(t *testing.T) {
 
 func TestWatchThatEndsInItsTimeIsNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, c := filled(t)
 		time.Sleep(5 * time.Minute)
 		before := s.lists.Load()
 		s.mu.Lock()
@@ -344,11 +343,7 @@ func TestWatchThatEndsInItsTimeIsNotListed(t *testing.T) {
 
 func TestDownIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, c := filled(t)
 		if down := c.Down(); len(down) != 0 {
 			t.Errorf("down: %v", down)
 		}
@@ -441,11 +436,7 @@ func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 
 func TestRestsGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, _ := filled(t)
 		s.close(errors.New("no answer"))
 		at := map[time.Duration]int32{}
 		for _, d := range []time.Duration{10 * time.Second, time.Minute, time.Hour} {
@@ -462,11 +453,7 @@ func TestRestsGrow(t *testing.T) {
 // How long a list takes is no sign that things go well.
 func TestSlowListsRestToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		c := run(t, s, nil)
-		if err := c.await(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		s, _ := filled(t)
 		s.mu.Lock()
 		s.slow = 2 * time.Second
 		s.mu.Unlock()

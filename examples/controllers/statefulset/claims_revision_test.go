@@ -10,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -222,19 +220,7 @@ func TestAdoptedPodsLackClaims(t *testing.T) {
 	class := c.volumes(4, "1Gi", nil)
 	c.create(c.statefulSet("db", 2, withClaims(class, "1Gi")), 0, 1)
 	before := identities(c.untilPods("db", 0, 1))
-	set, err := c.get(t.Context(), "db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
-	}
-	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-		if _, err := c.get(ctx, "db"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
-		}
-		return nil
-	})
+	c.orphan("db")
 	c.create(c.statefulSet("db", 2, withClaims(class, "1Gi"), withLogs), 0, 1)
 	c.untilLacking("logs", "db-0")
 	if diff := cmp.Diff(before, identities(c.untilPods("db", 0, 1))); diff != "" {

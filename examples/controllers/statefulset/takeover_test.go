@@ -91,25 +91,32 @@ func (c *cluster) continueRollout(before map[types.UID]identity) {
 	}
 }
 
+// orphan deletes a StatefulSet, leaves its Pods behind, and waits until it is gone. It returns the StatefulSet as it was.
+func (c *cluster) orphan(name string) *v1beta1.StatefulSet {
+	c.t.Helper()
+	set, err := c.get(c.t.Context(), name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.Delete(c.t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, minute, func(ctx context.Context) error {
+		if _, err := c.get(ctx, name); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+		return nil
+	})
+	return set
+}
+
 // TestAdoption: Pods and revisions that a StatefulSet has left behind belong to the next one of its name, and go on running (S-1).
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	c := start(t, "")
 	c.create(c.statefulSet("db", 2), 0, 1)
 	before := identities(c.untilPods("db", 0, 1))
-	set, err := c.get(t.Context(), "db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Delete(t.Context(), set, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-		t.Fatal(err)
-	}
-	controlplanetest.Eventually(t, minute, func(ctx context.Context) error {
-		if _, err := c.get(ctx, "db"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
-		}
-		return nil
-	})
+	set := c.orphan("db")
 	c.create(c.statefulSet("db", 2), 0, 1)
 	next, err := c.get(t.Context(), "db")
 	if err != nil {
