@@ -105,10 +105,23 @@ func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Pl
 	}
 	p.Labels, p.Annotations = lackedKeys(pod.Labels, template.Labels), lackedKeys(pod.Annotations, template.Annotations)
 	u.config.Keys.withoutReserved(p)
-	if u.config.EnvFromMetadata && len(p.Labels)+len(p.Annotations) > 0 {
-		u.planRefMetadata(p, template.Spec.Containers)
+	if u.config.EnvFromMetadata {
+		u.restoreEnv(p, template)
 	}
 	return p
+}
+
+// restoreEnv plans all metadata of a template that containers read through env. The Pod may have the new values, and the containers the old ones.
+func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
+	all := &Plan{Labels: lackedKeys(nil, template.Labels), Annotations: lackedKeys(nil, template.Annotations)}
+	u.config.Keys.withoutReserved(all)
+	u.planRefMetadata(all, template.Spec.Containers)
+	p.RefMetadata = all.RefMetadata
+	isPlain := func(of map[string]*string) func(string, *string) bool {
+		return func(key string, _ *string) bool { _, plain := of[key]; return !plain }
+	}
+	maps.DeleteFunc(p.Labels, isPlain(all.Labels))
+	maps.DeleteFunc(p.Annotations, isPlain(all.Annotations))
 }
 
 // restoreContainer plans the image and the resources of one container. all takes the resources that it has, too: its node may not have

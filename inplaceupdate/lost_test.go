@@ -162,6 +162,32 @@ func TestRedoOfAResize(t *testing.T) {
 	}
 }
 
+// TestRedoOfEnv: a Pod may have the new label, and its container the env of the old one.
+func TestRedoOfEnv(t *testing.T) {
+	updater := newUpdater()
+	common := []func(*template){env(0, fromLabel("ZONE", "zone"), fromAnnotation("CFG", "cfg")), annotation("cfg", "1"), annotation("plain", "1")}
+	from, to := newTemplate(append(common, label("zone", "a"))...), newTemplate(append(common, label("zone", "b"))...)
+	pod := newPod(from)
+	report(t, pod)
+	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("web-2", 0), now))
+	delete(pod.Annotations, stateKey)
+	change, err := updater.Redo(pod, to, toward("web-2", 0), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod = write(t, pod, change); pod.Annotations["cfg"] != "1" || pod.Annotations["plain"] != "1" {
+		t.Errorf("annotations of the template are missing: %v", pod.Annotations)
+	}
+	if step := mustNext(t, updater, pod, after(time.Hour)); step.Complete || !strings.Contains(step.Waiting.String(), string(inplaceupdate.EnvNotReported)) {
+		t.Errorf("complete %t, waiting %v", step.Complete, step.Waiting)
+	}
+	pod.Status.ContainerStatuses[0].ContainerID = "c://restarted"
+	report(t, pod)
+	if step := mustNext(t, updater, pod, after(time.Hour)); !step.Complete {
+		t.Errorf("waiting %v", step.Waiting)
+	}
+}
+
 // TestRedoIsBlocked: what cannot be made of the Pod is said, and nothing is written.
 func TestRedoIsBlocked(t *testing.T) {
 	more := newTemplate()

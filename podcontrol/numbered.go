@@ -32,7 +32,7 @@ type NumberedOptions struct {
 	// StartTime is how long a Pod may take to become ready, after it was created or its update in place began, before it is taken
 	// for broken. One that is ready for less than Want.MinReady is starting, too.
 	StartTime time.Duration
-	// Rest is as in Orders; nil for none. A Pod that rests is Hopeless to rollout.Numbered.
+	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
 	Ended func(*corev1.Pod) time.Duration
@@ -74,7 +74,7 @@ func (n *Numbered) add(owner string, pod *corev1.Pod, described rollout.Numbered
 func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.NumberedPod {
 	described := rollout.NumberedPod{
 		Health: rollout.Unavailable, Updated: p.Updated, Specified: p.Marked || p.Named, PreDeleting: p.Leaving,
-		PreUpdating: p.State == lifecycle.PreparingUpdate, Hopeless: o.Rest != nil && o.Rest(p) > 0,
+		PreUpdating: p.State == lifecycle.PreparingUpdate, Rest: restOf(p, o.Rest),
 	}
 	left := p.Began.Add(o.StartTime).Sub(now)
 	switch {
@@ -89,6 +89,14 @@ func (n *Numbered) describe(p *Pod, o NumberedOptions, now time.Time) rollout.Nu
 		}
 	}
 	return described
+}
+
+// restOf is for how much longer a Pod rests.
+func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
+	if rest == nil {
+		return 0
+	}
+	return rest(p)
 }
 
 // maxWhy is how many bytes of a Pod's own words are repeated.

@@ -134,7 +134,7 @@ func TestNumbered(t *testing.T) {
 		},
 		{
 			name: "unreadable", pod: member("web-3", func(p *corev1.Pod) { p.Annotations = map[string]string{"x.io/update": "{"} }),
-			want: []pod{{Ordinal: 3, Updated: true, Health: rollout.Available, Hopeless: true}},
+			want: []pod{{Ordinal: 3, Updated: true, Health: rollout.Available, Rest: time.Hour}},
 		},
 		{name: "no name of its Pods", pod: member("web-03"), stranger: true},
 		{name: "that of another owner's Pod", pod: member("webs-3"), stranger: true},

@@ -23,7 +23,7 @@ type PerNode struct {
 
 // PerNodeOptions say how Pods are described.
 type PerNodeOptions struct {
-	// Rest is as in Orders; nil for none. A Pod that rests is Hopeless to rollout.PerNode.
+	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
 	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
 	Ended func(pod *corev1.Pod, node string) time.Duration
@@ -38,7 +38,7 @@ func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	for i := range s.Active {
 		p := &s.Active[i]
 		described := rollout.NodePod{
-			Health: rollout.Unavailable, Updated: p.Updated, PreDeleting: p.Leaving, Hopeless: o.Rest != nil && o.Rest(p) > 0,
+			Health: rollout.Unavailable, Updated: p.Updated, PreDeleting: p.Leaving, Rest: restOf(p, o.Rest),
 		}
 		if p.Available {
 			described.Health = rollout.Available

@@ -84,7 +84,7 @@ func TestPerNode(t *testing.T) {
 		{name: "asked to be deleted: that is for others", pod: member("agent-x", onNode("n1"), labelled("x.io/delete", "")), want: want()},
 		{
 			name: "unreadable", pod: member("agent-x", onNode("n1"), func(p *corev1.Pod) { p.Annotations = map[string]string{"x.io/update": "{"} }),
-			want: want(func(p *pod) { p.Hopeless = true }),
+			want: want(func(p *pod) { p.Rest = time.Hour }),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package pvc
 
 import (
 	"iter"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +29,8 @@ type Numbered struct {
 	// Shared reports whether somebody else's Pods use a claim, as happens where the names of two owners and their templates come to the same:
 	// such a claim goes with nobody, and does not grow. nil for never. It is asked where Retention has claims go, and where one is to grow.
 	Shared func(claim *corev1.PersistentVolumeClaim) bool
-	// Refused reports whether the last attempt to have a claim grow was refused; nil for none.
-	Refused func(claim *corev1.PersistentVolumeClaim) bool
+	// Rest is positive for claims whose last attempt to grow was refused: for how much longer they rest; nil for none.
+	Rest func(claim *corev1.PersistentVolumeClaim) time.Duration
 }
 
 // Owned is a claim and the owner references that it is to have.
@@ -49,9 +50,9 @@ type Small struct {
 // Sizes are how the claims of a Pod compare with templates that have become larger. Claims that are missing or on their way out do not
 // count.
 type Sizes struct {
-	// Small claims are to grow. Refused says that one of them could not when that was tried last.
-	Small   []Small
-	Refused bool
+	// Small claims are to grow. Rest is the longest of their rests.
+	Small []Small
+	Rest  time.Duration
 	// Stuck says which claims are too small and cannot become what their templates say.
 	Stuck reason.List
 	// Growing says that a volume is smaller than its claim asks for, and NeedsRestart that nothing but a start of the Pod is
@@ -150,7 +151,9 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 				s.Stuck = append(s.Stuck, obstacles...)
 			} else {
 				s.Small = append(s.Small, Small{claim, template})
-				s.Refused = s.Refused || n.Refused != nil && n.Refused(claim)
+				if n.Rest != nil {
+					s.Rest = max(s.Rest, n.Rest(claim))
+				}
 			}
 		}
 		if !HasGrown(claim) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
+	"time"
 )
 
 const (
@@ -88,10 +89,10 @@ type NumberedPod struct {
 	// Starting Pods are not available yet and are expected to be soon, because they were created or restarted a short while
 	// ago. They are not updated before their turn, as other Pods are that are not available.
 	Starting bool
-	// Hopeless Pods are those whose last change was refused, or whose annotations cannot be read. With Parallel they are updated
-	// last, or they would use up the budget of all others. When their turn comes they are named like any other Pod: the caller
-	// decides how soon to try again what was refused.
-	Hopeless bool
+	// Rest is positive for Pods whose last change was refused, or whose annotations cannot be read: for how much longer they rest. With
+	// Parallel they are updated last, or they would use up the budget of all others, and the one whose rest ends first is the first of them.
+	// When their turn comes they are named like any other Pod: the caller decides how soon to try again what was refused.
+	Rest time.Duration
 	// Resting Pods have Ended and are not to be deleted yet, or they would be created and end again and again.
 	Resting bool
 	// NotSelected Pods are those that the workload's selector does not match. Their Health is Terminating: only others can end that they

@@ -35,13 +35,6 @@ func underway(p rollout.NumberedPod) bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
 
-func hopeless(p rollout.NumberedPod) int {
-	if p.Hopeless {
-		return 1
-	}
-	return 0
-}
-
 func (j *judge) wants(ordinal int) bool { return j.Wanted.Contains(ordinal) }
 
 func (j *judge) rank(ordinal int) int {
@@ -236,7 +229,7 @@ func (j *judge) order() error {
 		slices.SortFunc(line, func(a, b rollout.NumberedPod) int { return b.Ordinal - a.Ordinal })
 	}
 	if j.Parallel { // those for which nothing can be done come after all others
-		slices.SortStableFunc(line, func(a, b rollout.NumberedPod) int { return hopeless(a) - hopeless(b) })
+		slices.SortStableFunc(line, func(a, b rollout.NumberedPod) int { return int(a.Rest - b.Rest) })
 	}
 	left := -1
 	for _, p := range line {

@@ -51,7 +51,9 @@ func numbered(t testing.TB, list string) []rollout.NumberedPod {
 			case "predeleting":
 				pod.PreDeleting = true
 			case "hopeless":
-				pod.Hopeless = true
+				pod.Rest = time.Second
+			case "longer":
+				pod.Rest = time.Minute
 			case "preupdating":
 				pod.PreUpdating = true
 			default:
@@ -253,6 +255,8 @@ func TestNumberedUpdate(t *testing.T) {
 		{name: "and has its turn in the end", wanted: wanted(t, 0, 3), pods: "0-1 new, 2 old hopeless", want: "update 2"},
 		{name: "a hopeless broken Pod does not use up what repairs others", wanted: wanted(t, 0, 3), pods: "0 old, 1 old down, 2 old down hopeless", want: "update 1"},
 		{name: "hopeless Pods come last, the highest first", wanted: wanted(t, 0, 4), with: opts(down(9)), pods: "0 old, 1 old hopeless, 2 old, 3 old hopeless", want: "update 2, 0, 3, 1"},
+		{name: "the one whose rest ends first is tried first", wanted: wanted(t, 0, 3), pods: "0 old hopeless, 1 old longer, 2 old longer", want: "update 0"},
+		{name: "in the order of an unordered update, too", wanted: wanted(t, 0, 3), with: opts(unorderedUpdate), pods: "0 old hopeless, 1 old longer, 2 old longer", want: "update 0"},
 		{name: "hopeless, unordered: it is among those that stay", wanted: wanted(t, 0, 3), with: opts(unorderedUpdate, kept(1), down(9)), pods: "0 old hopeless, 1-2 old", want: "update 1, 2"},
 		{name: "a hopeless Pod that is not wanted does not keep others", wanted: wanted(t, 9, 3), pods: "0 new, 1 new, 2 new hopeless", want: "create 9, 10, 11; delete 1"},
 		{name: "nor one that somebody wants deleted", wanted: wanted(t, 0, 3), pods: "0 new, 1 new specified, 2 new specified hopeless", want: "delete 1"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -212,7 +213,7 @@ func listed(pods []rollout.NumberedPod) string {
 			{p.Specified, "specified"},
 			{p.PreDeleting, "predeleting"},
 			{p.PreUpdating, "preupdating"},
-			{p.Hopeless, "hopeless"},
+			{p.Rest > 0, "hopeless"},
 		} {
 			if word.set {
 				text += " " + word.name
@@ -223,6 +224,14 @@ func listed(pods []rollout.NumberedPod) string {
 	return strings.Join(parts, ", ")
 }
 
+// restIf is how long a Pod rests that nothing can be done about: of every third one equally long.
+func restIf(hopeless bool, n int) time.Duration {
+	if !hopeless {
+		return 0
+	}
+	return time.Duration(1 + n%3)
+}
+
 // members lists the Pods in some order.
 func (w *numberedWorld) members() []rollout.NumberedPod {
 	var list []rollout.NumberedPod
@@ -231,7 +240,7 @@ func (w *numberedWorld) members() []rollout.NumberedPod {
 		member := rollout.NumberedPod{
 			Ordinal: o, Updated: !p.old, Health: rollout.Available,
 			Starting: w.givesTime && p.starting > 0 && !p.broken, Specified: p.specified, PreDeleting: p.preDeleting, PreUpdating: p.preUpdating,
-			Hopeless: p.hopeless, Resting: p.ended && p.resting,
+			Rest: restIf(p.hopeless, o), Resting: p.ended && p.resting,
 		}
 		switch {
 		case p.terminating > 0:
@@ -510,7 +519,7 @@ func FuzzNumbered(f *testing.F) {
 			if health := rollout.Health(b & 7); health >= rollout.Available && health <= rollout.Terminating {
 				pods = append(pods, rollout.NumberedPod{
 					Ordinal: o, Health: health, Updated: b&16 > 0, Specified: b&32 > 0, PreDeleting: b&64 > 0, PreUpdating: b&128 > 0,
-					Starting: b&8 > 0 && health != rollout.Available, Hopeless: b&8 > 0 && health == rollout.Available || b&24 == 24, Resting: b&8 > 0 && health == rollout.Ended,
+					Starting: b&8 > 0 && health != rollout.Available, Rest: restIf(b&8 > 0 && health == rollout.Available || b&24 == 24, o), Resting: b&8 > 0 && health == rollout.Ended,
 				})
 			}
 		}

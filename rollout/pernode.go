@@ -70,8 +70,9 @@ type NodePod struct {
 	// NotSelected Pods are those that the workload's selector does not match. Their Health is Terminating: only others can end that they
 	// hold their Node.
 	NotSelected bool
-	// Hopeless Pods are those whose last change was refused, or whose annotations cannot be read. They are updated last.
-	Hopeless bool
+	// Rest is positive for Pods whose last change was refused, or whose annotations cannot be read: for how much longer they rest. They are
+	// updated last, the one whose rest ends first before the others.
+	Rest time.Duration
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available, and nothing takes them back.
 	PreDeleting bool
 }

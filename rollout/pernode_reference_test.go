@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/workloadkit/workloadkit/rollout"
 )
@@ -274,13 +275,11 @@ func (w *nodeWalk) lone(node string) (pod int, ok bool) {
 func (w *nodeWalk) instead() []string {
 	lacking := 0
 	var broken, serving []string
-	hopeless := map[string]int{}
+	rest := map[string]time.Duration{}
 	for _, name := range w.part() {
 		i, ok := w.lone(name)
 		if ok {
-			if hopeless[w.pods[i].Name] = 0; w.pods[i].Hopeless {
-				hopeless[w.pods[i].Name] = 1
-			}
+			rest[w.pods[i].Name] = w.pods[i].Rest
 		}
 		switch running := w.on(name, runs); {
 		case ok && servesNode(w.pods[i]):
@@ -296,7 +295,7 @@ func (w *nodeWalk) instead() []string {
 		lacking++
 	}
 	for _, list := range [][]string{broken, serving} {
-		slices.SortStableFunc(list, func(a, b string) int { return hopeless[a] - hopeless[b] })
+		slices.SortStableFunc(list, func(a, b string) int { return int(rest[a] - rest[b]) })
 	}
 	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxUnavailable-lacking, 0))])
 }
@@ -511,7 +510,7 @@ func listedPerNode(nodes []rollout.Node, pods []rollout.NodePod) string {
 	for _, p := range pods {
 		lines[1] = append(lines[1], words(p.Name, p.Updated, "new", !p.Updated, "old", p.Health == rollout.Unavailable && !p.Ready, "down",
 			p.Health == rollout.Unavailable && p.Ready, "warm", hasEnded(p), "ended", p.Resting, "resting", !isThere(p), "terminating", leaving(p), "predeleting",
-			p.Hopeless, "hopeless", !p.Scheduled, "unscheduled"))
+			p.Rest > 0, "hopeless", !p.Scheduled, "unscheduled"))
 	}
 	return strings.Join(lines[0], ", ") + "\n" + strings.Join(lines[1], ", ")
 }

@@ -85,7 +85,9 @@ func onNodes(t testing.TB, list string) []rollout.NodePod {
 			case "predeleting":
 				pod.PreDeleting = true
 			case "hopeless":
-				pod.Hopeless = true
+				pod.Rest = time.Second
+			case "longer":
+				pod.Rest = time.Minute
 			case "unscheduled":
 				pod.Scheduled = false
 			case "first": // created with the first
@@ -340,6 +342,7 @@ func TestPerNodeUpdate(t *testing.T) {
 		{name: "D-23 but when it is broken", nodes: "n1..n2, n3 leave", pods: "n1..n2 old, n3 new down", want: "delete n3", limits: waiting(2, 1, 1)},
 		{name: "hopeless Pods come last", with: given(mayLack(2)), nodes: "n1..n5", pods: "n1..n3 old, n4..n5 old hopeless", want: "update n3, n2"},
 		{name: "of broken ones as well", nodes: "n1..n4", pods: "n1..n3 old down, n4 old down hopeless", want: "update n3, n2, n1, n4"},
+		{name: "the one whose rest ends first is tried first", nodes: "n1..n2", pods: "n1 old hopeless, n2 old longer", want: "update n1"},
 		{name: "but they do come", with: given(mayLack(2)), nodes: "n1..n2", pods: "n1 old hopeless, n2 old", want: "update n2, n1"},
 		{
 			name: "D-12 paused", with: given(pausedPerNode, mayLack(9), keeps(1)), nodes: "n1..n5", pods: "n1 old down, n2 old, n3 new, n4 old predeleting, n5/a new, n5/b old", want: "delete n4, n5/b",

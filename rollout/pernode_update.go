@@ -1,6 +1,9 @@
 package rollout
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // update decides which Nodes take part in the update, and which of them are next.
 func (d *nodeDecision) update() {
@@ -77,8 +80,8 @@ func (d *nodeDecision) replace(nodes []*nodeEntry) {
 		}
 	}
 	room := max(min(d.MaxUnavailable, len(nodes))-unavailable, 0)
-	d.hopelessLast(broken)
-	d.hopelessLast(available)
+	d.restingLast(broken)
+	d.restingLast(available)
 	waiting := max(len(available)-room, 0)
 	d.next = slices.Concat(broken, available[:len(available)-waiting])
 	if waiting > 0 && room == 0 {
@@ -184,16 +187,7 @@ func (d *nodeDecision) toSpare() (count int) {
 	return count
 }
 
-// hopelessLast moves Pods back that would use up the budget of others.
-func (d *nodeDecision) hopelessLast(list []int) {
-	slices.SortStableFunc(list, func(i, j int) int {
-		switch a, b := d.pods[i].Hopeless, d.pods[j].Hopeless; {
-		case a == b:
-			return 0
-		case a:
-			return 1
-		default:
-			return -1
-		}
-	})
+// restingLast moves Pods back that would use up the budget of others.
+func (d *nodeDecision) restingLast(list []int) {
+	slices.SortStableFunc(list, func(i, j int) int { return cmp.Compare(d.pods[i].Rest, d.pods[j].Rest) })
 }

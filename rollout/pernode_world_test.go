@@ -178,7 +178,7 @@ func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
 		p := w.pods[name]
 		pod := rollout.NodePod{
 			Name: name, Node: p.node, Scheduled: p.unbound == 0, Created: perNodeBegan.Add(time.Duration(p.age) * time.Second), Updated: p.revision == w.revision,
-			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, Hopeless: p.hopeless, PreDeleting: p.preDeleting,
+			Health: rollout.Unavailable, Ready: p.ready(), Resting: p.resting > 0, Rest: restIf(p.hopeless, p.since), PreDeleting: p.preDeleting,
 		}
 		switch {
 		case p.terminating > 0:
@@ -418,7 +418,7 @@ func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []roll
 		b := podBytes[i+1]
 		pod := rollout.NodePod{
 			Created: perNodeBegan.Add(time.Duration(i*7%5) * time.Minute), Health: rollout.Health(1 + b&3), Updated: b&4 > 0, PreDeleting: b&8 > 0,
-			Resting: b&16 > 0, Hopeless: b&32 > 0, Scheduled: b&64 == 0, Ready: b&128 == 0,
+			Resting: b&16 > 0, Rest: time.Duration(b & 32), Scheduled: b&64 == 0, Ready: b&128 == 0,
 		}
 		switch at := int(podBytes[i]) % (len(nodes) + 2); {
 		case at < len(nodes):

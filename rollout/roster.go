@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -161,13 +162,13 @@ func sortKeys(keys []key, highest int) []key {
 	return keys
 }
 
-// orderAsGiven fills updateOrder. Pods whose update has begun come first, hopeless ones last.
+// orderAsGiven fills updateOrder. Pods whose update has begun come first, those that rest last.
 func (r *roster) orderAsGiven(order []key) {
 	given := make([]int32, len(order))
 	for i, key := range order {
 		given[key.position()] = int32(i)
 	}
-	class := func(i int32) int { return 2*bit(!r.pods[i].begun()) + bit(r.pods[i].Hopeless) }
+	class := func(i int32) int { return 2*bit(!r.pods[i].begun()) + bit(r.pods[i].Rest > 0) }
 	var next [4]int
 	for _, i := range given {
 		for c := class(i) + 1; c < len(next); c++ {
@@ -179,6 +180,9 @@ func (r *roster) orderAsGiven(order []key) {
 		at := &next[class(i)]
 		r.updateOrder[*at] = i
 		*at++
+	}
+	for c := 1; c < len(next); c += 2 { // next are the ends by now
+		slices.SortStableFunc(r.updateOrder[next[c-1]:next[c]], func(a, b int32) int { return cmp.Compare(r.pods[a].Rest, r.pods[b].Rest) })
 	}
 }
 
@@ -259,19 +263,21 @@ func (r *roster) inUpdateOrder(yield func(*entry) bool) {
 	}
 }
 
-// descending calls yield for the Pods from the highest ordinal until it returns false, the hopeless ones after all others.
+// descending calls yield for the Pods from the highest ordinal until it returns false. Pods that rest come after all others, those whose rest
+// ends first before the rest of them.
 func (r *roster) descending(yield func(*entry) bool) {
-	skipped := false
+	var resting []*entry
 	for i := range slices.Backward(r.pods) {
 		switch e := &r.pods[i]; {
-		case e.Hopeless:
-			skipped = true
+		case e.Rest > 0:
+			resting = append(resting, e)
 		case !yield(e):
 			return
 		}
 	}
-	for i := len(r.pods) - 1; i >= 0 && skipped; i-- {
-		if e := &r.pods[i]; e.Hopeless && !yield(e) {
+	slices.SortStableFunc(resting, func(a, b *entry) int { return cmp.Compare(a.Rest, b.Rest) })
+	for _, e := range resting {
+		if !yield(e) {
 			return
 		}
 	}

@@ -16,19 +16,31 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 	if len(keys) == 0 {
 		return decision, by, errors.New("guard: no budget is named")
 	}
-	rounds := []bool{true, false} // dry runs first
-	switch {
-	case dryRun:
-		rounds = rounds[:1]
-	case len(keys) == 1:
-		rounds = rounds[1:]
+	if len(keys) == 1 {
+		decision, err = g.Ask(ctx, keys[0], request, dryRun)
+		return decision, keys[0], err
 	}
-	for _, dry := range rounds {
-		for _, by = range keys {
-			if decision, err = g.Ask(ctx, by, request, dry); err != nil || !decision.Admitted {
-				return decision, by, err
-			}
+	if decision, by, err = g.askEach(ctx, keys, request, true); dryRun || err != nil || !decision.Admitted {
+		return decision, by, err
+	}
+	for range rounds {
+		began := g.config.Clock.Now()
+		if decision, by, err = g.askEach(ctx, keys, request, false); err != nil || !decision.Admitted || g.config.Clock.Since(began) < prompt {
+			return decision, by, err
 		}
 	}
-	return decision, by, nil
+	return contended(by), by, nil
+}
+
+// rounds is how often all budgets of a Pod are asked where that takes longer than prompt: the first of them may count the Pod again by then.
+const rounds = 3
+
+// askEach asks one budget after the other, until one does not agree.
+func (g *Guard[O]) askEach(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
+	for _, by = range keys {
+		if decision, err = g.Ask(ctx, by, request, dryRun); err != nil || !decision.Admitted {
+			break
+		}
+	}
+	return decision, by, err
 }

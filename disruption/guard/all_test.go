@@ -3,11 +3,16 @@ package guard_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/workloadkit/workloadkit/disruption"
+	"github.com/workloadkit/workloadkit/disruption/guard"
 )
 
 func TestAskAll(t *testing.T) {
@@ -65,5 +70,34 @@ func TestAskAll(t *testing.T) {
 	}
 	if _, _, err := newGuard(t, server(t, nil), server(t, nil)).AskAll(t.Context(), nil, evict("web-0"), false); err == nil {
 		t.Error("without a budget: no error")
+	}
+}
+
+// TestAskAllTakesLong: the first budget counts the Pod again when it was let go for long enough, so it is asked once more.
+func TestAskAllTakesLong(t *testing.T) {
+	a, b := client.ObjectKey{Namespace: key.Namespace, Name: "a"}, client.ObjectKey{Namespace: key.Namespace, Name: "b"}
+	of := func(name string) *policyv1.PodDisruptionBudget {
+		return budget(1, func(o *policyv1.PodDisruptionBudget) { o.Name, o.UID = name, types.UID(name) })
+	}
+	now := clocktesting.NewFakePassiveClock(start)
+	stores := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		if o.GetName() == "a" {
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		}
+		now.SetTime(now.Now().Add(2 * time.Second)) // the write to b takes that long: a has counted the Pod again, and let another one go
+		first := &policyv1.PodDisruptionBudget{}
+		if err := c.Get(ctx, a, first); err != nil {
+			return err
+		}
+		first.Status.DisruptedPods, first.Status.DisruptionsAllowed = nil, 0
+		if err := c.Status().Update(ctx, first); err != nil {
+			return err
+		}
+		return c.SubResource(sub).Patch(ctx, o, p, opts...)
+	}}, of("a"), of("b"))
+	g := newGuard(t, stores, stores, func(c *guard.Config[*policyv1.PodDisruptionBudget]) { c.Clock = now })
+	decision, by, err := g.AskAll(t.Context(), []client.ObjectKey{a, b}, evict("web-0"), false)
+	if err != nil || decision.Admitted || by != a || decision.Reason.Code != disruption.BudgetSpent {
+		t.Errorf("%+v by %s, %v", decision, by, err)
 	}
 }

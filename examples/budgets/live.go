@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 )
 
-// of returns the budgets of a Pod. One that the Pod names and the cache does not have may be new: the API server knows. While the cache is not
+// of returns the budgets of a Pod. Those that the Pod names and the cache does not have may be new: the API server knows. While the cache is not
 // current, the API server is asked for all.
 func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.Operation, patience time.Duration) ([]*v1beta1.PodUnavailableBudget, error) {
 	if b.Current != nil {
@@ -25,19 +25,24 @@ func (b *Budgets) of(ctx context.Context, pod *corev1.Pod, operation disruption.
 			return b.listed(ctx, pod, operation, late)
 		}
 	}
-	of, name := b.Of(pod), NameIn(pod)
-	if len(of) > 0 || name == "" {
-		return of, nil
+	of := b.Of(pod)
+	for _, name := range NamesIn(pod) {
+		named, cached := b.Named(pod.Namespace, name)
+		if !cached {
+			named = &v1beta1.PodUnavailableBudget{}
+			err := b.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, named)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
+			}
+		}
+		if !Has(of, named) && b.IsFor(named, pod) { // the cache may have come to know it since
+			of = append(of, named)
+		}
 	}
-	named := &v1beta1.PodUnavailableBudget{}
-	err := b.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, named)
-	if apierrors.IsNotFound(err) || err == nil && !b.IsFor(named, pod) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading PodUnavailableBudget %s/%s: %w", pod.Namespace, name, err)
-	}
-	return []*v1beta1.PodUnavailableBudget{named}, nil
+	return of, nil
 }
 
 // mostListed is how many budgets of a namespace are read for one request: a list takes memory that others need.

@@ -186,3 +186,21 @@ func TestAskWhileTheWatchIsDown(t *testing.T) {
 		})
 	}
 }
+
+// TestNamedAndNotCached: all budgets that a Pod names are asked, also those that the cache has not seen yet.
+func TestNamedAndNotCached(t *testing.T) {
+	w := newWorld(t)
+	w.counted(budget("two", map[string]string{"app": "web"}, nil), 1)
+	late := budget("late", map[string]string{"app": "web"}, nil)
+	late.Namespace = "shop"
+	if err := w.user.Create(t.Context(), late); err != nil { // and no event comes
+		t.Fatal(err)
+	}
+	pod := old("web-0", func(p *corev1.Pod) {
+		p.Annotations = map[string]string{policy.AnnotationRelatedBudget: "two", policy.AnnotationOtherBudgets: "late"}
+	})
+	answer, err := w.asked.Ask(t.Context(), pod, disruption.Evict, false)
+	if err != nil || answer.Admitted || answer.Budget != "late" || answer.Reason.Code != disruption.NotCounted {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}

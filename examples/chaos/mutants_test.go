@@ -354,7 +354,7 @@ func mutants() []mutant {
 		},
 		{
 			"a Pod that nobody can read keeps the budget from others", "rollout/roster.go",
-			"case e.Hopeless:\n", "case e.Hopeless && len(r.pods) > 100:\n", games(),
+			"case e.Rest > 0:\n", "case e.Rest > 0 && len(r.pods) > 100:\n", games(),
 		},
 		{
 			"Pods below the partition are created anew", "podcontrol/executor/numbered.go",
@@ -425,7 +425,11 @@ func mutants() []mutant {
 		},
 		{
 			"claims that cannot grow keep the budget from others", "examples/controllers/statefulset/decide.go",
-			"len(sizes.Stuck) > 0 || sizes.Refused", "len(sizes.Stuck) > 0", statefulSet(),
+			"max(p.Rest, sizes.Rest)", "max(p.Rest, sizes.Rest*0)", statefulSet(),
+		},
+		{
+			"of claims that were refused, the last is tried for ever", "rollout/roster.go",
+			"slices.SortStableFunc(resting, func(a, b *entry) int { return cmp.Compare(a.Rest, b.Rest) })", "_ = cmp.Compare[int]", statefulSet(),
 		},
 		{
 			"claims that cannot grow are asked for in each pass", "fanout/fanout.go",

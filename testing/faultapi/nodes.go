@@ -125,6 +125,9 @@ func (n *Nodes) Schedule(pod *corev1.Pod, name string) bool {
 			return false
 		}
 	}
+	if !n.server.hasClaims(old) {
+		return false
+	}
 	// Binding is no update: it sets what updates may not change.
 	bound := old.DeepCopy()
 	bound.Spec.NodeName = name
@@ -142,6 +145,25 @@ func (s *Server) mayRun(pod *corev1.Pod, name string) bool {
 	node, there := k.objects[client.ObjectKey{Name: name}].(*corev1.Node)
 	requirements, err := nodefit.New(&pod.Spec)
 	return there && err == nil && requirements.Fits(node).Run
+}
+
+// hasClaims reports whether the scheduler finds the claims of a Pod, as its plugin VolumeBinding wants. Where there are no claims, all do.
+func (s *Server) hasClaims(pod *corev1.Pod) bool {
+	k, err := s.kindOf(&corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return true
+	}
+	for i := range pod.Spec.Volumes {
+		of := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if of == nil {
+			continue
+		}
+		claim, there := k.objects[client.ObjectKey{Namespace: pod.Namespace, Name: of.ClaimName}].(*corev1.PersistentVolumeClaim)
+		if !there || claim.DeletionTimestamp != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // Observe has the Pod's kubelet look at it, and reports whether it saw anything new. A Pod that is gone is forgotten.

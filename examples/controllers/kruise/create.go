@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,9 +123,12 @@ func (p *Parts[O]) DeleteClaims(ctx context.Context, v *ownercache.View[O], clai
 
 func growth() fanout.Task { return fanout.Task{Name: "grow claims"} }
 
-// GrowthRefused reports whether the last attempt to have a claim grow was refused.
-func (p *Parts[O]) GrowthRefused(claim *corev1.PersistentVolumeClaim) bool {
-	return p.Fanout.Backoff.WasRefused(claim.UID, growth())
+// GrowthRests returns for how much longer a claim rests whose last attempt to grow was refused: a moment at least, until one succeeds.
+func (p *Parts[O]) GrowthRests(claim *corev1.PersistentVolumeClaim, now time.Time) time.Duration {
+	if !p.Fanout.Backoff.WasRefused(claim.UID, growth()) {
+		return 0
+	}
+	return max(p.Fanout.Backoff.Rest(claim.UID, now, growth()), 1)
 }
 
 // GrowClaims has claims ask for the sizes of their templates, and puts annotations on them. What becomes of it is told as events. One that

@@ -42,6 +42,9 @@ const (
 // overtakenRetry is when to count again after somebody has spent from the budget during a pass.
 const overtakenRetry = 100 * time.Millisecond
 
+// strayRetry is when to look again for Pods that another budget is to mark.
+const strayRetry = 5 * time.Second
+
 // Options of the controller. The zero value is usable.
 type Options = kruise.Options
 
@@ -120,7 +123,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	stampErr := fanout.Each(ctx, pass, fanout.Task{Name: "mark Pods"}, mine, func(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return r.stamp(ctx, v, pod)
 	})
-	if stampErr != nil || len(mine) > fanout.PerPass {
+	if len(found) > len(mine) { // another budget marks them, unless it goes before
+		pass.Wake(strayRetry)
+	}
+	if stampErr != nil || len(found) > len(mine) || len(mine) > fanout.PerPass {
 		r.strays.look(v.Owner.UID)
 	}
 	return pass.Result(statusErr, stampErr)

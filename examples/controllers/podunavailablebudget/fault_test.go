@@ -64,7 +64,7 @@ func plan(t testing.TB) chaos.Plan {
 		Scheme: scheme, Seeds: 300, Steps: 400, Replicas: 3, Quiet: 3 * time.Minute,
 		Kinds: append(budgets.Kinds(), &v1beta1.PodUnavailableBudget{}, &corev1.ConfigMap{}, faultapi.ClusterWide(&corev1.Node{})),
 		New: func(world *chaos.World) chaos.Subject {
-			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
+			w := &story{World: world, serving: serving, requests: map[string]*request{}, granted: map[types.UID]time.Time{}, needs: map[spent]int32{}, freed: map[types.UID]time.Time{}, idle: map[string]time.Time{}, behind: map[int]time.Time{}}
 			return chaos.Subject{
 				Setup: w.start, Begin: w.begin, Users: w.users, Outside: w.outside, Settle: w.settle, Check: w.check, Wrote: w.judge, Converged: w.converged,
 			}
@@ -83,6 +83,8 @@ type story struct {
 	requests map[string]*request
 	// granted is when it was written down last that a Pod is let go.
 	granted map[types.UID]time.Time
+	// needs are how many had to serve when it was written down that a Pod is let go. A user may ask for more before the other budget agrees.
+	needs map[spent]int32
 	// freed are Pods that were let go in the last seconds as not serving, and had become ready meanwhile.
 	freed map[types.UID]time.Time
 	// idle is when nothing had to serve last, by the status of a budget.
@@ -92,6 +94,12 @@ type story struct {
 	pods   int
 	// behind is since when the Pods' cache of a process is behind.
 	behind map[int]time.Time
+}
+
+// spent is a Pod that a budget has let go.
+type spent struct {
+	budget string
+	pod    types.UID
 }
 
 // request is one that webhooks are asked about. It stands in a ConfigMap of its name for them to find.
@@ -230,7 +238,11 @@ func (w *story) admitted(r *request, pod *corev1.Pod, answer budgets.Answer, ser
 			if budget == nil || time.Since(w.idle[budget.Name]) <= 2*time.Second {
 				continue
 			}
-			if need := int(budget.Status.DesiredAvailable); left < need {
+			need := int(budget.Status.DesiredAvailable)
+			if asked, ok := w.needs[spent{budget.Name, pod.UID}]; ok {
+				need = min(need, int(asked))
+			}
+			if left < need {
 				w.Failf("budget", "%s of Pod %s leaves %d in service, and %d have to be by budget %s", r.operation, pod.Name, left, need, budget.Name)
 			}
 		}
@@ -537,8 +549,8 @@ func (w *story) judge(write *chaos.Write) {
 			w.Failf("stranger", "%s", write.Call)
 		}
 		if before, ok := write.Before.(*v1beta1.PodUnavailableBudget); ok {
-			w.note(before.Status.DisruptedPods, after.Status.DisruptedPods)
-			w.note(before.Status.UnavailablePods, after.Status.UnavailablePods)
+			w.note(after, before.Status.DisruptedPods, after.Status.DisruptedPods)
+			w.note(after, before.Status.UnavailablePods, after.Status.UnavailablePods)
 		}
 	case nil: // it is gone, by what others have done meanwhile
 	default:
@@ -547,13 +559,17 @@ func (w *story) judge(write *chaos.Write) {
 }
 
 // note remembers which Pods were let go, by what is written of them.
-func (w *story) note(before, after map[string]metav1.Time) {
+func (w *story) note(budget *v1beta1.PodUnavailableBudget, before, after map[string]metav1.Time) {
 	for name, since := range after {
 		if was, ok := before[name]; ok && was.Equal(&since) {
 			continue
 		}
 		if pod, ok := w.Server.Stored(&corev1.Pod{}, client.ObjectKey{Namespace: namespace, Name: name}).(*corev1.Pod); ok && pod != nil {
-			w.granted[pod.UID] = time.Now()
+			key, need := spent{budget.Name, pod.UID}, budget.Status.DesiredAvailable
+			if asked, ok := w.needs[key]; ok && time.Since(w.granted[pod.UID]) <= 20*time.Second {
+				need = min(need, asked)
+			}
+			w.granted[pod.UID], w.needs[key] = time.Now(), need
 		}
 	}
 }

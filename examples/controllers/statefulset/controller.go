@@ -102,7 +102,7 @@ func (r *Reconciler) observed(v *view, pass *fanout.Pass, s *settings, h *revisi
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		return r.Cache.Claims.Get(set.Namespace, name)
 	}
-	o.claims.Refused = r.GrowthRefused
+	o.claims.Rest = func(claim *corev1.PersistentVolumeClaim) time.Duration { return r.GrowthRests(claim, v.Now) }
 	o.claims.Shared = func(claim *corev1.PersistentVolumeClaim) bool {
 		return slices.ContainsFunc(r.Cache.UsersOf(claim), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, set) })
 	}

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -163,7 +164,10 @@ func (o *observation) described() []rollout.NumberedPod {
 		p := &members[i]
 		sizes := o.claims.Sizes(ordinals.Name(o.set.Name, p.Ordinal))
 		p.PreUpdating = p.PreUpdating || sizes.Growing && sizes.Fit() && !p.Updated
-		p.Updated, p.Hopeless = p.Updated && sizes.Fit(), p.Hopeless || len(sizes.Stuck) > 0 || sizes.Refused
+		p.Updated, p.Rest = p.Updated && sizes.Fit(), max(p.Rest, sizes.Rest)
+		if len(sizes.Stuck) > 0 {
+			p.Rest = math.MaxInt64
+		}
 		if sizes.Growing && p.Health == rollout.Available {
 			p.Health, p.Starting = rollout.Unavailable, true
 		}

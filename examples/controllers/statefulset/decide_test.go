@@ -282,12 +282,16 @@ func observe(t testing.TB, in situation) *observation {
 			o.orphans = append(o.orphans, pod)
 		}
 	})
-	stored, refused := map[string]*corev1.PersistentVolumeClaim{}, map[types.UID]bool{}
+	stored, rests := map[string]*corev1.PersistentVolumeClaim{}, map[types.UID]time.Duration{}
 	entries(t, in.claims, func(ordinal int, words []string) {
-		claim := volume(t, ordinal, slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "refused" }))
-		stored[claim.Name], refused[claim.UID] = claim, slices.Contains(words, "refused")
+		rest := map[string]time.Duration{"refused": time.Second, "resting": time.Minute}
+		claim := volume(t, ordinal, slices.DeleteFunc(slices.Clone(words), func(word string) bool { return rest[word] > 0 }))
+		stored[claim.Name] = claim
+		for _, word := range words {
+			rests[claim.UID] = max(rests[claim.UID], rest[word])
+		}
 	})
-	o.claims.Refused = func(claim *corev1.PersistentVolumeClaim) bool { return refused[claim.UID] }
+	o.claims.Rest = func(claim *corev1.PersistentVolumeClaim) time.Duration { return rests[claim.UID] }
 	o.claims.Claim = func(name string) (*corev1.PersistentVolumeClaim, bool) {
 		claim, ok := stored[name]
 		return claim, ok
@@ -515,6 +519,9 @@ func decisions() map[string]decision {
 		},
 		"a claim whose growth was refused lets others have their turn": {
 			situation{set: db(3, follow("2Gi")), pods: "0-2 old", claims: "0-1 1Gi, 2 1Gi refused"}, "grow data-db-1 to 2Gi",
+		},
+		"of claims whose growth was refused, the one whose rest ends first is tried first": {
+			situation{set: db(2, follow("2Gi")), pods: "0-1 new", claims: "0 1Gi refused, 1 1Gi resting"}, "grow data-db-0 to 2Gi",
 		},
 		"a claim whose growth was refused is tried again in the end": {
 			situation{set: db(2, follow("2Gi")), pods: "0-1 new", claims: "0 2Gi, 1 1Gi refused"}, "grow data-db-1 to 2Gi",
