@@ -12,6 +12,12 @@ func named(asked string, status *corev1.ContainerStatus) bool {
 	return (id != "" && id == askedDigest(asked)) || isImage(status.Image, asked)
 }
 
+// isName reports whether a node reports an image by a name. One without a tag, because that is of another image by now, has its ID instead.
+func isName(image string) bool {
+	algorithm, _, isID := strings.Cut(image, ":")
+	return image != "" && (!isID || algorithm != "sha256" && algorithm != "sha512")
+}
+
 // digestOf returns the digest in an image ID as nodes report it, such as docker-pullable://app@sha256:1, or the ID itself
 // if it names no repository.
 func digestOf(imageID string) string {

@@ -37,6 +37,22 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	return nil
 }
 
+// LostImage says that a container does not run the image of its spec, as its node reports it. It is for updates whose state is lost, and of which
+// the caller knows otherwise that they changed the image. It returns nil where nothing can be told: the container was not started yet, or an image
+// that was asked for by its tag is reported by an ID. The code is StateLost.
+func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
+	c := u.newView(pod, time.Time{}).container(container)
+	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {
+		return nil
+	}
+	if askedDigest(c.spec.Image) == "" && !isName(c.status.Image) {
+		return nil
+	}
+	why := c.notRunning()
+	why.Code, why.Remedy = StateLost, "recreate the Pod, or wait for its node; what the update knew was removed from its annotations"
+	return why
+}
+
 // closedByStart reports whether the gate says that an update goes on.
 func (u *Updater) closedByStart(pod *corev1.Pod) bool {
 	gate := podstate.Condition(pod, u.config.Keys.Gate)

@@ -192,6 +192,8 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
 	if view == nil {
+		s.Waiting = append(s.Waiting, c.lost(s.Pod, set.spec.Name)...)
+		addContainers(waits, s.Waiting)
 		return waits
 	}
 	step, err := c.updater.Next(view, now)
@@ -201,15 +203,20 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	}
 	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
 	s.Note = c.inSet(step.Change, states, set)
-	for _, why := range step.Waiting {
-		_, rest, _ := strings.Cut(why.Path, "[")
-		name, _, _ := strings.Cut(rest, "]")
-		waits.Insert(name)
-	}
+	addContainers(waits, step.Waiting)
 	if waits.Has("") { // what its node reports of them may be from before they were changed, though it is the image that they have again
 		waits.Insert(startedIn(states[set.spec.Name])...)
 	}
 	return waits
+}
+
+// addContainers adds the names of the containers that reasons are about.
+func addContainers(names sets.Set[string], waiting reason.List) {
+	for _, why := range waiting {
+		_, rest, _ := strings.Cut(why.Path, "[")
+		name, _, _ := strings.Cut(rest, "]")
+		names.Insert(name)
+	}
 }
 
 // startedIn returns the names of the containers that an upgrade changes.
@@ -232,12 +239,15 @@ func isForSidecars(field string) bool {
 	return false
 }
 
-// viewOf returns the Pod with the state of one set alone, as package inplaceupdate reads it; nil if there is none.
+// viewOf returns the Pod with the state of one set alone, as package inplaceupdate reads it; nil if there is none, and if it names no revision.
 func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	if len(state) == 0 {
 		return nil
 	}
 	if fields := (records{}); json.Unmarshal(state, &fields) == nil {
+		if len(fields["revision"]) == 0 {
+			return nil
+		}
 		had := len(fields)
 		maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool { return !isForSidecars(name) })
 		if text, err := fields.String(); err == nil && len(fields) < had {
@@ -277,8 +287,14 @@ const flipPatience = 10 * time.Minute
 func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) bool {
 	var begun time.Time // the last upgrade of another set
 	for _, name := range c.Injected(s.Pod) {
+		if name == set.spec.Name {
+			continue
+		}
 		view := c.viewOf(s.Pod, states[name])
-		if name == set.spec.Name || view == nil {
+		if view == nil {
+			if len(c.lost(s.Pod, name)) > 0 {
+				return true
+			}
 			continue
 		}
 		if step, err := c.updater.Next(view, now); err == nil && len(step.Waiting) > 0 {
@@ -301,15 +317,13 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 // Unfinished says what upgrades in place wait for that have begun in a Pod, whatever sets they are of: containers that do not run their image yet.
 // Who asks whether a Pod serves need not know the sets. What the Pod says about itself and makes no sense is left out.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
-	if pod.Annotations[c.keys.StateAnnotation] == "" {
-		return nil
-	}
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	for _, name := range c.Injected(pod) {
-		if view := c.viewOf(pod, states[name]); view != nil {
-			if step, err := c.updater.Next(view, now); err == nil {
-				waiting = append(waiting, step.Waiting...)
-			}
+		view := c.viewOf(pod, states[name])
+		if view == nil {
+			waiting = append(waiting, c.lost(pod, name)...)
+		} else if step, err := c.updater.Next(view, now); err == nil {
+			waiting = append(waiting, step.Waiting...)
 		}
 	}
 	return waiting

@@ -61,6 +61,9 @@ func (w *story) look(task *chaos.Task, _ *faultapi.Call) {
 		add(&broadcasts.Items[i])
 	}
 	s.moments = append(s.moments, m)
+	if first := s.moments[0]; first.owner.Generation != owner.Generation { // it is read before the runs are
+		s.moments = append(s.moments, moment{at: m.at, owner: first.owner, runs: m.runs})
+	}
 }
 
 func controllerUID(job client.Object) types.UID {

@@ -230,9 +230,15 @@ func (w *story) update(obj *v1beta1.AdvancedCronJob) {
 	before := w.owner(obj.Name)
 	w.must(w.User.Update(context.Background(), obj))
 	said := times(&obj.Spec)
-	if was := obj.Status.ObservedSchedule; was != nil && said != times(&before.Spec) && said != [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} {
-		w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, time.Now().Truncate(time.Second)})
+	was := obj.Status.ObservedSchedule
+	if was == nil || said == times(&before.Spec) {
+		return
 	}
+	made := time.Now().Truncate(time.Second)
+	if said == [3]string{was.Schedule, was.TimeZone, fmt.Sprint(was.Paused)} { // it is as it was before anybody noted a change
+		made = ptr.Deref(was.Since, metav1.Time{}).Time
+	}
+	w.changed[obj.UID] = append(w.changed[obj.UID], change{obj.Generation, made})
 }
 
 // times are what decides when runs are started.

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -305,12 +306,36 @@ func (w *story) serves(pod *corev1.Pod) bool {
 			if err != nil {
 				continue
 			}
-			if s := w.control.Read(pod, compiled, time.Now()); s.Injected && len(s.Waiting) > 0 {
+			s := w.control.Read(pod, compiled, time.Now())
+			if s.Injected && len(s.Waiting) > 0 {
 				return false
+			}
+			if s.Injected && upgradedAfter(pod, set.Name, pod.CreationTimestamp.Time) {
+				w.judgeServing(pod, set)
 			}
 		}
 	}
 	return true
+}
+
+// upgradedAfter reports whether a Pod records that it was given the set's sidecars after a time.
+func upgradedAfter(pod *corev1.Pod, set string, at time.Time) bool {
+	recorded := map[string]struct {
+		UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+	}{}
+	err := json.Unmarshal([]byte(pod.Annotations[apps.AnnotationSidecarSetHash]), &recorded)
+	return err == nil && recorded[set].UpdateTimestamp.After(at)
+}
+
+// judgeServing: a Pod that is said to be in service runs all that it was given.
+func (w *story) judgeServing(pod *corev1.Pod, set *v1beta1.SidecarSet) {
+	for _, name := range ownNames(set) {
+		if c := container(pod, name); c != nil {
+			if runs := w.Nodes.Image(pod.UID, name); runs != "" && runs != c.Image {
+				w.Failf("serves", "container %s of Pod %s runs %s, not %s, and nothing is waited for", name, pod.Name, runs, c.Image)
+			}
+		}
+	}
 }
 
 // judgeBudget: with this Pod, no more Pods of the set are away through upgrades than its budget says.

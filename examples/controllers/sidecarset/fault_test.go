@@ -240,6 +240,8 @@ func (w *story) users() {
 		w.must(w.User.Update(context.Background(), namespaced))
 	case n < 7 && pod != nil:
 		w.forge(pod)
+	case n < 8 && pod != nil && w.Chance(50):
+		w.lose(pod)
 	case n < 8:
 		if w.denied = ""; pod != nil && w.Chance(60) {
 			w.denied = pod.Name
@@ -267,6 +269,19 @@ func (w *story) forge(pod *corev1.Pod) {
 	forged.Annotations[apps.AnnotationSidecarSetInPlaceState] = texts[w.Rand().IntN(len(texts))]
 	w.Logf("user: Pod %s says %s", pod.Name, forged.Annotations[apps.AnnotationSidecarSetInPlaceState])
 	w.must(w.User.Update(context.Background(), forged))
+}
+
+// lose removes what upgrades have written down.
+func (w *story) lose(pod *corev1.Pod) {
+	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" {
+		return
+	}
+	changed := pod.DeepCopy()
+	if delete(changed.Annotations, apps.AnnotationSidecarSetInPlaceState); w.Chance(30) {
+		changed.Annotations[apps.AnnotationSidecarSetInPlaceState] = "{}"
+	}
+	w.Logf("user: Pod %s loses its state", pod.Name)
+	w.must(w.User.Update(context.Background(), changed))
 }
 
 // edit changes a set.

@@ -207,6 +207,7 @@ func (w *story) judgeGrowth(v *sight, o int, before, after *corev1.PersistentVol
 	case v == nil || v.owner == nil || v.wanted == nil || !w.follow || asks != sizeOf(v.owner):
 		w.Failf("growth", "claim %s is made to grow from %d to %d Gi", after.Name, asked, asks)
 	}
+	delete(w.attempted, after.UID)
 	pod, rank := v.pods[o], slices.Index(v.wanted, o)
 	if pod == nil || rank < v.partition() || v.owner.Spec.UpdateStrategy.RollingUpdate.Paused {
 		w.Failf("growth", "claim %s grows before it is its turn: Pod %v of rank %d, partition %d, paused %t",

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,6 +59,9 @@ func (w *story) look(t *chaos.Task, call *faultapi.Call) {
 	if writes && call.Verb != "create" {
 		if pod := v.pods[ordinalOf(strings.TrimPrefix(call.Name, "data-"))]; pod != nil {
 			w.attempted[pod.UID] = true
+		}
+		if call.Resource.Resource == "persistentvolumeclaims" {
+			w.attempted[w.claimOf(ordinalOf(strings.TrimPrefix(call.Name, "data-")))] = true
 		}
 	}
 	var pods corev1.PodList
@@ -263,7 +267,7 @@ func (w *story) judgeTaking(v *sight, o int, pod *corev1.Pod) {
 	var first []int // whose turn it is, and who are left alone
 	for _, higher := range v.wanted[rank+1:] {
 		other := v.pods[higher]
-		if v.serves(higher) && !v.taken[higher] && v.isOutdated(other) && !v.stuck[higher] && !w.attempted[other.UID] && other.Labels[apps.LabelSpecifiedDelete] == "" {
+		if v.serves(higher) && !v.taken[higher] && v.isOutdated(other) && !v.stuck[higher] && !w.attempted[other.UID] && !w.attempted[w.claimOf(higher)] && other.Labels[apps.LabelSpecifiedDelete] == "" {
 			first = append(first, higher)
 		}
 	}
@@ -295,6 +299,15 @@ func (w *story) judgeScaleIn(v *sight, o int, pod *corev1.Pod) {
 			w.Failf("order", "Pod %s is deleted, which does not serve, and nor does %d, which is to go after it", pod.Name, other)
 		}
 	}
+}
+
+// claimOf returns the UID of an ordinal's claim, empty for none.
+func (w *story) claimOf(o int) types.UID {
+	claim, _ := w.Server.Stored(&corev1.PersistentVolumeClaim{}, client.ObjectKey{Namespace: namespace, Name: fmt.Sprintf("data-web-%d", o)}).(*corev1.PersistentVolumeClaim)
+	if claim == nil {
+		return ""
+	}
+	return claim.UID
 }
 
 // judgeClaim: no claim is deleted, and none of a wanted ordinal goes with its Pod.

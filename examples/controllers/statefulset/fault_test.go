@@ -69,7 +69,7 @@ type story struct {
 	// policy is what is refused: nothing, patches of a Pod's spec, whatever is done to one Pod, new Pods.
 	policy int
 	denied string
-	// attempted are Pods of which the last write of the owner's loop has had no effect so far: it may have been refused.
+	// attempted are Pods and claims of which the last write of the owner's loop has had no effect so far: it may have been refused.
 	attempted map[types.UID]bool
 	// dropped are claims that users have deleted, perhaps a moment before a Pod is created that nobody could keep from it.
 	dropped map[string]bool
