@@ -200,7 +200,7 @@ func Replicas(object client.Object) int32 {
 // scaleOf asks for the scale of a workload, unless that was done a moment ago. Where a kind has none, which is remembered for a while, nobody knows
 // how many Pods there should be. Where others of the kind had one, a workload that has none is gone. What cannot be read is what it was.
 func (w *Workloads) scaleOf(ctx context.Context, namespace string, ref Ref) (replicas int32, known bool) {
-	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Version, "/", ref.Kind, "/", ref.Name), w.clock.Now()
+	key, now := fmt.Sprint(namespace, "/", ref.Group, "/", ref.Kind, "/", ref.Name), w.clock.Now()
 	w.mu.Lock()
 	last, ok := w.scales[key]
 	kind := w.scaled[ref.GroupKind]

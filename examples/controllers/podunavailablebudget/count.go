@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/workloadkit/workloadkit/disruption"
@@ -157,17 +158,22 @@ func (c *counter) expected(ctx context.Context, budget *v1beta1.PodUnavailableBu
 		return n, known && c.workloads.Knows(ref.GroupKind)
 	}
 	watched = true
-	seen := map[budgets.Ref]bool{}
+	type workload struct { // whatever version an owner reference names
+		schema.GroupKind
+		name string
+	}
+	seen := map[workload]bool{}
 	for _, pod := range pods {
 		ref, ok := c.top(pod)
 		if !ok {
 			n++ // nobody makes another one
 			continue
 		}
-		said, counted := seen[ref]
+		key := workload{ref.GroupKind, ref.Name}
+		said, counted := seen[key]
 		if !counted {
 			replicas, known := c.workloads.Expected(ctx, budget.Namespace, ref)
-			seen[ref], said = known, known
+			seen[key], said = known, known
 			n, watched = n+replicas, watched && c.workloads.Knows(ref.GroupKind)
 		}
 		if !said {

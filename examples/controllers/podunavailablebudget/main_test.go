@@ -2,6 +2,7 @@ package podunavailablebudget_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -180,6 +181,13 @@ func TestCounts(t *testing.T) {
 	if err := c.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
+	owner := one.OwnerReferences[0]
+	owner.APIVersion = "apps.kruise.io/v1alpha1" // MG-61: as OpenKruise 1.9.0 has written it
+	owners, err := json.Marshal(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merge(one, `{"metadata":{"ownerReferences":[`+string(owners)+`]}}`)
 	c.create(budget("heir", func(s *v1beta1.PodUnavailableBudgetSpec) {
 		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 		s.MaxUnavailable = ptr.To(intstr.FromInt32(3))
