@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/examples/apis/apps/v1beta1"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/testing/faultapi"
 )
 
@@ -96,6 +97,9 @@ func (w *story) mendImages(cs *v1beta1.CloneSet) {
 // checkImages: once everything has come to rest, containers run in truth what their spec says.
 func (w *story) checkImages() {
 	for _, pod := range faultapi.All[*corev1.Pod](w.Server) {
+		if !podstate.IsScheduled(pod) {
+			continue // a user's Pod may lack its claim; those of a CloneSet have to be available
+		}
 		for i := range pod.Spec.Containers {
 			c := &pod.Spec.Containers[i]
 			runs := w.Nodes.Image(pod.UID, c.Name)
