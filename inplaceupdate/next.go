@@ -22,8 +22,8 @@ type Step struct {
 	Change podpatch.Change
 	// Waiting lists the reasons for waiting, in the order found.
 	Waiting reason.List
-	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is rounded
-	// up to whole seconds.
+	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is
+	// rounded up to whole seconds.
 	RequeueAfter time.Duration
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones. Claims are
-// left to the comparison of the rest.
+// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones.
+// Claims are left to the comparison of the rest.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests

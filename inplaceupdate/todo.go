@@ -59,7 +59,8 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	return t, nil
 }
 
-// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not modified.
+// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not
+// modified.
 func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.images = united(earlier.images, w.images)
 	if len(earlier.resources) > 0 {

@@ -57,7 +57,8 @@ func (k *Keys) problems() reason.List {
 	add := func(field, name, detail string) {
 		list = append(list, reason.Reason{Code: InvalidConfig, Path: "Keys." + field, New: shorten(name), Detail: detail})
 	}
-	// The API server takes annotations in upper and lower case (ValidateAnnotations in k8s.io/apimachinery/pkg/api/validation).
+	// The API server takes annotations in upper and lower case (ValidateAnnotations in
+	// k8s.io/apimachinery/pkg/api/validation).
 	check := func(field, name, checked string) {
 		if faults := validation.IsQualifiedName(checked); len(faults) > 0 {
 			add(field, name, strings.Join(faults, "; "))
