@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
-// operatorKeys is a configuration of an operator with a revision label and an annotation for the time since then.
+// operatorKeys is the configuration of an operator with the label "revision" and the annotation "since".
 func operatorKeys() *inplaceupdate.Updater {
 	return newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "since"} })
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lost says which sidecars of a set do not run their image, in a Pod that was upgraded and that says nothing of the upgrade: somebody has removed
-// its state.
+// lost names the sidecars of a set with another running image than in the spec, in a Pod upgraded before but without a
+// state of the upgrade: somebody has removed the state.
 func (c *Control) lost(pod *corev1.Pod, set string) (waiting reason.List) {
 	if pod.Generation == 1 {
-		return nil // nobody has changed it
+		return nil // nobody has changed the Pod
 	}
 	recorded, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
@@ -19,7 +19,7 @@ func (c *Control) lost(pod *corev1.Pod, set string) (waiting reason.List) {
 	}
 	of := recorded.of(set)
 	if !of.UpdateTimestamp.After(pod.CreationTimestamp.Time) {
-		return nil // it was created with them
+		return nil // the Pod was created with the recorded sidecars
 	}
 	for _, name := range of.SidecarList {
 		for _, container := range append([]string{name}, twinsOf(name)...) {

@@ -11,7 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// TestLostState: whatever becomes of what an upgrade writes down, its Pod does not serve before its node runs the new image.
+// TestLostState: whatever happens to the records of an upgrade, the Pod does not serve before its node runs the new
+// image.
 func TestLostState(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a", "b")
@@ -47,7 +48,7 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestNotLost: a node may report an image by another of its names, or by an ID.
+// TestNotLost: a node may report an image by another name of the image, or by an ID.
 func TestNotLost(t *testing.T) {
 	c, set := newControl(t), newSet(t, spec("one", "a"))
 	for name, tc := range map[string]struct {
