@@ -115,7 +115,7 @@ func (p *pair) target() int {
 
 // next returns the move of an upgrade to the set's image, and the target.
 //
-//	the second twin has it    the target is empty   move
+//	the second twin has it        the target is empty   move
 //	yes                           yes                   stay
 //	yes                           no                    turnBack
 //	no                            either                start
