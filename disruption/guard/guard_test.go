@@ -347,7 +347,8 @@ func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return r.reader.Get(ctx, key, into, options...)
 }
 
-// TestNotKept: the status has the spending, or nobody is let go. Otherwise the next request would spend the same share again.
+// TestNotKept: the status has the spending, or nobody is let go. Otherwise the next request would spend the same share
+// again.
 func TestNotKept(t *testing.T) {
 	pruning := &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, but fields missing in the schema are dropped
