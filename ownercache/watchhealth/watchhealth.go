@@ -92,7 +92,8 @@ func New(options Options) (*Watches, error) {
 	return w, nil
 }
 
-// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's cache.Options.
+// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's
+// cache.Options.
 func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
