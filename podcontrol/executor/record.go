@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server takes 1,024 bytes.
+// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server
+// takes 1,024 bytes.
 const (
 	reasonsInEvent = 5
 	maxNote        = 1000
