@@ -1,5 +1,5 @@
-// Package disruption answers "may a Pod be taken out of service now?" for budgets from which several webhooks spend at
-// once.
+// Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks spend
+// at once.
 //
 // A [Ledger] says how many Pods of a budget serve, how many must serve, and which Pods were let go since the count. The
 // ledger is part of the status of the budget's object. A controller counts, whenever Pods change:

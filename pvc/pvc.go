@@ -1,4 +1,4 @@
-// Package pvc answers "which claims does a Pod need, which claims are missing, and which may go?".
+// Package pvc answers "which claims does a Pod need, which of them are missing, and which may go?".
 //
 // A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name consists of
 // the names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims to

@@ -723,7 +723,7 @@ func TestOneLoopAtATime(t *testing.T) {
 	}
 }
 
-// TestLoopLeavesAlone Pods outside of the loop's business.
+// TestLoopLeavesAlone: the loop ignores Pods without anything to finish.
 func TestLoopLeavesAlone(t *testing.T) {
 	w := newWorld(t)
 	w.add("done")
