@@ -17,27 +17,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layer says what packages may import: a row of the table.
+// layer is a row of the table: the allowed imports of packages.
 type layer struct {
 	// packages is a path from the root, or a pattern: "x/*" is for all directly below x, "x/..." for x and all below.
 	packages string
 	kind     kind
-	// imports lists packages and patterns of this repository, and of what the kind forbids in the standard library, separated by spaces.
+	// imports lists packages and patterns of the repository, and standard packages forbidden by the kind, separated by
+	// spaces.
 	imports string
 }
 
-// kind says what of others' packages may be imported.
+// kind says which packages of other modules may be imported.
 type kind string
 
 const (
 	pure   kind = "pure"   // decides: values in, a decision out
 	acting kind = "acting" // sends, watches or serves
 	types  kind = "types"  // declares the types of an API
-	free   kind = "free"   // whatever its module requires
+	free   kind = "free"   // everything required by the module
 )
 
-// layers is the table. The kit stands first, from the bottom up: a row names only packages of the rows above it. The first row that fits counts.
-// Tests may import what they like.
+// layers is the table. The kit stands first, from the bottom up: a row names only packages of earlier rows. The first
+// matching row counts. Tests may import anything.
 func layers() []layer {
 	return []layer{
 		{"reason", pure, ""},
@@ -92,7 +93,7 @@ func layers() []layer {
 		{"testing/bench", free, "testing/... fanout partition podstate"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
 
-		// Admission reads counts as the controllers do, and says why it cannot in the same words.
+		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
 		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
@@ -124,7 +125,7 @@ func layers() []layer {
 	}
 }
 
-// modules are those of others that packages of the kind may import.
+// modules are the foreign modules that packages of the kind may import.
 func (k kind) modules() []string {
 	switch k {
 	case pure:
@@ -136,7 +137,7 @@ func (k kind) modules() []string {
 	}
 }
 
-// outside is what a decision must not depend on, nor do.
+// outside are the packages with effects or inputs forbidden for a decision.
 const outside = "context crypto/rand flag log log/slog math/rand math/rand/v2 net/http os os/exec os/signal syscall"
 
 const module = "github.com/workloadkit/workloadkit"
@@ -154,7 +155,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// importsBelow returns what each package below a directory imports, but for its tests, by its path from there.
+// importsBelow returns the imports of each package below a directory, except test imports, by the package's path from
+// the directory.
 func importsBelow(root string) (map[string][]string, error) {
 	all := map[string][]string{}
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -193,7 +195,8 @@ func importsBelow(root string) (map[string][]string, error) {
 	return all, err
 }
 
-// enter leaves out what holds no packages of ours: modules that only build binaries, test data and what lies beside the sources.
+// enter leaves out directories without the repository's packages: modules that only build binaries, test data and files
+// beside the sources.
 func enter(root, dir, name string) error {
 	if dir == root {
 		return nil
@@ -206,7 +209,7 @@ func enter(root, dir, name string) error {
 	return nil
 }
 
-// violations returns what packages import against the table, and what is wrong with the table.
+// violations returns imports against the table, and faults of the table.
 func violations(table []layer, imports map[string][]string) []string {
 	var problems []string
 	problemf := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -250,13 +253,13 @@ func rowOf(table []layer, name string) (layer, bool) {
 	return table[i], true
 }
 
-// isKit tells the kit from what is built of it and around it.
+// isKit separates the kit from the code built on and around the kit.
 func (l layer) isKit() bool {
 	first, _, _ := strings.Cut(l.packages, "/")
 	return first != "testing" && first != "examples"
 }
 
-// allows reports whether the row lets one of its packages import another.
+// allows reports whether the row lets its package import another package.
 func (l layer) allows(table []layer, name, imported string) bool {
 	named := strings.Fields(l.imports)
 	if own, ours := strings.CutPrefix(imported, module+"/"); ours {

@@ -47,7 +47,7 @@ const (
 	BatchNotReady reason.Code = "BatchNotReady"
 )
 
-// Why a call returns an error. Those that begin with Invalid are errors of the program.
+// Why a call returns an error. Codes beginning with Invalid are errors of the program.
 const (
 	// UnreadableState means that a state or grace annotation is not in the package's format. Leave the Pod alone until
 	// somebody corrects or removes the annotation.

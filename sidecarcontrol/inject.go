@@ -24,7 +24,7 @@ const (
 	SetsConflict reason.Code = "SetsConflict"
 	// NameTaken means that the Pod has an init container with the name of an ordinary sidecar, or the reverse.
 	NameTaken reason.Code = "NameTaken"
-	// UnreadableRecord means an annotation on a Pod outside the package's format.
+	// UnreadableRecord means that an annotation of the package on a Pod is not in the package's format.
 	UnreadableRecord reason.Code = "UnreadableRecord"
 	// InvalidPatch means that an annotation cannot be merged, because the old or the new value is not JSON.
 	InvalidPatch reason.Code = "InvalidPatch"

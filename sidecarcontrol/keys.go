@@ -59,7 +59,8 @@ type Control struct {
 	updater *inplaceupdate.Updater
 }
 
-// InvalidConfig means a missing key, an illegal name or a name used twice. InvalidConfig is an error of the program.
+// InvalidConfig means that a key is missing, has an illegal name or a name used twice. InvalidConfig is an error of the
+// program.
 const InvalidConfig reason.Code = "InvalidConfig"
 
 // New returns a Control. The error is a reason.List with code InvalidConfig and names every problem.

@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// InvalidSet means an unusable set. The reason names the field.
+// InvalidSet means that a set cannot be used. The reason names the field.
 const InvalidSet reason.Code = "InvalidSet"
 
 // Spec says what to inject into which Pods. NewSet makes a Set of a Spec.

@@ -63,7 +63,7 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	return change, err
 }
 
-// NotRead means a Standing of another set, or of a Pod without the set's sidecars.
+// NotRead means that a Standing is of another set, or of a Pod without the set's sidecars.
 const NotRead reason.Code = "NotRead"
 
 // isOf returns an error unless Read found the sidecars of the given version of the set in the Pod.
