@@ -125,7 +125,8 @@ func (s *Sets[O]) Update(owner O) { s.put(owner) }
 // Await has Pods wait for a further condition at the start. Call Await before the manager starts.
 func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
 
-// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds unless told otherwise.
+// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds
+// unless told otherwise.
 const patience = 5 * time.Second
 
 // HasSynced reports whether all sets are known.
