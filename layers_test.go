@@ -95,31 +95,31 @@ func layers() []layer {
 
 		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
-		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
+		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // shared by all kinds
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
-		{"examples/sidecars", free, "KIT examples/apis/..."},                                                    // what the controller of SidecarSets and the Pod webhook share
-		{"examples/budgets", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},       // what the controller of PodUnavailableBudgets, webhook and other controllers share
-		{"examples/listedkinds", free, "ownercache"},                                                            // kinds that come and go
-		{"examples/placements", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds"}, // what the controller of PersistentPodStates and the Pod webhook share
+		{"examples/sidecars", free, "KIT examples/apis/..."},                                                    // shared by the controller of SidecarSets and the Pod webhook
+		{"examples/budgets", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},       // shared by the controller of PodUnavailableBudgets, webhook and further controllers
+		{"examples/listedkinds", free, "ownercache"},                                                            // kinds may come and go
+		{"examples/placements", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds"}, // shared by the controller of PersistentPodStates and the Pod webhook
 		{"examples/controllers/persistentpodstate", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds examples/placements"},
 		{"examples/controllers/podunavailablebudget", free, "KIT examples/apis/... examples/controllers/kruise examples/budgets"},
 		{"examples/controllers/sidecarset", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},
-		{"examples/schedule", free, "reason"},                                                 // what the controller of AdvancedCronJobs and admission share
-		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/controllers/kruise"}, // what a BroadcastJob does now
+		{"examples/schedule", free, "reason"},                                                 // shared by the controller of AdvancedCronJobs and admission
+		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/controllers/kruise"}, // decisions of BroadcastJobs
 		{"examples/controllers/broadcastjob", free, "KIT examples/apis/... examples/broadcastjobs examples/controllers/kruise"},
-		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"},            // which runs an AdvancedCronJob asks for
-		{"examples/distribution", free, "KIT examples/apis/... examples/controllers/kruise"}, // which copies a ResourceDistribution asks for
+		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"},            // runs requested by an AdvancedCronJob
+		{"examples/distribution", free, "KIT examples/apis/... examples/controllers/kruise"}, // copies requested by a ResourceDistribution
 		{"examples/controllers/advancedcronjob", free, "KIT examples/apis/... examples/controllers/kruise examples/cronjobs examples/schedule"},
 		{"examples/controllers/resourcedistribution", free, "KIT examples/apis/... examples/controllers/kruise examples/distribution"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
 		{"examples/admission", free, "decode disruption examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
-		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // one row a kind
+		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // a row per kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/persistentpodstate examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kinds examples/placements examples/sidecars examples/budgets"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},
-		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // what hostile and bench begin with
+		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // the begin of hostile and bench
 		{"examples/internal/...", free, ""},
 		{"examples/...", free, "KIT examples/... testing/..."},
 	}
@@ -264,7 +264,7 @@ func (l layer) allows(table []layer, name, imported string) bool {
 	named := strings.Fields(l.imports)
 	if own, ours := strings.CutPrefix(imported, module+"/"); ours {
 		if internal, _, below := strings.Cut(own, "/internal/"); below && strings.HasPrefix(name+"/", internal+"/") {
-			return true // what both halves need, and nobody else can import
+			return true // needed by both halves, closed to all else
 		}
 		row, known := rowOf(table, own)
 		return slices.ContainsFunc(named, func(pattern string) bool {
