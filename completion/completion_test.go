@@ -127,7 +127,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// FuzzNext: whatever is counted, no more is started than is missing and than may run, an end is for good, and a wait is in the future.
+// FuzzNext: whatever is counted, no more is started than is missing and than may run, an end is for good, and a wait is
+// in the future.
 func FuzzNext(f *testing.F) {
 	f.Add(2, 10, 3, 1, 6, 1, 0, byte(0), int64(5), int64(7))
 	f.Add(0, 0, 0, 0, 0, 0, 0, byte(255), int64(-1), int64(0))
