@@ -11,7 +11,8 @@ import (
 
 // A namespace has a hundred objects in the queue when another namespace's object comes.
 func Example() {
-	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
+	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the
+	// rest itself.
 	newQueue := fairqueue.New(3, 12)
 	limiter := fairqueue.PerNamespace(nil)
 	queue := newQueue("fleet", limiter)
