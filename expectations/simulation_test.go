@@ -139,8 +139,8 @@ func newController(t *testing.T, c *cluster, barrier bool) *controller {
 		map[expectations.Store]expectations.Progress{pods: c.store}, expectations.Options{NoBarrier: !barrier})}
 }
 
-// run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and whether
-// the right number is there in the end.
+// run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and
+// whether the right number is there in the end.
 func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := newCluster()
