@@ -216,7 +216,7 @@ func TestLiveReadEndsTheWait(t *testing.T) {
 	if err != nil || !p.LiveRead {
 		t.Fatalf("Check = %+v, %v; want it to ask for a live read", p, err)
 	}
-	// A read that a cache served is refused; one from storage ends the wait.
+	// A read served by a cache is refused. A read from storage ends the wait.
 	if err := w.Confirm("o", pods, "149"); !errors.Is(err, expectations.StaleRead) {
 		t.Fatalf("Confirm = %v, want StaleRead", err)
 	}
