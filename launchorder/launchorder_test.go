@@ -221,7 +221,7 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestInjectSpareCapacity: an env slice with room behind it may be shared as well.
+// TestInjectSpareCapacity: an env slice with room behind may be shared as well.
 func TestInjectSpareCapacity(t *testing.T) {
 	env := append(make([]corev1.EnvVar, 0, 2), corev1.EnvVar{Name: "A"})
 	one, two := newPod(container("a"), container("b")), newPod(container("a"), container("b"))
@@ -445,7 +445,7 @@ func FuzzWholeStart(f *testing.F) {
 	})
 }
 
-// startAll makes ready what is not gated any more, and returns how many containers are.
+// startAll makes ungated containers ready, and returns the number of ready containers.
 func startAll(t *testing.T, order *launchorder.Order, pod *corev1.Pod, opened map[string]string) int {
 	t.Helper()
 	ready := map[string]bool{}

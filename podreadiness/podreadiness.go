@@ -75,9 +75,9 @@ func Release(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podp
 	return Edit{Release: []Holder{holder}}.Change(pod, gate)
 }
 
-// Change returns the change that carries out the edit. It is empty if the Pod's spec does not list the gate, or if
-// there is nothing to write. Two changes of one gate cannot be merged, so use one Edit for everything that a decision
-// does to a gate. The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
+// Change returns the change that carries out the edit. The change is empty if the Pod's spec does not list the gate, or
+// if there is nothing to write. Two changes of the same gate cannot be merged, so use a single Edit for all of a
+// decision's changes of a gate. The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
 func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Change, error) {
 	if err := e.validate(pod, gate); err != nil || !podstate.HasGate(pod, gate) {
 		return podpatch.Change{}, err
