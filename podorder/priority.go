@@ -42,9 +42,9 @@ type weight struct {
 	weight   int64
 }
 
-// CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come
-// first. path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil,
-// empty or invalid selector and each weight outside 0 to MaxWeight.
+// CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come first.
+// path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil, empty
+// or invalid selector and each weight outside 0 to MaxWeight.
 func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	var problems reason.List
 	p := Priority{weights: make([]weight, 0, len(terms))}
