@@ -32,7 +32,8 @@ func newOrder(t testing.TB) *launchorder.Order {
 	return order
 }
 
-// container has the variables given as NAME=value. The value of a barrier is <ConfigMap>/<key>, "from" stands for a field of the Pod.
+// container has the variables given as NAME=value. The value of a barrier is <ConfigMap>/<key>, "from" stands for a
+// field of the Pod.
 func container(name string, variables ...string) corev1.Container {
 	c := corev1.Container{Name: name, Image: name}
 	for _, v := range variables {
@@ -401,8 +402,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// FuzzWholeStart admits Pods with any numbers, and starts their containers as a Node does: nobody panics, all containers start, and none
-// starts before all of a higher priority are ready.
+// FuzzWholeStart admits Pods with any numbers, and starts their containers as a Node does: nobody panics, all
+// containers start, and none starts before all of a higher priority are ready.
 func FuzzWholeStart(f *testing.F) {
 	f.Add([]byte{0, 1, 2}, false)
 	f.Add([]byte{3, 3, 1, 0}, false)
