@@ -44,10 +44,10 @@ func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	return Scatter{slices.Clone(terms)}, nil
 }
 
-// apply spreads the Pods that match a term evenly among the others in waiting, the Pods still to be updated in the
-// order so far. all are all Pods of the workload, waiting ones included: their proportion keeps the spread the same in
-// each step of a rollout. With several terms, those that match more waiting Pods are applied first. A term that matches
-// fewer than two Pods, or all but one, changes nothing. O(n) per term.
+// apply spreads the Pods that match a term evenly among the rest of waiting, the Pods still to be updated in the
+// present order. all are all Pods of the workload, waiting Pods included: their proportion keeps the spread the same in
+// each step of a rollout. Terms with more matching waiting Pods are applied first. A term with fewer than two matching
+// Pods, or with all Pods but a single Pod matching, changes nothing. O(n) per term.
 func (s Scatter) apply(waiting, all []*corev1.Pod) {
 	type counted struct {
 		ScatterTerm
