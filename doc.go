@@ -43,31 +43,30 @@
 // A controller calls the packages in order, and reads like a paragraph: observe, resolve, history, decide, act, report.
 //
 //	ownercache.Cache.Observe     the owner, its Pods and revisions, once the cache shows all own writes
-//	partition, ordinals          numbers of the spec, and for Pods per Node which Nodes fit: nodefit
+//	partition, ordinals          numbers of the spec, and for Pods per Node the fitting Nodes: nodefit
 //	revision/history.Sync        the revision of today's template
-//	podcontrol.Reader.Read       which Pods are ready, available, updated, to be deleted
-//	rollout.Plan, Numbered ...   how many, which, or on which Nodes to create, delete and update
+//	podcontrol.Reader.Read       the ready, available and updated Pods, and Pods to delete
+//	rollout.Plan, Numbered ...   numbers, ordinals or Nodes to create, delete and update
 //	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over
-//	podcontrol.Set.Choose...     the Pods for these numbers, in order and within the budget
+//	podcontrol.Set.Choose...     the Pods for the numbers, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
 //	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
 // A second loop, for single Pods, finishes begun actions: podcontrol/executor adds the loop to the manager. The module
 // in examples has four whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on
-// every Node), examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in other owners'
-// Pods).
+// every Node), examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in foreign Pods).
 //
 // # Decide, then act
 //
 // Every mechanism has a deciding half and an acting half. The deciding half is package x: x takes values and returns a
 // decision, without client, clock, randomness or log, so the same input always gives the same answer. A test can fuzz
 // x, a webhook can call x to predict a rollout, and a reader can learn from x how a system behaves. The acting half is
-// a package below x, named for its service: the acting half takes a client and writes the decision, as few times as the
+// a package below x, named for the service: the acting half takes a client and writes the decision, as few times as the
 // API allows.
 //
 //	expectations/trackedclient   clients with awaited writes
-//	ownercache/watchhealth       informers with quickly restored watches, for kinds that come and go
+//	ownercache/watchhealth       informers with quickly restored watches, for kinds served only at times
 //	revision/history             finds, writes and truncates revisions
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate
@@ -91,6 +90,6 @@
 // # Layers
 //
 // Imports point down only, as a test at the root checks. Deciding halves import k8s.io/api, apimachinery and utils
-// alone. The kit has no API types of its own: annotation, label and condition names are Keys given by the caller and
-// checked by constructors.
+// alone. The kit has no own API types: annotation, label and condition names are Keys given by the caller and checked
+// by constructors.
 package workloadkit

@@ -27,7 +27,7 @@ type layer struct {
 	imports string
 }
 
-// kind says which packages of other modules may be imported.
+// kind limits the imports from foreign modules.
 type kind string
 
 const (
@@ -125,7 +125,7 @@ func layers() []layer {
 	}
 }
 
-// modules are the foreign modules that packages of the kind may import.
+// modules are the foreign modules open to packages of the kind.
 func (k kind) modules() []string {
 	switch k {
 	case pure:
@@ -195,7 +195,7 @@ func importsBelow(root string) (map[string][]string, error) {
 	return all, err
 }
 
-// enter leaves out directories without the repository's packages: modules that only build binaries, test data and files
+// enter leaves out directories without the repository's packages: modules for building binaries, test data and files
 // beside the sources.
 func enter(root, dir, name string) error {
 	if dir == root {
@@ -259,7 +259,7 @@ func (l layer) isKit() bool {
 	return first != "testing" && first != "examples"
 }
 
-// allows reports whether the row lets its package import another package.
+// allows reports whether the row lets a package of the row import another package.
 func (l layer) allows(table []layer, name, imported string) bool {
 	named := strings.Fields(l.imports)
 	if own, ours := strings.CutPrefix(imported, module+"/"); ours {

@@ -34,8 +34,8 @@ type NumberedSpec struct {
 
 	// Parallel acts on many Pods at once. If false, Pods are managed in order and in sequence. Creation goes in ascending
 	// order, each Pod after all lower Pods are available. Deletions and updates go in descending order, each after all
-	// wanted Pods are available. Of several unwanted and unavailable Pods, only the last is deleted. Kubernetes calls the
-	// field podManagementPolicy.
+	// wanted Pods are available. An unwanted, unavailable Pod is deleted only if no other unwanted Pod is unavailable.
+	// Kubernetes calls the field podManagementPolicy.
 	Parallel bool
 	// Unordered updates Pods in the given order instead of the descending order of their ordinals. Unordered needs
 	// Parallel. Sort the Pods with package podorder.

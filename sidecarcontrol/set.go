@@ -95,8 +95,8 @@ type Hot struct {
 
 // TransferEnv names env variables of a container of the Pod. Missing variables are left out.
 type TransferEnv struct {
-	// ContainerFrom is the path of a Pod's label or annotation with the container's name, such as metadata.labels['biz'].
-	// Container is the name itself, and is ignored if ContainerFrom is set.
+	// Container is the container's name, ignored if ContainerFrom is set. ContainerFrom is the path of a Pod's label or
+	// annotation with the name, such as metadata.labels['biz'].
 	Container     string `json:"container,omitempty"`
 	ContainerFrom string `json:"containerFrom,omitempty"`
 	// Names of the variables.

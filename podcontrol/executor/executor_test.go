@@ -278,7 +278,7 @@ func TestUpdateInPlace(t *testing.T) {
 func TestRefusedUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		policy podcontrol.Policy
-		// requests and events of the first pass, and of a pass within the rest
+		// Requests and events of the first pass, and of a pass within the rest.
 		first, second       []string
 		told, toldLater     []string
 		refusedLater, reset bool
