@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAPIDiff: .ci/apidiff fails for an incompatible change that nobody has announced, and only then.
+// TestAPIDiff: .ci/apidiff fails for an unannounced incompatible change, and only then.
 func TestAPIDiff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes a repository for each case")
@@ -119,7 +119,7 @@ func (r *repository) git(args ...string) {
 	}
 }
 
-// run runs a command in the repository, without what a user or a surrounding repository has configured.
+// run runs a command in the repository, without the configuration of a user or a surrounding repository.
 func (r *repository) run(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(r.t.Context(), name, args...)
 	cmd.Dir = r.dir

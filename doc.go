@@ -1,5 +1,5 @@
-// Package workloadkit is the entrance to a kit of parts that Kubernetes workload controllers are made of. It holds no code
-// itself; import the package that answers your question.
+// Package workloadkit is the entrance to a kit of parts for Kubernetes workload controllers. The package holds no code;
+// import the package with the answer to your question.
 //
 // Decide: values in, a decision out.
 //
@@ -20,7 +20,7 @@
 //	nodefit        may this Pod run on that Node?
 //	pvc            which claims does a Pod need, which of them are missing, and which may go?
 //
-// Know: what the decisions are made on.
+// Know: the facts behind the decisions.
 //
 //	ownercache     what does this owner have, and may I decide on it now?
 //	expectations   has my cache seen my own writes?
@@ -40,54 +40,56 @@
 //
 // # A reconcile
 //
-// A controller calls them in this order, and reads as one paragraph: observe, resolve, history, decide, act, report.
+// A controller calls the packages in order, and reads like a paragraph: observe, resolve, history, decide, act, report.
 //
 //	ownercache.Cache.Observe     the owner, its Pods and revisions, once the cache shows all own writes
-//	partition, ordinals          numbers of the spec, and for Pods per Node which Nodes fit: nodefit
+//	partition, ordinals          numbers of the spec, and for Pods per Node the fitting Nodes: nodefit
 //	revision/history.Sync        the revision of today's template
-//	podcontrol.Reader.Read       which Pods are ready, available, updated, to be deleted
-//	rollout.Plan, Numbered ...   how many, which, or on which Nodes to create, delete and update
-//	completion.Next              for jobs, instead of a rollout: how many to start, and whether it is over
-//	podcontrol.Set.Choose...     which Pods these are, in order and within the budget
+//	podcontrol.Reader.Read       the ready, available and updated Pods, and Pods to delete
+//	rollout.Plan, Numbered ...   numbers, ordinals or Nodes to create, delete and update
+//	completion.Next              for jobs, instead of a rollout: how many to start, and whether the job is over
+//	podcontrol.Set.Choose...     the Pods for the numbers, in order and within the budget
 //	fanout.Pass, Each            create, delete, update, until something has changed
-//	podcontrol/executor          what each Pod needs, and what becomes of a refusal
+//	podcontrol/executor          each Pod's needs, and the handling of refusals
 //	ownercache.View.WriteStatus  the report, and fanout.Pass.Result
 //
-// A second loop, of the single Pods, finishes what was begun: podcontrol/executor adds it to the manager. The module in examples
-// has four whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on every Node),
-// examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in the Pods of others).
+// A second loop, for single Pods, finishes begun actions: podcontrol/executor adds the loop to the manager. The module
+// in examples has four whole operators to copy from: examples/embed/fleet (equal Pods), examples/embed/agents (a Pod on
+// every Node), examples/embed/gameservers (numbered Pods) and examples/embed/sidecars (a container in foreign Pods).
 //
 // # Decide, then act
 //
-// Every mechanism has a deciding half and an acting half. The deciding half is package x: it takes values and returns a
-// decision, without client, clock, randomness or log, so that the same input always gives the same answer. It can be
-// fuzzed, called by a webhook to predict a rollout, and read by whoever wants to know what a system does. The acting half is a
-// package below it, named for what it offers: it takes a client and writes what was decided, as few times as the API allows.
+// Every mechanism has a deciding half and an acting half. The deciding half is package x: x takes values and returns a
+// decision, without client, clock, randomness or log, so the same input always gives the same answer. A test can fuzz
+// x, a webhook can call x to predict a rollout, and a reader can learn from x how a system behaves. The acting half is
+// a package below x, named for the service: the acting half takes a client and writes the decision, as few times as the
+// API allows.
 //
-//	expectations/trackedclient   clients whose writes are awaited
-//	ownercache/watchhealth       informers whose watches come back at once, and whose kinds may come and go
+//	expectations/trackedclient   clients with awaited writes
+//	ownercache/watchhealth       informers with quickly restored watches, for kinds served only at times
 //	revision/history             finds, writes and truncates revisions
 //	podpatch/podwrite            sends patches
 //	podreadiness/gatewriter      holds and releases a readiness gate
 //	disruption/guard             spends from budgets, for webhooks in several replicas
-//	podcontrol/executor          carries out what one Pod needs
-//	sidecarcontrol/podwebhook    answers the API server about Pods that are being created
+//	podcontrol/executor          carries out a Pod's needs
+//	sidecarcontrol/podwebhook    answers the API server about new Pods
 //	sidecarcontrol/upgrader      upgrades the sidecars of Pods
 //	adopt/ownerrefs              adopts and releases
 //	pvc/claimwriter              creates, hands over and deletes claims
-//	decode/specwebhook           refuses specs that make no sense at admission
+//	decode/specwebhook           refuses senseless specs at admission
 //	webhookcert/rotator          serves, rotates and injects certificates
 //
-// Between deciders and writers stands podpatch: deciders return changes, and podpatch merges the changes of all of them for one Pod
-// into at most one patch each for pods, pods/status and pods/resize.
+// Between deciders and writers stands podpatch: deciders return changes, and podpatch merges all deciders' changes of a
+// Pod into at most a single patch each for pods, pods/status and pods/resize.
 //
 // # Reasons are data
 //
-// Whatever refuses, waits or falls back says why in a reason.Reason: a stable code, a field path, what was found and what
-// would change the answer. See docs/reasons.md for all codes; they are API.
+// Every refusal, wait and fallback has a reason.Reason: a stable code, a field path, the found value and a remedy. See
+// docs/reasons.md for all codes. The codes are API.
 //
 // # Layers
 //
-// Imports point down only, as a test at the root checks. Deciding halves import k8s.io/api, apimachinery and utils alone. Nothing
-// here knows an API type of its own: annotation, label and condition names are Keys that the caller gives, and constructors check.
+// Imports point down only, as a test at the root checks. Deciding halves import k8s.io/api, apimachinery and utils
+// alone. The kit has no own API types: annotation, label and condition names are Keys given by the caller and checked
+// by constructors.
 package workloadkit

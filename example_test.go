@@ -1,6 +1,6 @@
 package workloadkit_test
 
-// The README shows the lines between the two markers; a test keeps them the same.
+// The README shows the lines between the markers. A test keeps both the same.
 
 // README:begin
 

@@ -17,27 +17,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// layer says what packages may import: a row of the table.
+// layer is a row of the table: the allowed imports of packages.
 type layer struct {
 	// packages is a path from the root, or a pattern: "x/*" is for all directly below x, "x/..." for x and all below.
 	packages string
 	kind     kind
-	// imports lists packages and patterns of this repository, and of what the kind forbids in the standard library, separated by spaces.
+	// imports lists packages and patterns of the repository, and standard packages forbidden by the kind, separated by
+	// spaces.
 	imports string
 }
 
-// kind says what of others' packages may be imported.
+// kind limits the imports from foreign modules.
 type kind string
 
 const (
 	pure   kind = "pure"   // decides: values in, a decision out
 	acting kind = "acting" // sends, watches or serves
 	types  kind = "types"  // declares the types of an API
-	free   kind = "free"   // whatever its module requires
+	free   kind = "free"   // everything required by the module
 )
 
-// layers is the table. The kit stands first, from the bottom up: a row names only packages of the rows above it. The first row that fits counts.
-// Tests may import what they like.
+// layers is the table. The kit stands first, from the bottom up: a row names only packages of earlier rows. The first
+// matching row counts. Tests may import anything.
 func layers() []layer {
 	return []layer{
 		{"reason", pure, ""},
@@ -92,39 +93,39 @@ func layers() []layer {
 		{"testing/bench", free, "testing/... fanout partition podstate"},
 		{"testing/...", free, "testing/child testing/controlplane/... testing/internal/..."},
 
-		// Admission reads counts as the controllers do, and says why it cannot in the same words.
+		// Admission reads counts like the controllers, and explains refusals in the same words.
 		{"examples/apis/...", types, "examples/apis/... decode ordinals partition podstate pvc reason sidecarcontrol/sizing"},
-		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // what all kinds share
+		{"examples/controllers/kruise", free, "KIT examples/apis/..."}, // shared by all kinds
 		{"examples/controllers/controllertest", free, "examples/config examples/manager testing/controlplane/..."},
-		{"examples/sidecars", free, "KIT examples/apis/..."},                                                    // what the controller of SidecarSets and the Pod webhook share
-		{"examples/budgets", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},       // what the controller of PodUnavailableBudgets, webhook and other controllers share
-		{"examples/listedkinds", free, "ownercache"},                                                            // kinds that come and go
-		{"examples/placements", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds"}, // what the controller of PersistentPodStates and the Pod webhook share
+		{"examples/sidecars", free, "KIT examples/apis/..."},                                                    // shared by the controller of SidecarSets and the Pod webhook
+		{"examples/budgets", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},       // shared by the controller of PodUnavailableBudgets, webhook and further controllers
+		{"examples/listedkinds", free, "ownercache"},                                                            // kinds may come and go
+		{"examples/placements", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds"}, // shared by the controller of PersistentPodStates and the Pod webhook
 		{"examples/controllers/persistentpodstate", free, "KIT examples/apis/... examples/controllers/kruise examples/listedkinds examples/placements"},
 		{"examples/controllers/podunavailablebudget", free, "KIT examples/apis/... examples/controllers/kruise examples/budgets"},
 		{"examples/controllers/sidecarset", free, "KIT examples/apis/... examples/controllers/kruise examples/sidecars"},
-		{"examples/schedule", free, "reason"},                                                 // what the controller of AdvancedCronJobs and admission share
-		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/controllers/kruise"}, // what a BroadcastJob does now
+		{"examples/schedule", free, "reason"},                                                 // shared by the controller of AdvancedCronJobs and admission
+		{"examples/broadcastjobs", free, "KIT examples/apis/... examples/controllers/kruise"}, // decisions of BroadcastJobs
 		{"examples/controllers/broadcastjob", free, "KIT examples/apis/... examples/broadcastjobs examples/controllers/kruise"},
-		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"},            // which runs an AdvancedCronJob asks for
-		{"examples/distribution", free, "KIT examples/apis/... examples/controllers/kruise"}, // which copies a ResourceDistribution asks for
+		{"examples/cronjobs", free, "examples/apis/... examples/schedule reason"},            // runs requested by an AdvancedCronJob
+		{"examples/distribution", free, "KIT examples/apis/... examples/controllers/kruise"}, // copies requested by a ResourceDistribution
 		{"examples/controllers/advancedcronjob", free, "KIT examples/apis/... examples/controllers/kruise examples/cronjobs examples/schedule"},
 		{"examples/controllers/resourcedistribution", free, "KIT examples/apis/... examples/controllers/kruise examples/distribution"},
 		{"examples/controllers/*", free, "KIT examples/apis/... examples/controllers/kruise"}, // no kind knows another
 		{"examples/admission", free, "decode disruption examples/apis/... examples/budgets examples/schedule podstate reason sidecarcontrol/podwebhook"},
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
-		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // one row a kind
+		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // a row per kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/persistentpodstate examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kinds examples/placements examples/sidecars examples/budgets"},
 		{"examples/cmd/...", free, "examples/kinds examples/manager"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},
-		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // what hostile and bench begin with
+		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // the begin of hostile and bench
 		{"examples/internal/...", free, ""},
 		{"examples/...", free, "KIT examples/... testing/..."},
 	}
 }
 
-// modules are those of others that packages of the kind may import.
+// modules are the foreign modules open to packages of the kind.
 func (k kind) modules() []string {
 	switch k {
 	case pure:
@@ -136,7 +137,7 @@ func (k kind) modules() []string {
 	}
 }
 
-// outside is what a decision must not depend on, nor do.
+// outside are the packages with effects or inputs forbidden for a decision.
 const outside = "context crypto/rand flag log log/slog math/rand math/rand/v2 net/http os os/exec os/signal syscall"
 
 const module = "github.com/workloadkit/workloadkit"
@@ -154,7 +155,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// importsBelow returns what each package below a directory imports, but for its tests, by its path from there.
+// importsBelow returns the imports of each package below a directory, except test imports, by the package's path from
+// the directory.
 func importsBelow(root string) (map[string][]string, error) {
 	all := map[string][]string{}
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
@@ -193,7 +195,8 @@ func importsBelow(root string) (map[string][]string, error) {
 	return all, err
 }
 
-// enter leaves out what holds no packages of ours: modules that only build binaries, test data and what lies beside the sources.
+// enter leaves out directories without the repository's packages: modules for building binaries, test data and files
+// beside the sources.
 func enter(root, dir, name string) error {
 	if dir == root {
 		return nil
@@ -206,7 +209,7 @@ func enter(root, dir, name string) error {
 	return nil
 }
 
-// violations returns what packages import against the table, and what is wrong with the table.
+// violations returns imports against the table, and faults of the table.
 func violations(table []layer, imports map[string][]string) []string {
 	var problems []string
 	problemf := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -250,18 +253,18 @@ func rowOf(table []layer, name string) (layer, bool) {
 	return table[i], true
 }
 
-// isKit tells the kit from what is built of it and around it.
+// isKit separates the kit from the code built on and around the kit.
 func (l layer) isKit() bool {
 	first, _, _ := strings.Cut(l.packages, "/")
 	return first != "testing" && first != "examples"
 }
 
-// allows reports whether the row lets one of its packages import another.
+// allows reports whether the row lets a package of the row import another package.
 func (l layer) allows(table []layer, name, imported string) bool {
 	named := strings.Fields(l.imports)
 	if own, ours := strings.CutPrefix(imported, module+"/"); ours {
 		if internal, _, below := strings.Cut(own, "/internal/"); below && strings.HasPrefix(name+"/", internal+"/") {
-			return true // what both halves need, and nobody else can import
+			return true // needed by both halves, closed to all else
 		}
 		row, known := rowOf(table, own)
 		return slices.ContainsFunc(named, func(pattern string) bool {

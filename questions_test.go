@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQuestions: each package at the root answers one question, which reads the same in its comment, in doc.go and in the README.
+// TestQuestions: each package at the root answers a question. The question reads the same in the package's comment, in
+// doc.go and in the README.
 func TestQuestions(t *testing.T) {
 	inComments := map[string]string{}
 	answers := regexp.MustCompile(`Package (\w+) answers "([^"]+\?)"`)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadmeCompiles: what the README shows is what example_test.go compiles.
+// TestReadmeCompiles: the README's code is the code of example_test.go.
 func TestReadmeCompiles(t *testing.T) {
 	between := func(file, begin, end string) string {
 		raw, err := os.ReadFile(file)

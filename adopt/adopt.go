@@ -1,10 +1,11 @@
 // Package adopt answers "which of these objects are mine?".
 //
-// An owner controls the objects that name it as their controller. It releases those that its selector no longer matches,
-// and may take orphans that it does match. [Split] sorts objects into these groups; package adopt/ownerrefs writes the owner
-// references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only release.
+// An owner controls the objects that name the owner as their controller. The owner releases objects no longer matched
+// by its selector, and may take matching orphans. [Split] sorts objects into these groups; package adopt/ownerrefs
+// writes the owner references. Whether orphans are taken is the owner's choice: StatefulSets adopt, CloneSets only
+// release.
 //
-// Everything here is pure, safe for concurrent use, and leaves the objects alone.
+// All functions are pure and safe for concurrent use, and leave the objects alone.
 package adopt
 
 import (
@@ -16,24 +17,24 @@ import (
 )
 
 const (
-	// InvalidSelector means that the owner's selector is nil or empty. Acting on it would release everything, or take
-	// everything in the namespace.
+	// InvalidSelector means that the owner's selector is nil or empty. Acting on such a selector would release everything,
+	// or take everything in the namespace.
 	InvalidSelector reason.Code = "InvalidSelector"
-	// NotSelected means that an object is released because its owner no longer selects it.
+	// NotSelected means that an object is released because its owner no longer selects the object.
 	NotSelected reason.Code = "NotSelected"
-	// Orphaned means that an object is adopted because its owner selects it and nobody controls it.
+	// Orphaned means that an object is adopted because its owner selects the object and nobody controls the object.
 	Orphaned reason.Code = "Orphaned"
-	// ControlledByOther means that the owner selects an object which somebody else controls. Two selectors overlap.
+	// ControlledByOther means that the owner selects an object with a foreign controller. Two selectors overlap.
 	ControlledByOther reason.Code = "ControlledByOther"
 )
 
-// Owner is what ownership depends on. All fields but Deleting are required.
+// Owner holds the dependencies of ownership. All fields but Deleting are required.
 type Owner struct {
 	UID       types.UID
 	Namespace string
 	Selector  labels.Selector
-	// Deleting is set when the owner has a deletionTimestamp. It neither adopts nor releases then, so that the garbage
-	// collector decides about what it owns.
+	// Deleting is set if the owner has a deletionTimestamp. The owner then neither adopts nor releases, so the garbage
+	// collector decides about the owned objects.
 	Deleting bool
 }
 
@@ -41,27 +42,26 @@ type Owner struct {
 type Options struct {
 	// Adopt takes orphans.
 	Adopt bool
-	// Match is a further condition beside the selector, such as the form of the name; nil for none. Objects that fail it are
-	// treated as if the selector did not match.
+	// Match is a further condition beside the selector, such as the form of the name; nil for none. Objects that fail
+	// Match are treated as if the selector did not match.
 	Match func(metav1.Object) bool
 }
 
-// Decision sorts objects, each group in the order given. Objects that are none of the owner's business are in no group.
+// Decision sorts objects, each group in the given order. Objects outside of the owner's business are in no group.
 type Decision[T metav1.Object] struct {
 	// Owned are controlled by the owner and match, terminating ones included.
 	Owned []T
-	// Adopt are orphans to take. They are not among Owned before that has succeeded.
+	// Adopt are orphans to take. They are not in Owned before a successful adoption.
 	Adopt []T
 	// Release are controlled by the owner and do not match.
 	Release []T
-	// Reasons has one entry for each object in Adopt and Release, and for each that somebody else controls although it
-	// matches.
+	// Reasons has an entry for each object in Adopt and Release, and for each matching object with a foreign controller.
 	Reasons reason.List
 }
 
-// Split decides about objects. kind names them in the reasons. Terminating orphans and orphans in another namespace are not
-// adopted. The error is a reason.Reason with code InvalidSelector. O(n); beside the groups nothing is allocated for objects
-// that are owned and match.
+// Split decides about objects. kind is their kind in the reasons. Split adopts no terminating orphans and no orphans in
+// another namespace. The error is a reason.Reason with code InvalidSelector. O(n); beside the groups Split allocates
+// nothing for owned, matching objects.
 func Split[T metav1.Object](owner Owner, kind string, objects []T, options Options) (Decision[T], error) {
 	if owner.Selector == nil || owner.Selector.Empty() {
 		return Decision[T]{}, reason.Reason{
@@ -93,7 +93,7 @@ func Split[T metav1.Object](owner Owner, kind string, objects []T, options Optio
 	return d, nil
 }
 
-// mayAdopt is false for what is about to disappear, on either side, and across namespaces.
+// mayAdopt is false if the owner or the object is about to disappear, and across namespaces.
 func (o *Owner) mayAdopt(object metav1.Object) bool {
 	return !o.Deleting && object.GetDeletionTimestamp() == nil && object.GetNamespace() == o.Namespace
 }

@@ -1,31 +1,30 @@
 // Package completion answers "is this job over, how many of its Pods may run now, and when do I have to look again?"
 //
-// It is for jobs of one's own kind that work through a set of things, with a Pod, a pull or a container for each: a run on every Node, an
-// image on some Nodes, a debugger in some Pods. What such jobs have in common is their policy: how many run side by side, what a failure
-// means, how long the whole may take, whether it ends at all, and how long it is kept afterwards. Which things there are, and what has become
-// of each, the controller knows.
+// Package completion is for jobs of your own kind with a Pod, a pull or a container per item: a run on every Node, an
+// image on some Nodes, a debugger in some Pods. Such jobs share a policy: the parallelism, the meaning of a failure,
+// the deadline, an end or none, and the time before deletion. The controller knows the items and their results.
 //
 // # Use
 //
-// Count, and ask [Next] in each pass, also when nothing has happened: the instant at which the job fails or is to be deleted comes without an
-// event, and a new process knows of no timer.
+// Count, and ask [Next] in each pass, even without any news: the instant of the job's failure or deletion comes without
+// an event, and a new process knows of no timer.
 //
 //	step := completion.Next(rules, progress, now)
 //	switch step.State {
-//	case completion.Running:            // start step.Start of what is missing
-//	case completion.Complete, completion.Failed: // write that down first, and end what still runs then
-//	case completion.Over:               // end what still runs, and delete the job if step.Remove
+//	case completion.Running:            // start step.Start of the missing items
+//	case completion.Complete, completion.Failed: // first record the end, then end the running items
+//	case completion.Over:               // end the running items, and delete the job if step.Remove
 //	}
 //	requeue after step.After, whatever the state
 //
-// Write down that a job is over before anything is done about it, and a process that dies in between goes on from there. The reasons in
-// [Step.Why] say what ended the job, or what it waits for.
+// Record a job's end before acting on the end, and a process that dies in between goes on from there. The reasons in
+// [Step.Why] explain the job's end or wait.
 //
 // # Failures
 //
-// [Hold] pauses a job when something has failed, until somebody has looked at it. What is known already is not held against the job again:
-// keep in its status how many have failed ([Progress.Known]) and whether failures hold it ([Progress.Held]), and drop the latter when the
-// user changes the spec.
+// [Hold] pauses a job after a failure, until somebody has looked at the job. Known failures do not hold the job again:
+// keep in its status the number of failures ([Progress.Known]) and whether failures hold the job ([Progress.Held]), and
+// clear Held when the user changes the spec.
 package completion
 
 import (
@@ -41,22 +40,23 @@ import (
 
 // Codes of the reasons why a job has ended, or does not start more.
 const (
-	// DeadlineExceeded means that a job has taken longer than it may, and has failed.
+	// DeadlineExceeded means that a job has run past its deadline, and has failed.
 	DeadlineExceeded reason.Code = "DeadlineExceeded"
-	// FailureNotTolerated means that something has failed, and the job with it.
+	// FailureNotTolerated means that an item of the job has failed, and the job with the item.
 	FailureNotTolerated reason.Code = "FailureNotTolerated"
-	// HeldByFailures means that something has failed, and nothing is started before somebody has seen to it. Nobody looks at the deadline meanwhile, but its time
-	// goes on: move Progress.Started where it is not to count.
+	// HeldByFailures means that an item has failed, and nothing starts before somebody has looked at the failure. Nobody
+	// checks the deadline meanwhile, but its time goes on: move Progress.Started if the time must not count.
 	HeldByFailures reason.Code = "HeldByFailures"
-	// JobPaused means that the spec pauses the job: it starts nothing, and nobody looks at its deadline meanwhile, as with HeldByFailures.
+	// JobPaused means that the spec pauses the job: nothing starts, and nobody checks the deadline meanwhile, as with
+	// HeldByFailures.
 	JobPaused reason.Code = "JobPaused"
-	// OverParallelism means that more run than may, because the limit was lowered meanwhile. None is ended for it.
+	// OverParallelism means that more items run than allowed, because the limit was lowered meanwhile. No item is ended.
 	OverParallelism reason.Code = "OverParallelism"
-	// ParallelismReached means that as many run as may, and others wait.
+	// ParallelismReached means that as many items run as allowed, and further items wait.
 	ParallelismReached reason.Code = "ParallelismReached"
 )
 
-// OnFailure says what a failure means for the job.
+// OnFailure is the meaning of a failure for the job.
 type OnFailure uint8
 
 const (
@@ -68,51 +68,51 @@ const (
 	Hold
 )
 
-// Rules are what the user wants. The zero value is a job that may run nothing.
+// Rules are the user's wishes. The zero value is a job that may run nothing.
 type Rules struct {
 	// Parallelism is how many may run side by side. See [Parallelism].
 	Parallelism int
 	// Endless says that there may always be more to do: the job is not complete when all is done.
 	Endless bool
-	// Paused holds the job up: nothing is started, and it does not end.
+	// Paused holds the job up: nothing is started, and the job does not end.
 	Paused bool
-	// OnFailure says what a failure means.
+	// OnFailure is the meaning of a failure.
 	OnFailure OnFailure
-	// Deadline is how long after its start the job fails; nil for never.
+	// Deadline is the time from the job's start to its failure; nil for none.
 	Deadline *time.Duration
-	// TTL is how long after its end the job is deleted; nil for never.
+	// TTL is the time from the job's end to its deletion; nil for never.
 	TTL *time.Duration
-	// Paths are those of the spec's fields, for reasons.
+	// Paths are the paths of the spec's fields, for reasons.
 	Paths Paths
 }
 
 // Paths name fields of the spec.
 type Paths struct{ Parallelism, Paused, OnFailure, Deadline string }
 
-// Progress is what is known of a job. Numbers below 0 count as 0.
+// Progress is the known progress of a job. Numbers below 0 count as 0.
 type Progress struct {
-	// Started and Ended are when the job began and ended; zero if it has not. Now stands for a start that was not written down yet.
+	// Started and Ended are the times of the job's begin and end, or zero. Next takes a missing start for now.
 	Started, Ended time.Time
-	// Wanted is how many there are to do, and Done how many of these have ended, well or not.
+	// Wanted is the number of items, and Done the number of ended items, successful or not.
 	Wanted, Done int
 	// Active is how many run, and Missing how many could be started.
 	Active, Missing int
-	// Failed is how many have failed, and Known how many of them were known before. Where failed ones go, remember which were known: a number that is
-	// read from a status takes a new one for one that is gone.
+	// Failed is the number of failures, and Known the number of earlier known failures. If failed items disappear,
+	// remember the known items: a mere number from a status mistakes a new failure for a failure that is gone.
 	Failed, Known int
-	// Held says that failures have paused the job, and that nobody has changed its spec since.
+	// Held says that failures have paused the job, and nobody has changed its spec since.
 	Held bool
 }
 
-// State is what a job is now.
+// State is the present state of a job.
 type State string
 
 const (
 	// Running means that the job is under way.
 	Running State = "Running"
-	// Paused means that the spec holds it up.
+	// Paused means that the spec holds the job up.
 	Paused State = "Paused"
-	// Held means that failures hold it up.
+	// Held means that failures hold the job up.
 	Held State = "Held"
 	// Complete means that all is done: the job ends now.
 	Complete State = "Complete"
@@ -122,24 +122,25 @@ const (
 	Over State = "Over"
 )
 
-// Step is what to do next.
+// Step is the next action.
 type Step struct {
 	State State
-	// Start is how many of those that are missing may be started now.
+	// Start is the number of missing items that may start now.
 	Start int
-	// Remove says that the job was over for long enough, and is to be deleted.
+	// Remove says that the time after the job's end has passed, and the job is to be deleted.
 	Remove bool
-	// After is when to look again even if nothing happens; zero for never. A job that ends is looked at again soon: what is to be done then comes
-	// with no event, since controllers are not woken by what they write to a status.
+	// After is the time until another look even without an event; zero for never. A job that ends is looked at again soon:
+	// the actions after the end come with no event, because writes to a status do not wake their controller.
 	After time.Duration
-	// Why says what has ended the job, or what keeps it from starting more.
+	// Why explains the job's end, or why nothing more starts.
 	Why reason.List
 }
 
-// afterEnd is how long after its end a job is looked at again. The numbers of its Pods are settled then.
+// afterEnd is the time from a job's end to another look. The numbers of its Pods are settled then.
 const afterEnd = time.Second
 
-// Next says what a job is and may do. A job that wants nothing is Running until its deadline: there may be something to do yet. It is pure.
+// Next returns a job's state and next action. A job without items is Running until its deadline: items may still come.
+// Next is pure.
 func Next(r Rules, p Progress, now time.Time) Step {
 	switch {
 	case !p.Ended.IsZero():
@@ -183,7 +184,7 @@ func (s *Step) start(r Rules, p Progress) {
 	}
 }
 
-// over says when a job that has ended is to be deleted.
+// over says when to delete an ended job.
 func over(r Rules, p Progress, now time.Time) Step {
 	step := Step{State: Over}
 	if r.TTL == nil {
@@ -200,8 +201,8 @@ func because(code reason.Code, path, found, detail, remedy string) reason.List {
 	return reason.List{{Code: code, Path: path, New: found, Detail: detail, Remedy: remedy}}
 }
 
-// Parallelism returns how many may run side by side of as many as are wanted. A percentage is rounded up; nil is no limit. The
-// error is that of [partition.ResolveUncapped].
+// Parallelism returns the number of items that may run side by side, given the wanted number. A percentage is rounded
+// up; nil is no limit. The error comes from [partition.ResolveUncapped].
 func Parallelism(path string, value *intstr.IntOrString, wanted int) (int, error) {
 	if value == nil {
 		return math.MaxInt32, nil
@@ -209,7 +210,8 @@ func Parallelism(path string, value *intstr.IntOrString, wanted int) (int, error
 	return partition.ResolveUncapped(path, value, wanted, partition.Up)
 }
 
-// Seconds returns a number of seconds as a duration; nil for nil. More than a duration can hold is as much as it can.
+// Seconds returns a number of seconds as a duration; nil for nil. A larger number than a duration can hold gives the
+// largest duration.
 func Seconds[N int32 | int64](n *N) *time.Duration {
 	if n == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/completion"
 )
 
-// A job runs once on each of four Nodes, two at a time, and one Pod has ended.
+// A job runs once on each of four Nodes, two Pods at a time. The first Pod has ended.
 func ExampleOnNodes() {
 	pods := []*corev1.Pod{{
 		ObjectMeta: metav1.ObjectMeta{Name: "check-a"}, Spec: corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded},

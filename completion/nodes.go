@@ -11,33 +11,36 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons for which a Pod must not stay where it is.
+// Reasons why a Pod must leave its Node.
 const (
-	// NodeUnfit means that a Pod's Node does not fit any more: its labels, taints or size have changed, or it was cordoned.
+	// NodeUnfit means that a Pod's Node does not fit any more: the Node's labels, taints or size have changed, or the Node
+	// was cordoned.
 	NodeUnfit reason.Code = "NodeUnfit"
-	// NodeGone means that a Pod's Node is not there any more.
+	// NodeGone means that a Pod's Node does not exist any more.
 	NodeGone reason.Code = "NodeGone"
 )
 
-// Standing is what a Pod means to its job.
+// Standing is a Pod's meaning for its job.
 type Standing uint8
 
 const (
-	// Leaving is a Pod that is being deleted: whoever deletes a Pod ends it, which is neither a success nor a failure. So is one that the
-	// garbage collector of Pods has marked as failed and is about to delete, because its Node is gone.
+	// Leaving is a Pod being deleted: a deletion ends the Pod and is neither a success nor a failure. Leaving is also a
+	// Pod of a lost Node, marked as failed by the Pod garbage collector just before its deletion.
 	Leaving Standing = iota
 	// Active has not ended.
 	Active
 	// Succeeded has ended well.
 	Succeeded
-	// Broken has ended otherwise: its containers have failed, or the kubelet or the scheduler has ended it (condition DisruptionTarget says which).
+	// Broken has ended in another way: its containers have failed, or the kubelet or the scheduler has ended the Pod (see
+	// condition DisruptionTarget).
 	Broken
 	// Looping counts as broken, and restarts its containers again and again.
 	Looping
 )
 
-// StandingOf says what a Pod means to its job. One whose restartPolicy is not Never loops when all its containers together, init containers included,
-// were restarted more often than restartLimit says; with Always, which the API server fills in, a Pod never succeeds: refuse it for jobs.
+// StandingOf returns a Pod's meaning for its job. A Pod with a restartPolicy other than Never loops if all its
+// containers together, init containers included, were restarted more often than restartLimit. With Always, the API
+// server's default, a Pod never succeeds: refuse Always for jobs.
 func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	switch {
 	case pod.DeletionTimestamp != nil || isCollected(pod):
@@ -52,15 +55,15 @@ func StandingOf(pod *corev1.Pod, restartLimit int32) Standing {
 	return Active
 }
 
-// isCollected reports whether the garbage collector of Pods has ended a Pod. See pkg/controller/podgc/gc_controller.go of Kubernetes, which deletes it in
-// the next call.
+// isCollected reports whether the Pod garbage collector has ended a Pod. See pkg/controller/podgc/gc_controller.go of
+// Kubernetes: the collector deletes the Pod in the next call.
 func isCollected(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
 	})
 }
 
-// restarts counts those of all containers together.
+// restarts counts the restarts of all containers together.
 func restarts(pod *corev1.Pod) (sum int64) {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
@@ -70,11 +73,11 @@ func restarts(pod *corev1.Pod) (sum int64) {
 	return sum
 }
 
-// Claim is what a job has to do with a Node.
+// Claim is a job's use of a Node.
 type Claim struct {
 	// Fits says that a new Pod may run there.
 	Fits bool
-	// Keeps says that a Pod stays that is bound to the Node already. See nodefit.HealthTolerations.
+	// Keeps says that a Pod already bound to the Node stays. See nodefit.HealthTolerations.
 	Keeps bool
 }
 
@@ -82,32 +85,35 @@ type Claim struct {
 type Unfinished struct {
 	*corev1.Pod
 
-	// Active says that it has not failed.
+	// Active says that the Pod has not failed.
 	Active bool
-	// Why says why it must not stay where it is; empty if it may.
+	// Why says why the Pod must leave its Node; empty if the Pod may stay.
 	Why reason.Code
 }
 
-// Survey is what there is of a job that has one Pod on each Node. Lists are sorted by name.
+// Survey is the state of a job with a Pod on each Node. Lists are sorted by name.
 type Survey struct {
-	// Wanted is how many Nodes are to have a Pod, or have had one, and Done how many of these have no more to do.
+	// Wanted is the number of Nodes that are to have a Pod, or have had a Pod, and Done the number of finished Nodes among
+	// them.
 	Wanted, Done int
-	// Missing are the Nodes that lack a Pod. For each active Pod that is pinned to no Node there is one less: it may be about to run there.
+	// Missing are the Nodes without a Pod. Each active Pod without a pinned Node reduces Missing by a Node, because the
+	// Pod may be about to run there.
 	Missing []string
 	// Active, Succeeded and Failed are numbers of Pods.
 	Active, Succeeded, Failed int
-	// Running have not ended, and Misplaced are those of them that must not stay where they are.
+	// Running have not ended. Misplaced are the Running Pods that must leave their Node.
 	Running, Misplaced []Unfinished
 	// Duplicates are Nodes with more than one Pod.
 	Duplicates []string
 
-	unpinned int // active Pods that are pinned to no Node
+	unpinned int // active Pods without a pinned Node
 }
 
-// OnNodes counts the Pods of a job that has one on each Node that fits. claims has all Nodes there are, by name. A Pod that waits for a Node is on
-// the one that it is pinned to (nodefit.NodeOf): pin new ones with nodefit.Requirements.Place. What is done stays done as long as its Pod is there,
-// also where the Node has become unfit since. A Node whose Pod is deleted by somebody is to be done again: where that must not be, remember in the
-// job's status which are done, and leave them out of claims' Fits. It is pure.
+// OnNodes counts the Pods of a job with a Pod on each fitting Node. claims has all Nodes by name. A Pod waiting for a
+// Node counts for its pinned Node (nodefit.NodeOf): pin new Pods with nodefit.Requirements.Place. A finished Node stays
+// finished as long as its Pod exists, even if the Node has become unfit since. After a foreign deletion of its Pod a
+// Node is to be done again. To avoid the repetition, remember finished Nodes in the job's status, and clear Fits in
+// their claims. OnNodes is pure.
 func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *Survey {
 	s, places := &Survey{}, make(map[string]*place, len(pods))
 	for _, pod := range pods {
@@ -140,12 +146,12 @@ func OnNodes(pods []*corev1.Pod, claims map[string]Claim, restartLimit int32) *S
 	return s
 }
 
-// place is what is on one Node. kept are active Pods that stay.
+// place counts the Pods on a Node. kept are active Pods that stay.
 type place struct{ pods, active, kept, ended int }
 
 // add counts a Pod.
 func (s *Survey) add(pod *corev1.Pod, is Standing, places map[string]*place, claims map[string]Claim) {
-	at := &place{} // of a Pod that is on no Node, and pinned to none
+	at := &place{} // of a Pod without a bound or pinned Node
 	node, err := nodefit.NodeOf(pod)
 	if err == nil {
 		if places[node] == nil {

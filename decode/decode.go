@@ -14,13 +14,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Undecodable means that a field holds what cannot be decoded. Admission refuses that where templates are checked; without webhooks
-// anything is stored.
+// Undecodable means that a field holds a value that cannot be decoded. Admission refuses such values if admission
+// checks templates. Without webhooks anything is stored.
 const Undecodable reason.Code = "Undecodable"
 
 // Problem says why something cannot be decoded.
 type Problem struct {
-	// Path leads to it from the object that was decoded, as far as that is known.
+	// Path leads to the value from the decoded object, as far as known.
 	Path string
 	// Detail is the reason, without the path.
 	Detail string
@@ -34,7 +34,7 @@ func (p Problem) Error() string {
 	return p.Path + ": " + p.Detail
 }
 
-// In returns the problem as it is seen from an object that has what was decoded in the field of that name.
+// In returns the problem in the view of an object with the decoded value in the field name.
 func (p Problem) In(name string) Problem {
 	if p.Path != "" {
 		name += "." + p.Path
@@ -50,8 +50,9 @@ func Reasons(problems []Problem) (list reason.List) {
 	return list
 }
 
-// Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data. What takes too long to
-// read is refused wherever it is, also within a type that would leave it out ([Fields]).
+// Object decodes JSON into a pointer. The error is a [Problem]. Memory and time are linear in the length of data.
+// Object refuses values that take too long to read at any place, even within a type with its own tolerant decoder
+// ([Fields]).
 func Object(data []byte, into any) error {
 	if problem := guard(data, reflect.TypeOf(into)); problem != nil {
 		return *problem
@@ -61,20 +62,20 @@ func Object(data []byte, into any) error {
 		return nil
 	}
 	if known := (Problem{}); errors.As(err, &known) {
-		return known // of a type that reads itself
+		return known // of a type with its own decoder
 	}
 	if found := walk(data, reflect.TypeOf(into), true); found != nil {
-		return *found // with its index and key, which the decoder leaves out
+		return *found // with its index and key, missing in the decoder's error
 	}
 	return problemOf(err)
 }
 
-// Fields decodes JSON into a pointer to a zero struct whose fields need not make sense. A field that cannot be decoded stays zero, and the
-// problems say why, in the order of the names; an error says that the JSON is no object, and is a [Problem]. at is the name of what is
-// decoded, and begins all paths.
+// Fields decodes JSON into a pointer to a zero struct whose fields may be senseless. An undecodable field stays zero,
+// and the problems say why, in the order of the names. An error means that the JSON is no object, and is a [Problem].
+// at is the name of the decoded value, and begins all paths.
 //
-// It is for UnmarshalJSON. What was left out is lost if the struct is written: keep the problems in it, and have MarshalJSON refuse while
-// there are any, as in the example.
+// Fields is for UnmarshalJSON. The left out fields are lost if the struct is written: keep the problems in the struct,
+// and have MarshalJSON refuse while there are any, as in the example.
 func Fields(data []byte, into any, at string) (problems []Problem, err error) {
 	if pointer := reflect.ValueOf(into); pointer.Kind() != reflect.Pointer || pointer.IsNil() || pointer.Elem().Kind() != reflect.Struct {
 		return nil, Problem{Path: at, Detail: fmt.Sprintf("decoding into %T, must be a pointer to a struct", into)}
@@ -121,7 +122,7 @@ func fields(data []byte, into any) (problems []Problem, err error) {
 	return problems, nil
 }
 
-// problemOf says of an error of a decoder what it is about.
+// problemOf returns the problem behind a decoder's error.
 func problemOf(err error) Problem {
 	var known Problem
 	var wrong *json.UnmarshalTypeError
@@ -134,7 +135,7 @@ func problemOf(err error) Problem {
 	return Problem{Detail: err.Error()}
 }
 
-// Depth returns how deep arrays and objects of JSON are nested in each other; for what is no JSON any number.
+// Depth returns the nesting depth of arrays and objects in JSON. For anything but JSON the number is arbitrary.
 func Depth(data []byte) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(data); i++ {
@@ -151,9 +152,10 @@ func Depth(data []byte) int {
 	return deepest
 }
 
-// Elements returns how many elements all arrays of JSON have together; for what is no JSON any number.
+// Elements returns the number of elements of all arrays in JSON together. For anything but JSON the number is
+// arbitrary.
 func Elements(data []byte) int {
-	elements, inArray, begun := 0, []bool{}, false // begun: the array that we are in has an element
+	elements, inArray, begun := 0, []bool{}, false // begun: the current array has an element
 	for i := 0; i < len(data); i++ {
 		c := data[i]
 		if array := len(inArray) > 0 && inArray[len(inArray)-1]; array && !begun && c != ']' && !isSpace(c) {
@@ -166,7 +168,7 @@ func Elements(data []byte) int {
 			begun = false
 		case '}', ']':
 			inArray = inArray[:max(len(inArray)-1, 0)]
-			begun = true // what has ended was an element of what it is in
+			begun = true // the ended value was an element of the enclosing array
 		case ',':
 			if len(inArray) > 0 && inArray[len(inArray)-1] {
 				elements++
@@ -180,7 +182,7 @@ func Elements(data []byte) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// endOfString returns where the string ends that begins at the index.
+// endOfString returns the end of the string that begins at the index.
 func endOfString(data []byte, begin int) int {
 	for i := begin + 1; ; {
 		next := bytes.IndexAny(data[min(i, len(data)):], `"\`)
@@ -190,6 +192,6 @@ func endOfString(data []byte, begin int) int {
 		if i += next; data[i] == '"' {
 			return i
 		}
-		i += 2 // what follows a backslash is no end
+		i += 2 // the character after a backslash is no end
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// spec is like that of a workload.
+// spec resembles the spec of a workload.
 type spec struct {
 	Replicas int32                          `json:"replicas,omitempty"`
 	Template corev1.PodTemplateSpec         `json:"template"`
@@ -147,7 +147,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// What cannot be decoded into is said, and nothing panics.
+// TestFieldsRefusesTargets: unsuitable targets are reported, and nothing panics.
 func TestFieldsRefusesTargets(t *testing.T) {
 	var number int
 	for _, into := range []any{nil, spec{}, (*spec)(nil), &number} {
@@ -184,7 +184,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// FuzzObject: what is decoded is what encoding/json makes of it, and a quantity that is refused is one.
+// FuzzObject: the decoded value equals the value from encoding/json, and a refused quantity is a quantity.
 func FuzzObject(f *testing.F) {
 	for _, cpu := range []string{`"1"`, `1e3`, `"1e-20000"`, `"\u0031e-20000"`, `" 1e99999"`, `"1e+99999 "`, `{"a":"1e99999"}`, `["1e99999"]`} {
 		f.Add([]byte(`{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":` + cpu + `}}}],"overhead":{"x":` + cpu + `}}}}`))

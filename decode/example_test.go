@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/decode"
 )
 
-// Batch is a kind of an operator's own, with a template that no schema checks.
+// Batch is an example of a kind with a template not checked by a schema.
 type Batch struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -18,18 +18,18 @@ type Batch struct {
 	Spec BatchSpec `json:"spec"`
 }
 
-// BatchSpec is what its users write.
+// BatchSpec is written by users.
 type BatchSpec struct {
 	Workers  int32                  `json:"workers,omitempty"`
 	Template corev1.PodTemplateSpec `json:"template"`
 
-	// Undecodable says what of it makes no sense and was left out.
+	// Undecodable lists the senseless fields left out.
 	Undecodable []decode.Problem `json:"-"`
 }
 
-// UnmarshalJSON leaves out what makes no sense: a list of all Batches must not fail for one of them.
+// UnmarshalJSON leaves out senseless fields: a list of all Batches must not fail for a single Batch.
 func (s *BatchSpec) UnmarshalJSON(data []byte) error {
-	type plain BatchSpec // without this method
+	type plain BatchSpec // without the method
 	var read plain
 	problems, err := decode.Fields(data, &read, "spec")
 	if err != nil {
@@ -40,7 +40,8 @@ func (s *BatchSpec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON refuses a spec that lacks something: to write it would take that from its user. Controllers patch metadata and status.
+// MarshalJSON refuses a spec with left out fields: a write would take the fields from its user. Controllers patch
+// metadata and status.
 func (s BatchSpec) MarshalJSON() ([]byte, error) {
 	if len(s.Undecodable) > 0 {
 		return nil, fmt.Errorf("writing a spec that was not read in full: %w", s.Undecodable[0])
@@ -49,7 +50,7 @@ func (s BatchSpec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// A list of objects is read although one of them makes no sense, and that one can say why.
+// A list of objects is readable despite a senseless object, and the object says why.
 func ExampleFields() {
 	var list struct {
 		Items []Batch `json:"items"`

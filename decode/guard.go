@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// longestQuantity is in characters and longestExponent in digits: what is beyond an exabyte or a billionth means nothing.
+	// longestQuantity is in characters and longestExponent in digits: values beyond an exabyte or a billionth mean
+	// nothing.
 	longestQuantity, longestExponent = 64, 3
 	// mostMemory is for the elements of lists and maps, in bytes. Three characters can make a container of 700 bytes.
 	mostMemory = 16 << 20
-	// small data cannot need more than that.
+	// small data cannot need more than mostMemory.
 	small = 16 << 10
 )
 
-// guard returns why data is better not decoded, before that takes time and memory.
+// guard returns the reason against decoding data, before the decoding takes time and memory.
 func guard(data []byte, into reflect.Type) *Problem {
 	if len(data) <= small && !isSuspicious(data) {
 		return nil
@@ -30,15 +31,15 @@ func guard(data []byte, into reflect.Type) *Problem {
 	return walk(data, into, false)
 }
 
-// walk returns the first problem that it meets: with a quantity or with memory, and with types of values if diagnose is set.
+// walk returns the first problem with a quantity or with memory, and also with types of values if diagnose is set.
 func walk(data []byte, into reflect.Type, diagnose bool) *Problem {
 	w := walker{diagnose: diagnose, decoder: json.NewDecoder(bytes.NewReader(data)), members: map[reflect.Type]map[string]reflect.Type{}}
 	w.decoder.UseNumber()
-	_ = w.value(into) // what is no JSON is said by whoever decodes it
+	_ = w.value(into) // the later decoder reports invalid JSON
 	return w.problem
 }
 
-// isSuspicious reports whether a value looks like a number that takes long to read. It errs to the safe side.
+// isSuspicious reports whether a value looks like a number that takes long to read. Errors are on the safe side.
 func isSuspicious(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -78,7 +79,7 @@ func isLong(data []byte) bool {
 	return digits > 0 && len(data) > 0 && (data[0] == 'e' || data[0] == 'E') && exponent(data[1:]) > longestExponent
 }
 
-// withoutSpace drops what may be space before a number, as it is written in a string.
+// withoutSpace drops possible space before a number, in the spelling of a string.
 func withoutSpace(text []byte) []byte {
 	for len(text) > 0 {
 		switch {
@@ -124,7 +125,7 @@ func exponent(data []byte) int {
 	return digits
 }
 
-// walker reads JSON beside the type that it is to become, and looks at quantities and the number of elements.
+// walker reads JSON beside its target type, and checks quantities and the number of elements.
 type walker struct {
 	diagnose bool
 
@@ -143,7 +144,7 @@ func (w *walker) fail(format string, args ...any) error {
 	return errFound
 }
 
-// value reads one value. A nil type is that of what nobody looks at.
+// value reads a value. A nil type stands for a value nobody looks at.
 func (w *walker) value(into reflect.Type) error {
 	for into != nil && into.Kind() == reflect.Pointer {
 		into = into.Elem()
@@ -222,7 +223,7 @@ func (w *walker) use(element reflect.Type) error {
 	return nil
 }
 
-// member returns the type of an object's member, nil if it has none.
+// member returns the type of an object's member, nil if missing.
 func (w *walker) member(into reflect.Type, name string) reflect.Type {
 	switch {
 	case into == nil:
@@ -245,7 +246,7 @@ func (w *walker) member(into reflect.Type, name string) reflect.Type {
 	return members[name]
 }
 
-// quantity reads what is to be one, unless it is too long.
+// quantity reads the text of a quantity, unless the text is too long.
 func (w *walker) quantity(text string) error {
 	text = strings.TrimSpace(text) // as Quantity.UnmarshalJSON does
 	at := strings.IndexAny(text, "eE")

@@ -17,7 +17,7 @@ func readsItself(t reflect.Type) bool {
 	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// fits refuses a value that a type does not take. What it lets pass the decoder may still refuse.
+// fits refuses a value that does not fit the type. The decoder may still refuse a value passed by fits.
 func (w *walker) fits(token json.Token, into reflect.Type) error {
 	number, isNumber := token.(json.Number)
 	text, isText := token.(string)
@@ -39,7 +39,7 @@ func (w *walker) fits(token json.Token, into reflect.Type) error {
 	return nil
 }
 
-// describe says what a value is, and whether a type without a decoder of its own takes it.
+// describe names the kind of a value, and reports whether a type without its own decoder accepts the value.
 func describe(token json.Token, into reflect.Type) (is string, takes bool) {
 	kind := into.Kind()
 	switch token := token.(type) {
@@ -65,7 +65,7 @@ func hasBits(number json.Number, bits int) bool {
 	return err == nil && math.Abs(n) <= math.Ldexp(1, bits-1)
 }
 
-// wanted says what a Go type takes, in words of those who write objects.
+// wanted names the values of a Go type, in words of users who write objects.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

@@ -13,13 +13,13 @@ import (
 
 // Why a request is refused.
 const (
-	// BudgetSpent means that as few Pods serve as have to.
+	// BudgetSpent means that no more Pods serve than must serve.
 	BudgetSpent reason.Code = "BudgetSpent"
 	// NotCounted means that nobody has counted the Pods of the budget yet.
 	NotCounted reason.Code = "NotCounted"
-	// NoPod means that the request does not say which Pod it is about.
+	// NoPod means that the request does not name its Pod.
 	NoPod reason.Code = "NoPod"
-	// TooManyLetGo means that so many Pods were let go at a time that no more are written down.
+	// TooManyLetGo means that the ledger has no room for a further Pod let go at the same time.
 	TooManyLetGo reason.Code = "TooManyLetGo"
 )
 
@@ -27,20 +27,22 @@ const (
 const (
 	// NotServing means that the Pod does not serve anyway.
 	NotServing reason.Code = "NotServing"
-	// NothingNeeded means that no Pod of the budget has to serve.
+	// NothingNeeded means that no Pod of the budget must serve.
 	NothingNeeded reason.Code = "NothingNeeded"
 	// LetGoAlready means that the Pod was let go a moment ago.
 	LetGoAlready reason.Code = "LetGoAlready"
 )
 
-// Request is about one Pod. Whether a budget covers the operation, and is for the Pod at all, has been found out before.
+// Request is about a single Pod. The caller has checked before that the budget covers the operation and selects the
+// Pod.
 type Request struct {
-	// Pod is the one that may be taken out of service, as it is now: an eviction names it only, so read it. Required; its name and its
-	// creationTimestamp decide. One without the latter is never taken for a Pod that was let go before.
+	// Pod is the present state of the Pod that may be taken out of service. An eviction carries only the name, so read the
+	// Pod. Required. The name and the creationTimestamp decide. A Pod without creationTimestamp never counts as let go
+	// before.
 	Pod *corev1.Pod
-	// Operation is what would do so. Required.
+	// Operation is the operation that would take the Pod out of service. Required.
 	Operation Operation
-	// OutOfService says that the Pod does not serve anyway, so that nothing is lost with it.
+	// OutOfService says that the Pod does not serve anyway, so nothing is lost with the Pod.
 	OutOfService bool
 }
 
@@ -50,14 +52,15 @@ type Decision struct {
 	Admitted bool
 	// Changed says that the ledger has changed and must be stored before the Pod is let go.
 	Changed bool
-	// Reason says why it is refused, or why nothing was spent. It has no code where something was.
+	// Reason says why the request is refused, or why nothing was spent. Reason has no code if something was spent.
 	Reason reason.Reason
 }
 
-// Decide answers a request, and returns the ledger to store where Decision.Changed is true; otherwise it is the one that was given. A
-// Pod that was let go a moment ago is let go once more for nothing: who has asked before sending a request causes no second write when a webhook asks
-// about the request. Later it has its time anew. A Pod that was to go and did not is not let go once more where nothing is left: somebody else refuses
-// it, as a PodDisruptionBudget may, and those who try again and again would keep what it holds from everybody.
+// Decide answers a request, and returns the ledger to store if Decision.Changed is true, otherwise the given ledger. A
+// Pod let go a moment ago is let go again at no cost, so a caller that asks before its request causes no second write
+// when a webhook asks about the request. Later the Pod's time begins anew. A Pod that was to go and did not is not let
+// go again if the budget is spent. Somebody else may refuse the Pod, such as a PodDisruptionBudget, and a client that
+// tries again and again would hold the Pod's share for ever.
 func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decision) {
 	p = p.complete()
 	free := func(code reason.Code, detail string) (Ledger, Decision) {
@@ -88,7 +91,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 	}
 	switch {
 	case ledger.Allowed <= 0:
-		serve := min(ledger.Current, ledger.Need) // those that were let go since the count are not among them
+		serve := min(ledger.Current, ledger.Need) // without the Pods let go since the count
 		return refuse(BudgetSpent, fmt.Sprintf("%d of %d Pods serve, and %d have to", serve, ledger.Expected, ledger.Need), "wait until others serve")
 	case len(ledger.Leaving)+len(ledger.Changing) >= p.MaxEntries:
 		return refuse(TooManyLetGo, fmt.Sprintf("%d Pods were let go in the last seconds", p.MaxEntries), "wait until some of them are gone")
@@ -99,7 +102,7 @@ func (p Policy) Decide(ledger Ledger, r Request, now time.Time) (Ledger, Decisio
 
 // letGo returns the ledger with the Pod written down.
 func (l Ledger) letGo(r Request, now time.Time) Ledger {
-	since := metav1.NewTime(now.Truncate(time.Second)) // what the API keeps of it
+	since := metav1.NewTime(now.Truncate(time.Second)) // the precision of the API
 	if r.Operation.leaves() {
 		l.Leaving = with(maps.Clone(l.Leaving), r.Pod.Name, since)
 		return l
@@ -108,8 +111,9 @@ func (l Ledger) letGo(r Request, now time.Time) Ledger {
 	return l
 }
 
-// isLetGo reports whether this very Pod is written down, and counts as away; justNow says that enough of its time is left for what it is let go
-// for now: half of it to go, of which who counts sees the event, and nine tenths to be changed, which its node has to tell of first.
+// isLetGo reports whether exactly this Pod is written down and counts as away. justNow says that enough of the Pod's
+// time is left for the operation. For a deletion or eviction, half of the time must be left: the counter sees the event
+// within the half. For a change, nine tenths must be left, because the Pod's node must report the change first.
 func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bool) {
 	leaving, changing := p.rest(ledger, r, now)
 	if justNow = leaving > 0 && leaving >= p.LeavingFor/2; !r.Operation.leaves() {
@@ -118,14 +122,14 @@ func (p Policy) isLetGo(ledger Ledger, r Request, now time.Time) (is, justNow bo
 	return leaving > 0 || changing > 0, justNow
 }
 
-// isStuck reports whether a Pod that is to go was to go before, for nothing else, and did not.
+// isStuck reports whether a Pod to be deleted was let go before, only for a deletion, and did not go.
 func (p Policy) isStuck(ledger Ledger, r Request, now time.Time) bool {
 	leaving, changing := p.rest(ledger, r, now)
 	return r.Operation.leaves() && leaving > 0 && changing <= 0
 }
 
-// rest is for how long a Pod counts as away, to be deleted and to be changed. Times have whole seconds: one that was created in the second in which
-// its name was written down may be a successor, and has to be let go by itself.
+// rest is the time for which a Pod still counts as away, for a deletion and for a change. Times have whole seconds: a
+// Pod created in the second of the entry may be a successor of the same name, and needs its own entry.
 func (p Policy) rest(ledger Ledger, r Request, now time.Time) (leaving, changing time.Duration) {
 	m := Member{Name: r.Pod.Name, Created: r.Pod.CreationTimestamp}
 	if m.Created.IsZero() {

@@ -64,7 +64,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// serving returns Pods that serve, all of them an hour old.
+// serving returns serving Pods, each an hour old.
 func serving(names ...string) (out []disruption.Member) {
 	for _, name := range names {
 		out = append(out, disruption.Member{Name: name, Created: at(-3600), Serves: true})
@@ -206,7 +206,7 @@ func pod(name string, created int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)}}
 }
 
-// TestForgotten: what a caller leaves out lets no Pod go.
+// TestForgotten: missing input lets no Pod go.
 func TestForgotten(t *testing.T) {
 	ledger := disruption.Ledger{Counted: true, Current: 2, Need: 2, Expected: 2, Leaving: map[string]metav1.Time{"": at(0), "a": at(0)}}
 	for _, tc := range []struct {
@@ -246,7 +246,7 @@ func TestDecide(t *testing.T) {
 		at       int
 		admitted bool
 		code     reason.Code
-		want     *disruption.Ledger // nil where it stays
+		want     *disruption.Ledger // nil if unchanged
 	}{
 		{name: "PUB-20 eviction", ledger: counted(nil), op: disruption.Evict, created: -60, admitted: true, want: new(counted(leaving))},
 		{name: "PUB-20 deletion", ledger: counted(nil), op: disruption.Delete, created: -60, admitted: true, want: new(counted(leaving))},
@@ -298,7 +298,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestMaxEntries: PUB-20 has one more than it says.
+// TestMaxEntries: PUB-20 with an entry too many.
 func TestMaxEntries(t *testing.T) {
 	ledger := disruption.Ledger{Counted: true, Expected: 9, Need: 1, Current: 9, Allowed: 8}
 	policy := disruption.Policy{MaxEntries: 3}
@@ -341,7 +341,7 @@ func TestWorkedRuns(t *testing.T) {
 	for second := range 60 {
 		members := serving(names...)
 		for i := range admitted {
-			members[i].Serves = second < 1 // its new image never starts
+			members[i].Serves = second < 1 // the new image never starts
 		}
 		l, _, _ = policy.Count(l, disruption.Census{Expected: 10, Need: 8, Members: members}, at(second).Time)
 		if next := names[admitted]; ask(&l, next, disruption.Update, true, second) {
@@ -353,8 +353,8 @@ func TestWorkedRuns(t *testing.T) {
 	}
 }
 
-// TestRefusedByOthers: the eviction API asks webhooks before it looks at PodDisruptionBudgets, and who drains a Node tries again every 5 s. What the Pod
-// holds meanwhile comes to others within two of its times.
+// TestRefusedByOthers: the eviction API asks webhooks before PodDisruptionBudgets, and kubectl drain tries again every
+// 5 s. Other Pods get the refused Pod's share within two of its times.
 func TestRefusedByOthers(t *testing.T) {
 	census := disruption.Census{Expected: 3, Need: 2, Members: serving("a", "b", "c")}
 	policy, now := disruption.Policy{}, start

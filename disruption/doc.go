@@ -1,31 +1,34 @@
-// Package disruption answers "may this Pod be taken out of service now?" for budgets that several webhooks spend from at once.
+// Package disruption answers "may this Pod be taken out of service now?" for budgets from which several webhooks spend
+// at once.
 //
-// A [Ledger] says how many Pods of a budget serve, how many have to, and which Pods were let go since they were counted. It stands in the
-// status of the budget's object. A controller counts, whenever Pods change:
+// A [Ledger] says how many Pods of a budget serve, how many must serve, and which Pods were let go since the count. The
+// ledger is part of the status of the budget's object. A controller counts, whenever Pods change:
 //
 //	need, err := bounds.Need("spec", expected)
 //	ledger, stayed, wait := disruption.Policy{}.Count(ledger, disruption.Census{Expected: expected, Need: need, Members: members}, now)
 //
-// and stores the ledger on the condition that nobody else has changed the object since:
+// and stores the ledger on condition of an unchanged object:
 //
 //	err := c.Status().Patch(ctx, counted, client.MergeFromWithOptions(budget, client.MergeFromWithOptimisticLock{}))
 //
-// A status that is written over what a webhook has spent meanwhile lets one too many go: after a conflict count again. Fill in Census.NeededSince too
-// where a budget may come to need Pods of which it needed none.
+// A status written over a webhook's spending lets a Pod too many go: after a conflict count again. Fill in
+// Census.NeededSince too if the need of a budget may rise from zero.
 //
-// A webhook decides about one request, and stores the ledger before it answers, by compare-and-swap (package disruption/guard):
+// A webhook decides about a request, and stores the ledger before its answer, by compare-and-swap (package
+// disruption/guard):
 //
 //	ledger, decision := disruption.Policy{}.Decide(ledger, disruption.Request{Pod: pod, Operation: disruption.Evict}, now)
 //
-// A Pod that was let go counts as away until it is gone, or until it had the time to become unready: caches are late, and nobody may spend
-// in between what was spent already. A budget that was never counted lets nobody go. A Pod that does not serve is let go for
-// nothing, as with the eviction API (KEP-3017).
+// A Pod let go counts as away until the Pod is gone, or until the Pod had the time to become unready. Caches are late,
+// and nobody may spend the same share twice in between. An uncounted budget lets nobody go. A Pod that does not serve
+// is let go at no cost, as with the eviction API (KEP-3017).
 //
-// The clocks of those who count and those who decide should agree to a few seconds. A difference makes a Pod count again that much earlier, when it
-// may still be about to go, or later; what comes near to Policy.LeavingFor or ChangingFor may let one too many go.
+// The clocks of counting controllers and deciding webhooks should agree to a few seconds. A difference makes a Pod
+// count again earlier, when the Pod may still be about to go, or later. A difference near Policy.LeavingFor or
+// ChangingFor may let a Pod too many go.
 //
-// A ledger knows Pods by their names, and so is for those of one namespace.
+// A ledger knows Pods by their names, so a ledger is for the Pods of a single namespace.
 //
-// Who protects Pods that an operator of another kind owns needs no more than this package and guard; what "serves" means, whom the
-// budget is for and which operations it covers are the caller's to say.
+// Protection of Pods owned by any kind of operator needs only the packages disruption and guard. The caller defines the
+// meaning of "serves", the Pods of the budget and the covered operations.
 package disruption

@@ -6,28 +6,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ledger is what is known of a budget. Its zero value was never counted and lets nobody go. Maps are replaced and never written to, so
-// that ledgers of cached objects can be given to Count and Decide.
+// Ledger is the state of a budget. The zero value was never counted and lets nobody go. Maps are replaced and never
+// written to, so Count and Decide accept ledgers of cached objects.
 type Ledger struct {
-	// Counted says that the Pods were counted for the spec as it is.
+	// Counted says that the Pods were counted for the present spec.
 	Counted bool
-	// Expected is how many Pods there should be, Need how many have to serve, and Current how many did when they were counted, without
-	// those that were let go. Allowed is how many more may be let go.
+	// Expected is the number of Pods that there should be. Need is the number of Pods that must serve. Current is the
+	// number of Pods serving at the last count, without Pods let go. Allowed is the number of further Pods that may be let
+	// go.
 	Expected, Need, Current, Allowed int32
-	// Leaving are the Pods that were let go to be deleted or evicted, and Changing those that were let go to be changed, by name, with
-	// the time.
+	// Leaving are the Pods let go for a deletion or eviction, Changing the Pods let go for a change, by name, with the
+	// time.
 	Leaving, Changing map[string]metav1.Time
 }
 
-// Policy says for how long a ledger trusts that what it let happen is about to happen. Its zero value has the durations of OpenKruise.
+// Policy says how long a ledger expects an admitted operation to happen. The zero value has the durations of
+// OpenKruise.
 type Policy struct {
-	// LeavingFor is how long a Pod that was let go to be deleted may stay until it counts again; 20 s if it is zero. Those who count have to see
-	// within half of it that the Pod goes: in the other half it may be let go once more for nothing.
+	// LeavingFor is the time after which a Pod let go for a deletion counts again if still present, 20 s if zero. Counters
+	// must see the Pod go within the first half: in the second half the Pod may be let go again at no cost.
 	LeavingFor time.Duration
-	// ChangingFor is how long a Pod that was let go to be changed counts as away, whatever it reports; 10 s if it is zero. Its node has
-	// to see the change in that time.
+	// ChangingFor is the time for which a Pod let go for a change counts as away, whatever the Pod reports, 10 s if zero.
+	// The node must see the change within ChangingFor.
 	ChangingFor time.Duration
-	// MaxEntries bounds the Pods that are written down at a time; 2,000 if it is zero. More are refused until some are gone.
+	// MaxEntries bounds the Pods written down at a time, 2,000 if zero. Further Pods are refused until some are gone.
 	MaxEntries int
 }
 
@@ -50,7 +52,7 @@ func (p Policy) complete() Policy {
 	return p
 }
 
-// Member is one active Pod of a budget: not being deleted, and not ended (podstate.IsActive).
+// Member is an active Pod of a budget: not being deleted, and not ended (podstate.IsActive).
 type Member struct {
 	Name    string
 	Created metav1.Time
@@ -58,24 +60,25 @@ type Member struct {
 	Serves bool
 }
 
-// Census is what a count goes by.
+// Census is the input of a count.
 type Census struct {
-	// Expected is how many Pods there should be, whether or not they are there, and Need how many have to serve: see Bounds.Need. Both are
-	// required; below 0 they count as 0, which protects nobody.
+	// Expected is the number of Pods that there should be, present or not. Need is the number of Pods that must serve: see
+	// Bounds.Need. Both are required. A negative number counts as 0 and protects nobody.
 	Expected, Need int32
-	// Members are the active Pods, each once. Of two with one name the first counts.
+	// Members are the active Pods, each once. Of two members with the same name the first counts.
 	Members []Member
-	// Gone are the names of Pods that are known to be deleted or to have ended. What is written down of them is forgotten at once, of others that are
-	// no Members after some seconds: what the census was taken from may be older than they are.
+	// Gone are the names of Pods known to be deleted or ended. Count forgets their entries at once. Entries of missing
+	// Pods are forgotten only after some seconds, because the source of the census may be older than the entries.
 	Gone []string
-	// NeededSince is when Need has risen from 0, unless that is long ago or was never seen. While nothing is needed Pods are let go without
-	// being written down, and those who count from a cache may not have seen yet that they went: until Policy.LeavingFor after it no other is.
+	// NeededSince is the time when Need rose from 0, zero if long ago or never seen. While nothing is needed, Pods are let
+	// go without entries, and a counter's cache may not show their end yet. So no Pod is let go until Policy.LeavingFor
+	// after NeededSince.
 	NeededSince time.Time
 }
 
-// Count returns the ledger after a count. Pods that were let go and are gone are forgotten, those that are not seen after some seconds, and those that
-// had their time: stayed are those among the last that were to be deleted and are still there. wait, where it is positive, is when to count again:
-// nobody says that somebody's time is over.
+// Count returns the ledger after a count. Count forgets three kinds of entries: Pods let go and gone, Pods unseen for
+// some seconds, and Pods whose time is over. stayed are the Pods let go for a deletion whose time is over but are still
+// present. wait, if positive, is the time until the next count: no event announces the end of a Pod's time.
 func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, stayed []string, wait time.Duration) {
 	p = p.complete()
 	after = Ledger{Counted: true, Expected: max(c.Expected, 0), Need: max(c.Need, 0)}
@@ -113,10 +116,10 @@ func (p Policy) Count(before Ledger, c Census, now time.Time) (after Ledger, sta
 	return after, stayed, wait
 }
 
-// unseenFor is how long what is written down of a Pod is kept that who counts has not seen.
+// unseenFor is the time to keep the entry of a Pod not seen by the counter.
 const unseenFor = 5 * time.Second
 
-// unseen keeps what was written down a moment ago of Pods that were not seen. They count as nothing until they are seen.
+// unseen keeps recent entries of unseen Pods. Unseen Pods do not count until seen.
 func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool, now time.Time, wait time.Duration) (map[string]metav1.Time, time.Duration) {
 	lasts := min(unseenFor, p.LeavingFor, p.ChangingFor)
 	for name := range before {
@@ -127,20 +130,20 @@ func (p Policy) unseen(kept, before map[string]metav1.Time, seen map[string]bool
 	return kept, wait
 }
 
-// left returns how long a Pod that was let go still counts as away, and whether it is written down.
+// left returns how long a Pod let go still counts as away, and whether the Pod has an entry.
 func left(list map[string]metav1.Time, m Member, lasts time.Duration, now time.Time) (time.Duration, bool) {
 	since, there := list[m.Name]
-	if !there || m.Created.After(since.Time) { // or it is a successor of the same name
+	if !there || m.Created.After(since.Time) { // or a successor of the same name
 		return 0, false
 	}
 	passed := now.Sub(since.Time)
-	if passed < -lasts { // clocks differ by less: somebody has written that
+	if passed < -lasts { // clocks differ by less: somebody else wrote the entry
 		return 0, true
 	}
 	return min(lasts-passed, lasts), true
 }
 
-// sooner returns the shorter of two waits, of which zero is none.
+// sooner returns the shorter of two waits. Zero means no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b

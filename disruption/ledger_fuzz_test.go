@@ -13,8 +13,8 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// FuzzLedger: several webhooks and a controller work on one ledger, on views that are late. However requests, counts, Pods that go, and time
-// follow each other, no Pod is let go that leaves fewer in service than have to be.
+// FuzzLedger: several webhooks and a controller work on the same ledger with late views. For any sequence of requests,
+// counts, ended Pods and time, no Pod is let go if too few Pods would remain in service.
 func FuzzLedger(f *testing.F) {
 	for seed := range uint64(1000) {
 		f.Add(seed)
@@ -28,10 +28,10 @@ func FuzzLedger(f *testing.F) {
 	})
 }
 
-// The whole way from an answer to what the controller sees of it is shorter than a Policy waits by default.
+// The whole way from an answer to the controller's view of its effect is shorter than the default times of a Policy.
 const (
-	latestRequest = 2 * time.Second // from the answer to the Pod that changes
-	latestEffect  = 2 * time.Second // from there to a Pod that does not serve
+	latestRequest = 2 * time.Second // from the answer to the Pod's change
+	latestEffect  = 2 * time.Second // from the change to a Pod that does not serve
 	latestView    = 4 * time.Second // of Pods
 )
 
@@ -41,14 +41,14 @@ type life struct {
 	created time.Time
 	serves  bool
 	gone    bool
-	// promised is when it was let go last; zero where that has taken effect, or never will.
+	// promised is when the Pod was let go last; zero if the operation has taken effect, or never will.
 	promised time.Time
-	ends     bool      // it leaves, or it only changes
-	takes    time.Time // when it takes effect; zero for never
-	back     time.Time // when it serves again
+	ends     bool      // the Pod leaves, or only changes
+	takes    time.Time // when the operation takes effect; zero for never
+	back     time.Time // when the Pod serves again
 }
 
-// view is what a cache showed at a moment.
+// view is a cache's content at a moment.
 type view struct {
 	at   time.Time
 	pods []disruption.Member
@@ -62,10 +62,10 @@ type world struct {
 	now    time.Time
 	pods   []*life
 	views  []view
-	// counted is what the controller has seen last: its cache does not go back.
+	// counted is the controller's newest seen time: its cache does not go back.
 	counted time.Time
 	need    int32
-	// ledgers are all versions that were stored, the newest last. Who writes must have read that.
+	// ledgers are all stored versions, the newest last. A writer must have read the newest.
 	ledgers []disruption.Ledger
 	made    int
 }
@@ -79,7 +79,7 @@ func (w *world) begin() {
 	w.see()
 }
 
-// create makes a Pod, now and then under the name of one that is gone.
+// create makes a Pod, now and then under the name of a former Pod.
 func (w *world) create() *life {
 	w.made++
 	p := &life{name: fmt.Sprint("pod-", w.made), created: w.now}
@@ -114,14 +114,14 @@ func (w *world) step() {
 	w.see()
 }
 
-// pass lets time pass: what was promised happens.
+// pass lets time pass: promised operations happen.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	for _, p := range slices.Clone(w.pods) {
 		switch {
 		case p.gone:
 		case !p.promised.IsZero() && p.takes.IsZero() && w.now.Sub(p.promised) > latestRequest+latestEffect:
-			p.promised = time.Time{} // somebody else has refused it
+			p.promised = time.Time{} // somebody else has refused the operation
 		case !p.promised.IsZero() && !p.takes.IsZero() && !w.now.Before(p.takes):
 			p.promised, p.serves = time.Time{}, false
 			if p.gone = p.ends; p.gone {
@@ -135,7 +135,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// count is a pass of the controller. Its Pods are late; the ledger is the newest, or its write is a conflict.
+// count is a pass of the controller. Its Pods are late. The ledger is the newest, otherwise the write is a conflict.
 func (w *world) count() {
 	seen := w.views[len(w.views)-1]
 	for _, v := range w.views {
@@ -153,12 +153,12 @@ func (w *world) count() {
 	w.ledgers = append(w.ledgers, after)
 }
 
-// stale draws which version somebody has read.
+// stale draws the version read by somebody.
 func (w *world) stale() int {
 	return max(len(w.ledgers)-1-w.rng.IntN(6)/4, 0)
 }
 
-// ask is a request that a webhook answers.
+// ask is a request answered by a webhook.
 func (w *world) ask() {
 	p := w.pods[w.rng.IntN(len(w.pods))]
 	if p.gone {

@@ -10,20 +10,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Operation is what takes a Pod out of service.
+// Operation is an operation that takes a Pod out of service.
 type Operation string
 
-// Operations, as OpenKruise's budgets call them.
+// Operations, with the names in OpenKruise's budgets.
 const (
 	Delete Operation = "DELETE"
 	Evict  Operation = "EVICT"
 	// Update changes the Pod's spec.
 	Update Operation = "UPDATE"
-	// Resize changes cpu and memory of containers that go on running.
+	// Resize changes cpu and memory of running containers.
 	Resize Operation = "RESIZE"
 )
 
-// UnknownOperation means that an Operation is none of those.
+// UnknownOperation means that an Operation is none of the constants.
 const UnknownOperation reason.Code = "UnknownOperation"
 
 func (o Operation) isKnown() bool { return o.leaves() || o == Update || o == Resize }
@@ -31,8 +31,8 @@ func (o Operation) isKnown() bool { return o.leaves() || o == Update || o == Res
 // leaves reports whether the Pod is gone afterwards.
 func (o Operation) leaves() bool { return o == Delete || o == Evict }
 
-// OperationOf returns what an update of a Pod does to it: Update or Resize, or nothing where its spec stays as it is. A resize that
-// restarts a container by its resizePolicy is an Update. See KEP-1287.
+// OperationOf returns the operation of a Pod's update: Update or Resize, or none if the spec is unchanged. A resize
+// with a restart of a container by its resizePolicy is an Update. See KEP-1287.
 func OperationOf(before, after *corev1.Pod) (Operation, bool) {
 	if equality.Semantic.DeepEqual(before.Spec, after.Spec) {
 		return "", false
@@ -73,12 +73,14 @@ func restarts(was, is *corev1.PodSpec) bool {
 	return false
 }
 
-// differs reports whether a resource of a container of two versions of a Pod differs, as its node has it.
+// differs reports whether a container's resource differs between two versions of a Pod, as its node applies the
+// resource.
 func differs(was, is *corev1.PodSpec, before, after *corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	return !before.Requests.Name(name, "").Equal(*after.Requests.Name(name, "")) || !limit(was, before, name).Equal(limit(is, after, name))
 }
 
-// limit is that of a container, or the Pod's where it has none of its own (pkg/kubelet/util/util.go, GetLimits).
+// limit is the limit of a container, or the Pod's limit if the container has none (pkg/kubelet/util/util.go,
+// GetLimits).
 func limit(pod *corev1.PodSpec, container *corev1.ResourceRequirements, name corev1.ResourceName) resource.Quantity {
 	own, ok := container.Limits[name]
 	if !ok && pod.Resources != nil {
@@ -87,7 +89,7 @@ func limit(pod *corev1.PodSpec, container *corev1.ResourceRequirements, name cor
 	return own
 }
 
-// withoutResizable returns what of a container's resources cannot be resized.
+// withoutResizable returns a container's resources without cpu and memory.
 func withoutResizable(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
 		delete(list, corev1.ResourceCPU)

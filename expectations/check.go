@@ -12,36 +12,37 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Bounds of the requeue that a Pending proposes: a cache is a few milliseconds behind, and one that is far behind does not
-// catch up sooner by being asked often.
+// Bounds of the requeue proposed by a Pending: a cache is a few milliseconds behind, and frequent checks do not speed
+// up a cache far behind.
 const (
 	shortestRequeue = 10 * time.Millisecond
 	longestRequeue  = time.Second
 )
 
-// Pending says what an owner's next decision has to wait for. It is a plain value, never changed after it was returned.
+// Pending says why an owner's next decision must wait. A Pending is a plain value and never changes after its return.
 type Pending struct {
 	Owner types.UID
-	// Awaited holds at least one entry, sorted by store: what the owner wrote first, then what it deleted.
+	// Awaited holds at least a single entry, sorted by store: first the owner's writes, then its deletions.
 	Awaited []Awaited
 	// Since is when the oldest entry began.
 	Since time.Time
-	// RequeueAfter is when to look again. Nothing else may wake the owner: what the cache brings need not be an event of it.
+	// RequeueAfter is the time until another look. No event need wake the owner: the cache's next content need not be an
+	// event of the owner.
 	RequeueAfter time.Duration
 	// Late is set when the wait is longer than the alarm threshold.
 	Late bool
-	// LiveRead asks the caller for one live read of the owner's objects, and for Confirm if the cache shows the same. It is
-	// set in the first late answer and then once per alarm threshold, in case that read fails.
+	// LiveRead asks the caller for a live read of the owner's objects, and for Confirm if the cache shows the same.
+	// LiveRead is set in the first late answer and then once per alarm threshold, in case the read fails.
 	LiveRead bool
 }
 
-// Awaited is one thing that a store has not shown yet.
+// Awaited is a change not yet shown by a store.
 type Awaited struct {
 	Store Store
-	// Want is the resourceVersion to reach and Seen the one that the store has reached; both are empty for deletions and
-	// for a barrier of which the version is not known yet.
+	// Want is the resourceVersion to reach and Seen the resourceVersion reached by the store. Both are empty for deletions
+	// and for a barrier of unknown version.
 	Want, Seen string
-	// UIDs are the objects that are still in the store and not terminating, sorted.
+	// UIDs are the objects still in the store and not terminating, sorted.
 	UIDs []types.UID
 	// Barrier is set when all owners wait, after a change of leader.
 	Barrier bool
@@ -57,7 +58,7 @@ func (p *Pending) Wait() time.Duration {
 	return p.RequeueAfter
 }
 
-// Reasons returns one reason for each entry: AwaitingCache, CacheLate or AwaitingBarrier.
+// Reasons returns a reason for each entry: AwaitingCache, CacheLate or AwaitingBarrier.
 func (p *Pending) Reasons() reason.List {
 	list := make(reason.List, 0, len(p.Awaited))
 	for i := range p.Awaited {
@@ -83,14 +84,14 @@ func (p *Pending) Reasons() reason.List {
 	return list
 }
 
-// String renders the reasons on one line.
+// String renders the reasons on a line.
 func (p *Pending) String() string { return p.Reasons().String() }
 
-// Check returns nil when all of the owner's writes are visible, and drops the records of those that are. Otherwise the
-// answer says what is missing, and nothing may be decided for this owner now. present is called with a lock held and must not
-// call the tracker; without it deletions stay outstanding.
+// Check returns nil if all of the owner's writes are visible, and drops the records of visible writes. Otherwise the
+// answer lists the missing writes, and no decision is allowed for the owner now. Check calls present with a lock held:
+// present must not call the tracker. Without present, deletions stay outstanding.
 //
-// The error is a reason.Reason, NoProgress or IncomparableVersion: what cannot be compared is not visible either.
+// The error is a reason.Reason, NoProgress or IncomparableVersion: an incomparable version is not visible either.
 func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	now := t.clock.Now()
 	awaited, alarm, err := t.barrier(now)
@@ -125,7 +126,8 @@ func (t *Tracker) Check(owner types.UID, present Present) (*Pending, error) {
 	return p, nil
 }
 
-// judge fills in times and reports whether this is the first late answer. r is nil while only a barrier is awaited.
+// judge fills in times and reports whether the answer is the first late answer. r is nil while only a barrier is
+// awaited.
 func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	p.Since = p.Awaited[0].Since
 	for i := range p.Awaited {
@@ -147,7 +149,7 @@ func (t *Tracker) judge(p *Pending, r *record, now time.Time) (first bool) {
 	return first
 }
 
-// settle removes what is visible from r and adds the rest to p.
+// settle removes visible writes from r and adds the rest to p.
 func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 	var failed error
 	kept := r.written[:0]
@@ -195,7 +197,7 @@ func (t *Tracker) settle(r *record, present Present, p *Pending) error {
 
 func compareAwaited(a, b Awaited) int { return cmp.Compare(a.Store.String(), b.Store.String()) }
 
-// reached reports whether the store holds the version, and how far it is.
+// reached reports whether the store holds the version, and the store's present version.
 func (s *source) reached(name Store, want string) (bool, string, error) {
 	seen := s.LastStoreSyncResourceVersion()
 	if err := wellFormed(name, want, IncomparableVersion); err != nil {
@@ -208,7 +210,7 @@ func (s *source) reached(name Store, want string) (bool, string, error) {
 	return order >= 0, seen, nil
 }
 
-// barrier returns the stores that no owner may decide from yet, and whether one of them is late for the first time.
+// barrier returns the stores still closed to all owners, and whether any of them is late for the first time.
 func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err error) {
 	if t.closed.Load() == 0 && t.floors.Load() == 0 {
 		return nil, false, nil
@@ -226,7 +228,7 @@ func (t *Tracker) barrier(now time.Time) (awaited []Awaited, alarm bool, err err
 	return awaited, alarm, nil
 }
 
-// behind reports whether all owners have to wait for one store, and lifts its barrier once it has been reached.
+// behind reports whether all owners must wait for a store, and lifts the store's barrier once reached.
 func (t *Tracker) behind(name Store) (Awaited, bool, error) {
 	src := t.stores[name]
 	src.mu.Lock()

@@ -1,36 +1,36 @@
 // Package expectations answers "has my cache seen my own writes?".
 //
-// A controller that decides from a cache must not decide on a view that lacks what it did itself: it would create a second
-// Pod for one that has not arrived yet, or spend a disruption budget twice. A [Tracker] knows, per owner, what was written
-// and not yet seen, and [Tracker.Check] is asked before every decision.
+// A controller must not decide on a cache without its own writes: the controller would create a second Pod for a Pod
+// not yet in the cache, or spend a disruption budget twice. A [Tracker] knows, per owner, the writes not yet seen. Call
+// [Tracker.Check] before every decision.
 //
 // # How
 //
-// Nothing is counted, so no missed or duplicated event can make an expectation leak or be satisfied by somebody else's
-// action.
+// A Tracker does not count, so no missed or duplicated event can make an expectation leak, and no foreign action can
+// satisfy an expectation.
 //
-//   - For what was created or patched ([Tracker.Wrote]) one resourceVersion is kept per owner and store, the highest. It is
-//     satisfied once the store itself has got that far, whatever has happened to the object since (KEP-5647). Stores say how
-//     far they are through [Progress], which client-go's stores implement from 0.36 on.
-//   - For what was deleted ([Tracker.Deleted]) the UID is kept until the object is terminating or gone in the store, and the
-//     store holds what the owner wrote: an object that has not arrived yet is not taken for one that is gone.
-//   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached what a quorum read saw,
-//     because the previous leader's last writes are nobody's expectations.
+//   - For creations and patches ([Tracker.Wrote]) the Tracker keeps the highest resourceVersion per owner and store.
+//     The expectation is satisfied once the store itself has reached the version, whatever has happened to the object
+//     since (KEP-5647). Stores report their version through [Progress], implemented by client-go's stores from 0.36 on.
+//   - For deletions ([Tracker.Deleted]) the Tracker keeps the UID until the object is terminating or gone in the store,
+//     and the store holds the owner's writes: an object not yet in the store is not taken for a gone object.
+//   - After a change of leader [Tracker.Require] makes all owners wait until each store has reached the version of a
+//     quorum read, because the previous leader's last writes are nobody's expectations.
 //
-// Package expectations/trackedclient does the talking: clients that record what is written through them, finds out what has become
-// of writes that were not answered, and lifts the barrier.
+// Package expectations/trackedclient does the talking: its clients record their writes, find out the results of
+// unanswered writes, and lift the barrier.
 //
-// Time alone satisfies nothing. An owner that waits longer than the alarm threshold is reported once to the [Observer], and
-// its [Pending] asks for a live read, by which [Tracker.Confirm] may end the wait.
+// Time alone satisfies nothing. An owner that waits longer than the alarm threshold is reported once to the [Observer],
+// and its [Pending] asks for a live read, after which [Tracker.Confirm] may end the wait.
 //
 // # When controller-runtime's own option is enough
 //
-// controller-runtime 0.25 can make its cache wait for the client's own writes when it is read
-// (EnableReadYourWritesConsistency). Use that where one kind is written at a low rate: there is nothing to call and nothing
-// to forget. Gate with this package where one reconcile writes several kinds or hundreds of Pods, because a blocked read
-// holds a worker while a Check returns at once and lets it serve other owners; where deletes must be seen as well; where a
-// new leader must not act on an old view; or where someone has to be told which object the controller is waiting for. Both
-// together are safe and wait no longer than one.
+// controller-runtime 0.25 can make reads of its cache wait for the client's own writes
+// (EnableReadYourWritesConsistency). Use the option for a single kind written at a low rate: there is nothing to call
+// and nothing to forget. Gate with package expectations if a reconcile writes several kinds or hundreds of Pods,
+// because a blocked read holds a worker while a Check returns at once and frees the worker for other owners. Gate also
+// if deletes must be seen, if a new leader must not act on an old view, or if somebody must know the awaited object.
+// Both together are safe and wait no longer than either alone.
 package expectations
 
 import (
@@ -51,26 +51,27 @@ import (
 )
 
 const (
-	// AwaitingCache means that an owner's own writes are not all visible in the cache. It is no failure: look again later.
+	// AwaitingCache means that an owner's own writes are not all visible in the cache. AwaitingCache is no failure: look
+	// again later.
 	AwaitingCache reason.Code = "AwaitingCache"
-	// CacheLate means that a write has not become visible within the alarm threshold. Something between the API server and
+	// CacheLate means that a write has not become visible within the alarm threshold. Some part between the API server and
 	// the cache is slow or broken.
 	CacheLate reason.Code = "CacheLate"
-	// AwaitingBarrier means that this process does not know yet how far its stores must be before it may act.
+	// AwaitingBarrier means that the process does not know yet which versions its stores must reach before any action.
 	AwaitingBarrier reason.Code = "AwaitingBarrier"
 	// IncomparableVersion means that a resourceVersion is not a decimal number and therefore cannot be compared, as with
 	// some aggregated API servers.
 	IncomparableVersion reason.Code = "IncomparableVersion"
-	// NoProgress means that a store does not report how far it is, although it has synced.
+	// NoProgress means that a synced store does not report its version.
 	NoProgress reason.Code = "NoProgress"
-	// UnknownStore means that a store is used that the tracker was not made with. It is an error of the program.
+	// UnknownStore means that a store was not given to New. UnknownStore is an error of the program.
 	UnknownStore reason.Code = "UnknownStore"
-	// StaleRead means that the live read offered to Confirm is older than what it should confirm.
+	// StaleRead means that the live read offered to Confirm is older than the write to confirm.
 	StaleRead reason.Code = "StaleRead"
 )
 
-// Store names a cache of one resource. Versions compare only within one resource, and two caches of one resource progress
-// independently; Name tells those apart and is empty where there is only one.
+// Store names a cache of a resource. Versions compare only within the same resource, and two caches of a resource
+// progress independently. Name tells such caches apart and is empty for a single cache.
 type Store struct {
 	schema.GroupResource
 
@@ -85,21 +86,22 @@ func (s Store) String() string {
 	return s.GroupResource.String() + " (" + s.Name + ")"
 }
 
-// Progress tells how far a store is: the highest resourceVersion whose changes it holds, "" if it cannot tell. Stores of
-// client-go 0.36 and later implement it. It must be safe for concurrent use.
+// Progress reports the version of a store: the highest resourceVersion whose changes the store holds, "" if unknown.
+// Stores of client-go 0.36 and later implement Progress. A Progress must be safe for concurrent use.
 type Progress interface {
 	LastStoreSyncResourceVersion() string
 }
 
-// Present reports whether an object is in the store and not terminating. It must read the same cache as the caller's
-// decisions.
+// Present reports whether an object is in the store and not terminating. Present must read the same cache as the
+// caller's decisions.
 type Present func(store Store, uid types.UID) bool
 
-// Observer is told what happens. It is called without locks held, possibly from several goroutines, and must not block.
+// Observer hears of waits. The Tracker calls an Observer without locks held, possibly from several goroutines. An
+// Observer must not block.
 type Observer interface {
-	// Waiting is called for each Check that is not satisfied.
+	// Waiting is called for each unsatisfied Check.
 	Waiting(Pending)
-	// Late is called once for an owner that has waited longer than the alarm threshold, until it is satisfied.
+	// Late is called once for an owner with a wait longer than the alarm threshold, until the owner is satisfied.
 	Late(Pending)
 }
 
@@ -111,27 +113,27 @@ type Options struct {
 	Alarm time.Duration
 	// Observer may be nil.
 	Observer Observer
-	// NoBarrier lets Check pass before Require has been called for each store. Without it every Check waits for that, because
-	// the writes of a leader before this one are nobody's expectations. Set it where no other process ever writes.
+	// NoBarrier lets Check pass before Require has been called for each store. If false, every Check waits for Require,
+	// because an earlier leader's writes are nobody's expectations. Set NoBarrier if no other process ever writes.
 	NoBarrier bool
 }
 
-// Tracker keeps what was written and not yet seen. It is safe for concurrent use; owners rarely contend with each other.
-// Make one with New.
+// Tracker keeps unseen writes. A Tracker is safe for concurrent use, and owners rarely contend with each other. Make a
+// Tracker with New.
 type Tracker struct {
 	clock    clock.PassiveClock
 	alarm    time.Duration
 	observer Observer
 	stores   map[Store]*source
-	order    []Store      // sorted, so that answers do not depend on the order of a map
-	closed   atomic.Int32 // stores that still lack a floor: nothing passes
-	floors   atomic.Int32 // stores that have a floor which they have not reached
+	order    []Store      // sorted, so answers do not depend on the order of a map
+	closed   atomic.Int32 // stores still without a floor: nothing passes
+	floors   atomic.Int32 // stores with a floor not yet reached
 	shards   [shards]shard
 }
 
 const shards = 64
 
-// source is one store and the version it must reach before anyone may act.
+// source is a store and the version to reach before anybody may act.
 type source struct {
 	Progress
 
@@ -148,7 +150,7 @@ type shard struct {
 	peak   int // most owners since the map was made; a Go map never shrinks by itself
 }
 
-// record is what one owner waits for.
+// record holds the expectations of an owner.
 type record struct {
 	written []write
 	deleted map[deletion]time.Time
@@ -191,12 +193,12 @@ func New(stores map[Store]Progress, options Options) *Tracker {
 	return t
 }
 
-// Stores returns the stores that the tracker was made with, sorted by name.
+// Stores returns the stores given to New, sorted by name.
 func (t *Tracker) Stores() []Store { return slices.Clone(t.order) }
 
-// Verify reports stores that do not tell how far they are: NoProgress for those that say nothing, IncomparableVersion for
-// those whose versions cannot be compared. Call it once all caches have synced, and do not start when it fails: with such a
-// store every Check would fail. The error is a reason.List.
+// Verify reports stores without usable progress: NoProgress for a silent store, IncomparableVersion for a store with
+// incomparable versions. Call Verify once all caches have synced, and do not start after an error: with such a store
+// every Check would fail. The error is a reason.List.
 func (t *Tracker) Verify() error {
 	var problems reason.List
 	for _, name := range t.order {
@@ -207,10 +209,10 @@ func (t *Tracker) Verify() error {
 	return problems.Err()
 }
 
-// Wrote records that an object of the owner was created or changed and got this resourceVersion. Call it after the write
-// succeeded, with the version from its answer. The error is a reason.Reason: UnknownStore, or IncomparableVersion. The
-// latter is kept as well: Check fails until the owner is confirmed or forgotten, because a write that cannot be awaited must
-// not be overlooked.
+// Wrote records that an object of the owner was created or changed and got the resourceVersion. Call Wrote after the
+// write succeeded, with the version from its answer. The error is a reason.Reason: UnknownStore, or
+// IncomparableVersion. An incomparable version is recorded as well: Check fails until the owner is confirmed or
+// forgotten, because a write that cannot be awaited must not be overlooked.
 func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -237,8 +239,8 @@ func (t *Tracker) Wrote(owner types.UID, store Store, version string) error {
 	return err
 }
 
-// Deleted records that an object of the owner was deleted. Call it after the request succeeded, or when its outcome is
-// unknown. The error is UnknownStore.
+// Deleted records that an object of the owner was deleted. Call Deleted after the request succeeded, or if its outcome
+// is unknown. The error is UnknownStore.
 func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -258,8 +260,8 @@ func (t *Tracker) Deleted(owner types.UID, store Store, uid types.UID) error {
 	return nil
 }
 
-// Forget drops everything about an owner. Call it when the owner is gone. An owner of the same name that comes later has
-// another UID, so nothing is mixed up when the call is late.
+// Forget drops everything about an owner. Call Forget when the owner is gone. A later owner of the same name has
+// another UID, so a late call mixes nothing up.
 func (t *Tracker) Forget(owner types.UID) {
 	s := t.shard(owner)
 	s.mu.Lock()
@@ -278,11 +280,11 @@ func (t *Tracker) Len() int {
 	return n
 }
 
-// Confirm ends the owner's wait for one store. The caller asserts that it has read the owner's objects live (with a list
-// that is not served from a cache) at this resourceVersion, and that its cache shows the same objects: same UIDs, same
-// resourceVersions, and what was deleted is terminating or gone. Where they differ, the cache is behind and there is nothing
-// to confirm. The error is a reason.Reason: UnknownStore, IncomparableVersion, or StaleRead when the read is older than the
-// write.
+// Confirm ends the owner's wait for a store. The caller asserts two facts. First, the caller has read the owner's
+// objects live (with a list not served from a cache) at the resourceVersion. Second, the cache shows the same objects:
+// same UIDs, same resourceVersions, and deleted objects are terminating or gone. If the lists differ, the cache is
+// behind and there is nothing to confirm. The error is a reason.Reason: UnknownStore, IncomparableVersion, or StaleRead
+// if the read is older than the write.
 func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 	if t.stores[store] == nil {
 		return unknown(store)
@@ -301,7 +303,7 @@ func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 		if w.store != store {
 			continue
 		}
-		// A version that does not compare was awaited by nobody; the agreement of live read and cache is all there is.
+		// Nobody has awaited an incomparable version. Only the agreement of live read and cache counts.
 		if order, err := resourceversion.CompareResourceVersion(version, w.want); err == nil && order < 0 {
 			return stale(store, w.want, version)
 		}
@@ -312,8 +314,8 @@ func (t *Tracker) Confirm(owner types.UID, store Store, version string) error {
 	return nil
 }
 
-// Require makes every owner wait until the store has reached the version, which a quorum read after the change of leader
-// has returned. The highest version required counts. The error is a reason.Reason: UnknownStore or IncomparableVersion.
+// Require makes every owner wait until the store has reached the version, the result of a quorum read after the change
+// of leader. The highest version required counts. The error is a reason.Reason: UnknownStore or IncomparableVersion.
 func (t *Tracker) Require(store Store, version string) error {
 	src := t.stores[store]
 	if src == nil {
@@ -338,10 +340,10 @@ func (t *Tracker) Require(store Store, version string) error {
 	return nil
 }
 
-// Lift ends the barrier of a store. The caller asserts that it has listed everything that the store is about live, at this
-// resourceVersion, and that the store shows the same objects with the same resourceVersions: a store of a quiet resource may
-// hold everything long before it is told the version of the whole API server. The error is a reason.Reason: UnknownStore,
-// IncomparableVersion, or StaleRead when the list is older than what Require has asked for.
+// Lift ends the barrier of a store. The caller asserts a live list of all the store's objects, at the resourceVersion,
+// and a store with the same objects and resourceVersions: a store of a quiet resource may hold everything long before
+// hearing of the API server's latest version. The error is a reason.Reason: UnknownStore, IncomparableVersion, or
+// StaleRead if the list is older than the version given to Require.
 func (t *Tracker) Lift(store Store, version string) error {
 	src := t.stores[store]
 	if src == nil {
@@ -363,14 +365,14 @@ func (t *Tracker) Lift(store Store, version string) error {
 	return nil
 }
 
-// stale is the reason for a live read that does not cover what it should.
+// stale is the reason for a too old live read.
 func stale(store Store, want, got string) error {
 	return reason.Reason{
 		Code: StaleRead, Path: store.String(), Old: want, New: got, Remedy: "list with an empty resourceVersion",
 	}
 }
 
-// shard spreads owners by the end of their UID, which is random.
+// shard spreads owners by the random end of their UID.
 func (t *Tracker) shard(owner types.UID) *shard {
 	var hash uint32 = 2166136261
 	for i := max(0, len(owner)-8); i < len(owner); i++ {
@@ -398,8 +400,7 @@ func (s *shard) dropIfEmpty(owner types.UID, r *record) {
 	}
 }
 
-// drop removes an owner, and the room that owners took who are gone by now. What it copies was paid for by the owners
-// removed since the last copy.
+// drop removes an owner, and the room of removed owners. The owners removed since the last copy have paid for the copy.
 func (s *shard) drop(owner types.UID) {
 	delete(s.owners, owner)
 	switch n := len(s.owners); {
@@ -412,7 +413,7 @@ func (s *shard) drop(owner types.UID) {
 	}
 }
 
-// wellFormed reports a version that cannot be compared with others. absent is the code for an empty one.
+// wellFormed reports an incomparable version. absent is the code for an empty version.
 func wellFormed(store Store, version string, absent reason.Code) error {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err == nil {
 		return nil

@@ -26,7 +26,7 @@ var (
 	t0     = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// progress is a store that has got as far as the test says.
+// progress is a store at the version set by the test.
 type progress struct{ version atomic.Value }
 
 func at(version string) *progress {
@@ -38,7 +38,7 @@ func at(version string) *progress {
 func (p *progress) set(version string)                   { p.version.Store(version) }
 func (p *progress) LastStoreSyncResourceVersion() string { return p.version.Load().(string) }
 
-// observed counts what an observer is told.
+// observed counts the calls of an observer.
 type observed struct{ Waiting, Late atomic.Int32 }
 
 type observer struct{ *observed }
@@ -125,7 +125,7 @@ func TestWritten(t *testing.T) {
 	w.pods.set("104")
 	pending.Awaited[0].Seen = "104"
 	w.expect(t, "o", nil, pending)
-	w.meta.set("1000") // another cache of the same resource says nothing about this one
+	w.meta.set("1000") // another cache of the same resource says nothing about the store
 	w.expect(t, "o", nil, pending)
 	w.pods.set("105")
 	w.expect(t, "o", nil, nil)
@@ -182,7 +182,8 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// An object that was created and deleted before the cache has seen either must not count as gone because it is absent.
+// TestDeletedBeforeItArrived: an object created and deleted before the cache has seen either event must not count as
+// gone while missing.
 func TestDeletedBeforeItArrived(t *testing.T) {
 	w := newWorld(false)
 	w.mustWrite(t, "o", pods, "105")
@@ -304,7 +305,7 @@ func TestIncomparableVersionsNeverPass(t *testing.T) {
 			if err := w.Wrote("o", pods, version); !errors.Is(err, expectations.IncomparableVersion) {
 				t.Fatalf("Wrote(%q) = %v, want IncomparableVersion", version, err)
 			}
-			w.mustWrite(t, "o", pods, "60") // a later good one does not cover the bad one
+			w.mustWrite(t, "o", pods, "60") // a later good version does not cover the bad version
 			if p, err := w.Check("o", nil); p != nil || !errors.Is(err, expectations.IncomparableVersion) {
 				t.Errorf("Check = %v, %v; want IncomparableVersion", p, err)
 			}
@@ -497,8 +498,8 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// FuzzTracker runs a schedule of writes, deletes, cache progress and checks, and holds each answer against a plain model:
-// an owner passes exactly when all of its writes are visible.
+// FuzzTracker runs a schedule of writes, deletes, cache progress and checks, and compares each answer with a plain
+// model: an owner passes exactly when all of its writes are visible.
 func FuzzTracker(f *testing.F) {
 	f.Add([]byte{0, 10, 3, 0, 2, 10, 3, 0})
 	f.Add([]byte{0, 10, 1, 7, 2, 200, 4, 7, 3, 0, 5, 0})
@@ -556,7 +557,7 @@ func FuzzTracker(f *testing.F) {
 					}
 				}
 				if want[o] <= seen {
-					deleted[o] = stillThere // once seen gone on a view that holds all writes, gone for good
+					deleted[o] = stillThere // an object seen as gone on a view with all writes is gone for good
 				} else {
 					stillThere = deleted[o]
 				}
@@ -606,7 +607,7 @@ func BenchmarkWroteAndSatisfied(b *testing.B) {
 	}
 }
 
-// TestLift: a comparison ends the barrier of one store, if it is as new as what was required.
+// TestLift: a comparison ends the barrier of a store, if the list is as new as required.
 func TestLift(t *testing.T) {
 	w := newWorld(true)
 	for _, store := range w.Stores() {

@@ -14,15 +14,15 @@ import (
 	"github.com/workloadkit/workloadkit/expectations"
 )
 
-// This file runs a controller on a cache that is behind, and on one that loses its events altogether for a while.
+// The file runs a controller on a cache that is behind, and on a cache that loses its events for a while.
 
-// cluster is an API server with one kind of object and one global version, and a cache that replays its events later.
+// cluster is an API server with a kind of object and a global version, and a cache that replays events later.
 type cluster struct {
 	version int
 	objects map[types.UID]bool // value: terminating
 	events  []event
 	cache   map[types.UID]bool
-	applied int // events that the cache has seen
+	applied int // events seen by the cache
 	store   *progress
 }
 
@@ -55,7 +55,7 @@ func (c *cluster) terminate(uid types.UID) {
 	}
 }
 
-// end removes one terminating object for good.
+// end removes a terminating object for good.
 func (c *cluster) end() {
 	for _, uid := range slices.Sorted(maps.Keys(c.objects)) {
 		if c.objects[uid] {
@@ -80,7 +80,7 @@ func (c *cluster) deliver(n int) {
 	}
 }
 
-// relist brings the cache up to date in one step, as after a broken watch: no event of what happened in between is seen.
+// relist brings the cache up to date in a single step, as after a broken watch: no event in between is seen.
 func (c *cluster) relist() {
 	c.applied = len(c.events)
 	clear(c.cache)
@@ -90,7 +90,7 @@ func (c *cluster) relist() {
 
 func active(objects map[types.UID]bool) []types.UID {
 	var list []types.UID
-	for _, uid := range slices.Sorted(maps.Keys(objects)) { // sorted, so that a seed can be played again
+	for _, uid := range slices.Sorted(maps.Keys(objects)) { // sorted, for replays of a seed
 		if !objects[uid] {
 			list = append(list, uid)
 		}
@@ -139,8 +139,8 @@ func newController(t *testing.T, c *cluster, barrier bool) *controller {
 		map[expectations.Store]expectations.Progress{pods: c.store}, expectations.Options{NoBarrier: !barrier})}
 }
 
-// run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and whether
-// the right number is there in the end.
+// run plays a schedule and reports the largest number of active objects seen beyond the largest number wanted, and
+// whether the right number is there in the end.
 func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := newCluster()
@@ -158,7 +158,7 @@ func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 			c.deliver(random.IntN(4))
 		case 6:
 			c.end()
-		case 7: // somebody else deletes one: the first complaint of B4, created then quickly deleted
+		case 7: // somebody else deletes an object: the first complaint of B4, created then quickly deleted
 			if list := active(c.objects); len(list) > 0 {
 				c.terminate(list[0])
 				c.end()
@@ -167,7 +167,7 @@ func run(t *testing.T, gated bool, seed uint64) (surplus int, converged bool) {
 			if random.IntN(5) == 0 {
 				c.relist()
 			}
-		case 9: // a new leader with the old one's cache: its tracker is empty
+		case 9: // a new leader with the old leader's cache: its tracker is empty
 			if random.IntN(5) == 0 {
 				k = newController(t, c, true)
 				k.gated = gated
@@ -195,7 +195,7 @@ func TestControllerNeverActsOnAnOldView(t *testing.T) {
 	}
 }
 
-// TestTheSimulationCanFail shows that the schedules are hard enough: without the gate they do create too many.
+// TestTheSimulationCanFail shows that the schedules are hard enough: without the gate they do create too many Pods.
 func TestTheSimulationCanFail(t *testing.T) {
 	worst := 0
 	for seed := range uint64(20) {
@@ -216,7 +216,7 @@ func TestLiveReadEndsTheWait(t *testing.T) {
 	if err != nil || !p.LiveRead {
 		t.Fatalf("Check = %+v, %v; want it to ask for a live read", p, err)
 	}
-	// A read that a cache served is refused; one from storage ends the wait.
+	// A read served by a cache is refused. A read from storage ends the wait.
 	if err := w.Confirm("o", pods, "149"); !errors.Is(err, expectations.StaleRead) {
 		t.Fatalf("Confirm = %v, want StaleRead", err)
 	}

@@ -9,9 +9,10 @@ import (
 	"github.com/workloadkit/workloadkit/fairqueue"
 )
 
-// One namespace has a hundred objects to look at when another's comes.
+// A namespace has a hundred objects in the queue when another namespace's object comes.
 func Example() {
-	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the rest itself.
+	// With controller.Options{MaxConcurrentReconciles: 12, NewQueue: newQueue, RateLimiter: limiter} a controller does the
+	// rest itself.
 	newQueue := fairqueue.New(3, 12)
 	limiter := fairqueue.PerNamespace(nil)
 	queue := newQueue("fleet", limiter)

@@ -1,7 +1,7 @@
 // Package fairqueue answers "how do I keep one namespace from holding up all the others?".
 //
-// A controller's workers, the order of its queue and the bucket that its retries come from are shared by all its objects. Who has a
-// thousand of them that fail, or that make every pass long, and wakes them by annotating a Pod, has the objects of everybody else wait.
+// All objects of a controller share its workers, the order of its queue and the bucket of its retries. A user with a
+// thousand failing or slow objects, woken by annotations, has the objects of everybody else wait.
 //
 //	controller.Options{
 //		MaxConcurrentReconciles: 12,
@@ -9,8 +9,9 @@
 //		RateLimiter:             fairqueue.PerNamespace(nil),
 //	}
 //
-// [New] makes a queue that takes turns between namespaces and leaves a worker to the others. [PerNamespace] makes a limiter in which a
-// namespace's failures delay its own retries alone. Either does without the other. Objects without a namespace are together in one.
+// [New] makes a queue that takes turns between namespaces and leaves a worker free for further namespaces.
+// [PerNamespace] makes a limiter in which a namespace's failures delay its own retries alone. Queue and limiter are
+// independent. Objects without a namespace share a common turn.
 package fairqueue
 
 import (
@@ -28,14 +29,15 @@ type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Limiter is controller-runtime's limiter of retries.
 type Limiter = workqueue.TypedRateLimiter[reconcile.Request]
 
-// New returns a constructor for controller.Options.NewQueue. The queues hand out one request of each namespace in turn, those of which
-// nothing is worked on first, and requests of one namespace in the order in which they came. No more than atOnce requests of one namespace
-// are worked on at a time; 0 and less stand for no bound. workers is the controller's MaxConcurrentReconciles. The last free one is kept for
-// a namespace of which nothing is worked on: where webhooks are slow in several, another namespace's requests find a worker one after the
-// other.
+// New returns a constructor for controller.Options.NewQueue. The queues hand out a request of each namespace in turn,
+// namespaces without any request in work first, and requests of a namespace in the order of arrival. At most atOnce
+// requests of a namespace are in work at a time; 0 and less stand for no bound. workers is the controller's
+// MaxConcurrentReconciles. The last free worker is kept for a namespace without any request in work: if webhooks are
+// slow in several namespaces, the requests of another namespace find a worker in sequence.
 //
-// What a queue promises otherwise is what client-go's does: a request is in it once, and nobody works on it twice at a time. Whoever
-// calls Done has to call Get next, as a controller's workers do: that is when a namespace that had to wait gets its turn.
+// In all else the queue keeps the promises of client-go's queue: a request is in the queue once, and nobody works on a
+// request twice at a time. After Done, the caller must call Get next, as a controller's workers do: then a waiting
+// namespace gets its turn.
 func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	return func(name string, limiter Limiter) Queue {
 		t := &turns{atOnce: atOnce, workers: workers, waiting: map[string][]reconcile.Request{}, running: map[string]int{}}
@@ -49,7 +51,7 @@ func New(atOnce, workers int) func(name string, limiter Limiter) Queue {
 	}
 }
 
-// queue tells the turns what has been done, which client-go's queue does not.
+// queue tells the turns about finished requests, unlike client-go's queue.
 type queue struct {
 	Queue
 
@@ -65,22 +67,22 @@ func (q *queue) Done(item reconcile.Request) {
 // Len returns how many requests wait.
 func (q *queue) Len() int { return q.turns.count() }
 
-// turns is the storage of a queue: a first-in, first-out queue for each namespace. client-go calls it under a lock of its own, done
-// and count are called beside it.
+// turns is the storage of a queue: a first-in, first-out queue for each namespace. client-go calls turns under its own
+// lock. done and count are called without that lock.
 type turns struct {
 	atOnce, workers int
 
 	mu      sync.Mutex
 	waiting map[string][]reconcile.Request
-	order   []string       // the namespaces with requests, the next one first
-	running map[string]int // requests that are worked on
+	order   []string       // the namespaces with requests, in the order of turns
+	running map[string]int // requests in work
 	all     int            // of all namespaces
 }
 
-// Touch does nothing: who comes again keeps its place.
+// Touch does nothing: a request added again keeps its place.
 func (*turns) Touch(reconcile.Request) {}
 
-// Push adds a request that is not there yet.
+// Push adds a new request.
 func (t *turns) Push(item reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +92,7 @@ func (t *turns) Push(item reconcile.Request) {
 	t.waiting[item.Namespace] = append(t.waiting[item.Namespace], item)
 }
 
-// Len returns whether a request can be handed out now, as 1 or 0: client-go asks before it calls Pop.
+// Len returns whether a request can be handed out now, as 1 or 0: client-go asks before Pop.
 func (t *turns) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,10 +102,9 @@ func (t *turns) Len() int {
 	return 1
 }
 
-// next returns the place in order of the namespace whose turn it is, or -1.
-//
-// A worker that has ended its work and takes another request leaves nothing that one who waits could take: either as many workers are free
-// as before, or it was the last of its namespace, and that comes first.
+// next returns the place in order of the namespace with the next turn, or -1. A worker that has ended its work and
+// takes another request leaves nothing for a waiting worker to take: either as many workers are free as before, or the
+// request was the last of its namespace, and the namespace comes first.
 func (t *turns) next() int {
 	if t.atOnce <= 0 {
 		return min(len(t.order), 1) - 1
@@ -117,7 +118,7 @@ func (t *turns) next() int {
 	return slices.IndexFunc(t.order, func(namespace string) bool { return t.running[namespace] < t.atOnce })
 }
 
-// Pop hands out the next request. Len has said that there is one.
+// Pop hands out the next request. Len has reported a request before.
 func (t *turns) Pop() reconcile.Request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,7 @@ func (t *turns) Pop() reconcile.Request {
 	}
 	all := t.waiting[namespace]
 	item := all[0]
-	all[0] = reconcile.Request{} // the array outlives it
+	all[0] = reconcile.Request{} // the array outlives the request
 	if rest := all[1:]; len(rest) > 0 {
 		t.waiting[namespace] = rest
 		t.order = append(t.order, namespace)
@@ -161,9 +162,10 @@ func (t *turns) count() int {
 	return n
 }
 
-// PerNamespace returns a limiter that has one of newLimiter for each namespace, for as long as something in it fails. It is for
-// controller.Options.RateLimiter, whose default has all namespaces share ten retries in a second: each failure pushes everybody's next
-// retry further away. newLimiter makes a new one each time; nil makes such default ones. It is safe for concurrent use if the limiters are.
+// PerNamespace returns a limiter with a limiter of newLimiter for each namespace, as long as a request of the namespace
+// fails. Use PerNamespace as controller.Options.RateLimiter. The default limiter lets all namespaces share ten retries
+// per second: each failure pushes everybody's next retry further away. newLimiter makes a new limiter each time; nil
+// makes default limiters. The result is safe for concurrent use if the limiters are.
 func PerNamespace(newLimiter func() Limiter) Limiter {
 	if newLimiter == nil {
 		newLimiter = workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]
@@ -178,14 +180,14 @@ type perNamespace struct {
 	namespaces map[string]*failing
 }
 
-// failing is a namespace with requests that are retried.
+// failing is a namespace with retried requests.
 type failing struct {
 	Limiter
 
 	requests map[reconcile.Request]bool
 }
 
-// When returns how long to wait before this request is tried again.
+// When returns the wait before the next attempt at the request.
 func (p *perNamespace) When(item reconcile.Request) time.Duration {
 	p.mu.Lock()
 	f := p.namespaces[item.Namespace]

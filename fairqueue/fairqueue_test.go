@@ -27,8 +27,8 @@ func none() fairqueue.Limiter {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Hour, time.Hour)
 }
 
-// play carries out words in order: "+a/1" adds, "-a/1" ends the work, "?" gets, "shut" shuts the queue down. It returns what was gotten,
-// "." where nobody is given anything now, and "end" at the end.
+// play carries out words in order: "+a/1" adds, "-a/1" ends the work, "?" gets, "shut" shuts the queue down. play
+// returns the gotten requests, "." if no request is handed out now, and "end" at the end.
 func play(t *testing.T, atOnce, workers int, script string) (snapshot []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// Workers that do as a controller's do leave nothing undone, never work on one request twice at a time, and never on more than so many
-// of a namespace.
+// TestWorkers: workers like a controller's leave nothing undone, never work on a request twice at a time, and never on
+// more than the bound of a namespace.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const atOnce, workers, namespaces, names, rounds = 2, 5, 4, 6, 50
@@ -168,7 +168,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// A namespace whose objects fail again and again delays its own retries alone.
+// TestPerNamespace: a namespace with constantly failing objects delays its own retries alone.
 func TestPerNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if wait := fairqueue.PerNamespace(nil).When(request("a/1")); wait > time.Second {
@@ -191,7 +191,7 @@ func TestPerNamespace(t *testing.T) {
 		if n := limiter.NumRequeues(request("bad/0")); n != 2 || limiter.NumRequeues(request("other/0")) != 0 {
 			t.Errorf("%d retries, want 2", n)
 		}
-		// What has nothing left that fails is let go of, and begins anew.
+		// A namespace without failing requests is dropped, and begins anew.
 		limiter.When(request("good/2"))
 		limiter.Forget(request("good/1"))
 		limiter.Forget(request("good/1"))

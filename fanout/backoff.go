@@ -10,23 +10,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Task is something that is tried, and for how long it is left alone after it was refused. Name is required: it tells tasks of
-// one object apart, and stands in errors and logs. "delete Pods" is one.
+// Task is a kind of attempt, with its rests after refusals. Name is required: the name tells the tasks of an object
+// apart, and stands in errors and logs. An example is "delete Pods".
 type Task struct {
 	Name string
-	// First is how long it is left alone after the first refusal. Each further one doubles that, up to Last, unless the rest before it
-	// ended more than Last ago. Zero stands for
-	// DefaultFirst and DefaultLast; a Last that is less than First stands for First.
+	// First is the rest after the first refusal. Each further refusal doubles the rest, up to Last, unless the rest before
+	// ended more than Last ago. Zero stands for DefaultFirst and DefaultLast. A Last below First stands for First.
 	First, Last time.Duration
-	// Most is how many objects one pass changes, or creates, at most; nil stands for PerPass, which is also the most that it can be.
+	// Most is the largest number of objects changed, or created, in a pass. Nil stands for PerPass, which is also the
+	// upper limit.
 	Most *int
 
-	// failing says that it is about requests that have failed, and were not refused.
+	// failing says that the task is about failed, but not refused, requests.
 	failing bool
 }
 
-// DefaultFirst and DefaultLast are for tasks that say nothing else. Nobody tells a controller when a quota or a policy has
-// changed.
+// DefaultFirst and DefaultLast are the rests of tasks without their own. No event tells a controller of a changed quota
+// or policy.
 const (
 	DefaultFirst = 2 * time.Second
 	DefaultLast  = time.Minute
@@ -51,22 +51,23 @@ func (t Task) most() int {
 	return min(max(*t.Most, 0), PerPass)
 }
 
-// Attempt is one attempt at a task.
+// Attempt is an attempt at a task.
 type Attempt struct {
-	// Object is what it is done to, or for: a Pod, or the owner of a Pod that is to be created.
+	// Object is the object of the attempt: a Pod, or the owner of a Pod to be created.
 	Object types.UID
 	Task   Task
-	// Target is what the attempt depends on: the name of a revision, or the generation of the owner. With another target
+	// Target is the dependency of the attempt: the name of a revision, or the generation of the owner. With another target
 	// nothing is known yet, and the attempt is made at once.
 	Target string
 }
 
-// Backoff remembers which attempts were refused, so that the same is not tried in a loop: each attempt costs requests and
-// may change a Pod's readiness twice, and those events would lead to the next attempt for ever. It is memory of one process;
-// after a restart each attempt is made once more. It is safe for concurrent use. The zero value is ready.
+// Backoff remembers refused attempts, so the same attempt is not made in a loop: each attempt costs requests and may
+// change a Pod's readiness twice, and the events would lead to the next attempt for ever. A Backoff is memory of a
+// single process: after a restart each attempt is made once more. A Backoff is safe for concurrent use. The zero value
+// is ready.
 //
-// What is remembered is that an attempt must not be made now. Go on with what an earlier one has begun: a Pod whose gate was
-// closed before its update was refused comes back into service with what inplaceupdate.Updater.Next says.
+// A remembered refusal means that the attempt must not be made now. Go on with earlier begun actions: a Pod with a gate
+// closed before a refused update comes back into service by inplaceupdate.Updater.Next.
 type Backoff struct {
 	mu    sync.Mutex
 	known map[types.UID]map[string]refusal // by object and task
@@ -84,7 +85,7 @@ type refusal struct {
 	failing bool // as of the task
 }
 
-// Refused remembers why an attempt was refused, and returns for how long it rests. An object has one entry for each task, the
+// Refused remembers why an attempt was refused, and returns the rest. An object has a single entry for each task, the
 // last. A nil error is no refusal: nothing is remembered, and the wait is zero.
 func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	if err == nil {
@@ -107,8 +108,8 @@ func (b *Backoff) Refused(a Attempt, err error, now time.Time) time.Duration {
 	return wait
 }
 
-// sweep makes room for another refusal. Where many are known, it drops those after which nothing was tried for long: what they are about is
-// gone, and nobody has said so.
+// sweep makes room for another refusal. If many refusals are known, sweep drops refusals without an attempt for a long
+// time: their objects are gone, without any event.
 func (b *Backoff) sweep(now time.Time) {
 	if b.known == nil {
 		b.known = map[types.UID]map[string]refusal{}
@@ -130,8 +131,8 @@ func (b *Backoff) sweep(now time.Time) {
 	b.next = 2 * b.size
 }
 
-// Resting returns why an attempt must not be made now, as a final error, and for how long. The error is nil if it may be made: it
-// was not refused, or that is long enough ago.
+// Resting returns why an attempt must not be made now, as a final error, and the remaining rest. The error is nil if
+// the attempt may be made: there was no refusal, or the rest is over.
 func (b *Backoff) Resting(a Attempt, now time.Time) (wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,13 +143,12 @@ func (b *Backoff) Resting(a Attempt, now time.Time) (wait time.Duration, err err
 	return known.until.Sub(now), reason.Final(remembered{known.err})
 }
 
-// remembered is the error of an attempt that was not made.
+// remembered is the error of an attempt not made.
 type remembered struct{ error }
 
 func (r remembered) Unwrap() error { return r.error }
 
-// WasRefused reports whether the last attempt at one of an object's tasks was refused, however long ago that is and whatever its
-// target.
+// WasRefused reports whether the last attempt at any of the object's tasks was refused, at any time and for any target.
 func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,16 +160,16 @@ func (b *Backoff) WasRefused(object types.UID, tasks ...Task) bool {
 	return false
 }
 
-// whichFailed is what Each notes where a request of the task has failed without being refused.
+// whichFailed is the task under which Each notes a failed, but not refused, request.
 func (t Task) whichFailed() Task {
 	return Task{Name: t.Name + ", which failed", First: time.Second, Last: 30 * time.Second, failing: true}
 }
 
-// lasting is how long an object rests that has failed several times in a row.
+// lasting is the rest from which on an object counts as failed several times in a row.
 const lasting = 8 * time.Second
 
-// Rest returns for how much longer the longest of an object's tasks rests, whatever its target. Requests of Each that have failed several
-// times in a row count too: after an answer or two that were lost an object need not lose its turn.
+// Rest returns the longest remaining rest of an object's tasks, for any target. Requests of Each that failed several
+// times in a row count too. After a lost answer or two an object keeps its turn.
 func (b *Backoff) Rest(object types.UID, now time.Time, tasks ...Task) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +189,7 @@ func (b *Backoff) anyRefused(object types.UID) bool {
 	return len(b.known[object]) > 0
 }
 
-// Succeeded drops what is known about an object's task, whatever its target.
+// Succeeded drops the memory of an object's task, for any target.
 func (b *Backoff) Succeeded(object types.UID, task Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +203,7 @@ func (b *Backoff) Succeeded(object types.UID, task Task) {
 	}
 }
 
-// Forget drops what is known about an object that is gone.
+// Forget drops the memory of a gone object.
 func (b *Backoff) Forget(object types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 )
 
-// slowStart calls do for 0 to count-1, in batches that begin with one call and double up to PerPass. The calls of a batch run
-// concurrently and all of them finish before anything else happens; a batch in which a call failed is the last one.
+// slowStart calls do for 0 to count-1, in batches that begin with one call and double up to PerPass. The calls of a
+// batch run concurrently and all finish before anything else happens. A batch with a failed call is the last.
 //
-// It returns how many calls succeeded. The error joins those of the failed calls in the order of their index, and the
-// cause of ctx when it ended before all were made; calls in progress are not abandoned but see ctx. Calls that were never
-// made are in neither result.
+// slowStart returns the number of successful calls. The error joins the errors of the failed calls in the order of
+// their index, and the cause of ctx if ctx ended before all calls were made. Calls in progress are not abandoned but
+// see ctx. Calls never made are in neither result.
 func slowStart(ctx context.Context, count int, do func(ctx context.Context, i int) error) (succeeded int, err error) {
 	size := 1
 	for next := 0; next < count; {
@@ -34,7 +34,7 @@ func slowStart(ctx context.Context, count int, do func(ctx context.Context, i in
 	return succeeded, nil
 }
 
-// outcome of one call. A call that neither returned nor panicked ended its goroutine.
+// outcome is the result of a call. A call that neither returned nor panicked ended its goroutine.
 type outcome struct {
 	returned bool
 	err      error
@@ -42,8 +42,9 @@ type outcome struct {
 	stack    []byte
 }
 
-// together makes n calls from index first on, so many at a time, and returns their errors in order. A call that panics makes it
-// panic in its caller's goroutine, after all have finished, with a value that holds the call's own value and stack.
+// together makes n calls from index first on, at most atOnce at a time, and returns their errors in order. After a
+// panic in a call, together panics in its caller's goroutine, after all calls have finished, with a value that holds
+// the call's own value and stack.
 func together(ctx context.Context, first, n, atOnce int, do func(ctx context.Context, i int) error) []error {
 	outcomes := make([]outcome, n)
 	var next atomic.Int64
@@ -84,7 +85,7 @@ func (o *outcome) call(ctx context.Context, i int, do func(ctx context.Context, 
 	o.returned = true
 }
 
-// callPanic carries a panic from a call's goroutine to that of the caller, where it can be handled.
+// callPanic carries a panic from a call's goroutine to the caller's goroutine, where a handler can recover.
 type callPanic struct {
 	index int
 	value any
@@ -95,7 +96,7 @@ func (p *callPanic) Error() string {
 	return fmt.Sprintf("call %d panicked: %v\n\n%s", p.index, p.value, p.stack)
 }
 
-// Unwrap gives errors.Is and errors.As the panic's value where it is an error.
+// Unwrap gives errors.Is and errors.As the panic's value if the value is an error.
 func (p *callPanic) Unwrap() error {
 	err, _ := p.value.(error)
 	return err

@@ -1,15 +1,16 @@
-// Package fanout answers "how do I carry out what was decided, for many Pods at once, without starving others or repeating what
-// is refused?".
+// Package fanout answers "how do I carry out what was decided, for many Pods at once, without starving others or
+// repeating what is refused?".
 //
-// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries decisions out:
+// A [Fanout] is made once for a controller, and a [Pass] for each reconcile of an owner. The pass carries decisions
+// out:
 //
-//   - [Each] works on Pods side by side. One Pod's failure does not keep the others from being worked on.
-//   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: where every call would fail, because a quota is exhausted
-//     or a webhook refuses, one request finds out.
-//   - [Pass.Once] is for what is done once for the owner.
-//   - [Pass.UntilChanged] runs phases in their order until one has changed something: what comes after it was decided for what
-//     was there before.
-//   - [Pass.Result] is what the reconcile returns.
+//   - [Each] works on Pods side by side. A Pod's failure does not stop the work on all other Pods.
+//   - [Pass.Create] makes new objects in batches of 1, 2, 4, ... calls: if every call would fail, because a quota is
+//     exhausted or a webhook refuses, a single request finds out.
+//   - [Pass.Once] is for an action done once for the owner.
+//   - [Pass.UntilChanged] runs phases in order until a phase has changed something: later phases were decided for the
+//     earlier state.
+//   - [Pass.Result] is the result of the reconcile.
 //
 // A pass reads from top to bottom:
 //
@@ -23,16 +24,16 @@
 //
 // # Bounds
 //
-// All passes of a Fanout share one bound on the requests that are under way, and no namespace may have all of them: a webhook
-// that takes ten seconds for each Pod of some namespaces leaves room for the others. A pass changes at most [PerPass] objects for
-// each task, or as many as Task.Most says, and asks to be called again, so that a status does not stay behind, and a mistyped number of replicas costs a quota
-// and not the controller's memory.
+// All passes of a Fanout share a bound on the requests under way, and no namespace may use the whole bound: a webhook
+// that takes ten seconds for each Pod of some namespaces leaves room for all other namespaces. A pass changes at most
+// [PerPass] objects for each task, or as many as Task.Most says, and asks for another pass. So a status does not stay
+// behind, and a mistyped number of replicas costs a quota and not the controller's memory.
 //
-// # What is refused
+// # Refusals
 //
-// What the API server does not accept as it is (a quota, a policy, a webhook, a missing right) is tried again after a while,
-// which doubles with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers it. Errors about it are
-// final (see [reason.Final]): [Pass.Result] does not hand them to the queue, whose own back-off the next event would go past. A
-// pass that was refused something and has changed nothing asks for one object at a time from then on, those first of which
-// nothing was refused.
+// A refused request (by a quota, a policy, a webhook, or for a missing right) is tried again after a while, which
+// doubles with each refusal, or as soon as the owner's generation changes. A [Backoff] remembers the refusal. Errors
+// about refusals are final (see [reason.Final]): [Pass.Result] does not hand them to the queue, because the next event
+// would bypass the queue's own back-off. After a pass with a refusal and without a change, passes ask for a single
+// object at a time, objects without a refusal first.
 package fanout

@@ -22,31 +22,32 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// PerPass is how many objects a pass changes for each of its tasks, unless Task.Most says less.
+// PerPass is the largest number of objects changed by a pass for each task, unless Task.Most says less.
 const PerPass = 500
 
-// again is when to go on with what a pass had no room for, or could not know.
+// again is the time until a pass goes on with the rest of its work, or after an unknown outcome.
 const again = 100 * time.Millisecond
 
-// endedAgain is when to look again at an owner in a namespace that is terminating.
+// endedAgain is the time until another look at an owner in a terminating namespace.
 const endedAgain = time.Minute
 
-// DefaultCalls is how many requests of one namespace are under way at most, unless New is told otherwise. More do not start more
-// Pods a second as long as the API server is what they wait for, but keep each Pod out of service for longer.
+// DefaultCalls is the largest number of requests of a namespace under way, unless New is told otherwise. A larger
+// number does not start more Pods a second as long as requests wait for the API server, but keeps each Pod out of
+// service for longer.
 const DefaultCalls = 5
 
-// Fanout is what all passes of a controller share: the bound on requests under way, and the memory of what was refused. It is
-// safe for concurrent use. Make it with New.
+// Fanout is shared by all passes of a controller: the bound on requests under way, and the memory of refusals. A Fanout
+// is safe for concurrent use. Make a Fanout with New.
 type Fanout struct {
-	// Backoff remembers what was refused, of owners and of single Pods.
+	// Backoff remembers refusals, of owners and of single Pods.
 	Backoff *Backoff
 
 	limit *limit
 }
 
-// New returns a Fanout with a bound on the requests of one namespace that are under way. There are two more for other namespaces, of
-// which the last is for one that has none under way; and a request that takes longer than a second, because a webhook does, no longer
-// counts among those that others wait for. Zero or less stands for DefaultCalls.
+// New returns a Fanout with a bound on a namespace's requests under way. All namespaces together may have two requests
+// more. The last place is for a namespace without requests under way. A request that takes longer than a second,
+// because of a webhook, no longer holds a place for which others wait. Zero or less stands for DefaultCalls.
 func New(calls int) *Fanout {
 	if calls <= 0 {
 		calls = DefaultCalls
@@ -54,13 +55,13 @@ func New(calls int) *Fanout {
 	return &Fanout{Backoff: &Backoff{}, limit: newLimit(calls)}
 }
 
-// Observed is what a pass needs to know of what it acts for. An *ownercache.View is one.
+// Observed is a pass's view of its owner. An *ownercache.View implements Observed.
 type Observed interface {
 	// Object is the owner.
 	Object() client.Object
-	// Time is when it was observed.
+	// Time is the time of the observation.
 	Time() time.Time
-	// InDoubt reports whether the outcome of a write of this pass is not known.
+	// InDoubt reports whether the outcome of a write of the pass is unknown.
 	InDoubt() bool
 	// WakeAfter has the owner reconciled once more after a while.
 	WakeAfter(time.Duration)
@@ -68,12 +69,12 @@ type Observed interface {
 	Gone(metav1.Object) bool
 }
 
-// Pass carries out what was decided for one owner. It is safe for concurrent use. Make it with Fanout.Begin.
+// Pass carries out the decisions for an owner. A Pass is safe for concurrent use. Make a Pass with Fanout.Begin.
 type Pass struct {
 	fanout  *Fanout
 	view    Observed
 	changed atomic.Bool
-	refused atomic.Int32 // requests of this pass that the API server did not accept
+	refused atomic.Int32 // requests of the pass refused by the API server
 	ended   atomic.Bool  // the namespace is terminating
 
 	mu    sync.Mutex
@@ -83,10 +84,10 @@ type Pass struct {
 // Begin begins a pass.
 func (f *Fanout) Begin(view Observed) *Pass { return &Pass{fanout: f, view: view} }
 
-// Owner returns what the pass is for.
+// Owner returns the owner of the pass.
 func (p *Pass) Owner() client.Object { return p.view.Object() }
 
-// Wake asks for another pass after d, unless an earlier one is asked for already. Zero and less ask for none.
+// Wake asks for another pass after d, unless an earlier pass is asked for already. Zero and less ask for none.
 func (p *Pass) Wake(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +99,9 @@ func (p *Pass) Wake(d time.Duration) {
 // Changed reports whether anything was written.
 func (p *Pass) Changed() bool { return p.changed.Load() }
 
-// UntilChanged runs the phases in their order until one has changed something, has left a write in doubt, or failed in a way
-// that is worth trying again. It runs none if that was so before. The error joins those of the phases.
+// UntilChanged runs the phases in order until a phase has changed something, has left a write in doubt, or failed with
+// an error worth another attempt. After such an earlier event in the pass, UntilChanged runs no phase. The error joins
+// the errors of the phases.
 func (p *Pass) UntilChanged(phases ...func() error) error {
 	var errs []error
 	for _, phase := range phases {
@@ -111,17 +113,17 @@ func (p *Pass) UntilChanged(phases ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// Result is what a reconcile returns. Of the errors it returns those that are worth trying again: the others are final, and nobody sees them unless
-// the caller puts them in a condition or an event. Where there are any, it has the
-// owner woken as well when Wake has asked for that: controller-runtime drops RequeueAfter beside an error.
+// Result is the result of a reconcile. Result returns only the errors worth another attempt. All further errors are
+// final, and invisible unless the caller puts them in a condition or an event. Beside a returned error, Result wakes
+// the owner if Wake has asked for another pass: controller-runtime drops RequeueAfter beside an error.
 func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	p.wakeInDoubt()
 	p.mu.Lock()
 	after := p.after
 	p.mu.Unlock()
 	if p.ended.Load() {
-		// Everything here is about to go, and trying again would only make noise, unless an API server's cache was late: the namespace
-		// may have been created anew.
+		// Everything here is about to go, and trying again would only make noise, unless an API server's cache was late: the
+		// namespace may have been created anew.
 		return ctrl.Result{RequeueAfter: endedAgain}, nil
 	}
 	err := reason.Retryable(errs...)
@@ -134,8 +136,8 @@ func (p *Pass) Result(errs ...error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// wakeInDoubt asks for the next pass where a write was not answered: no event need tell what has become of it. Where pass after pass ends in
-// doubt there is more and more time between them.
+// wakeInDoubt asks for the next pass after an unanswered write: no event need tell the outcome. If pass after pass ends
+// in doubt, the time between passes grows.
 func (p *Pass) wakeInDoubt() {
 	task := Task{Name: "pass in doubt", First: again, Last: time.Minute}
 	if !p.view.InDoubt() {
@@ -145,14 +147,15 @@ func (p *Pass) wakeInDoubt() {
 	p.Wake(p.fanout.Backoff.Refused(p.attempt(task), errors.New("a write was not answered"), p.view.Time()))
 }
 
-// attempt is one at a task of the owner as a whole. A change of its spec is a reason to try again at once.
+// attempt is an attempt at a task of the owner as a whole. A change of the owner's spec is a reason to try again at
+// once.
 func (p *Pass) attempt(task Task) Attempt {
 	owner := p.Owner()
 	return Attempt{Object: owner.GetUID(), Task: task, Target: strconv.FormatInt(owner.GetGeneration(), 10)}
 }
 
-// Once does something for the owner unless that was refused a moment ago. do reports whether it has changed anything; then the
-// owner is looked at again soon, because what is done once need not be watched. A refusal is final.
+// Once does something for the owner unless a refusal was a moment ago. do reports any change. After a change the owner
+// is looked at again soon, because the changed object need not be watched. A refusal is final.
 func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err error)) error {
 	if err := p.resting(task); err != nil {
 		return err
@@ -162,9 +165,10 @@ func (p *Pass) Once(ctx context.Context, task Task, do func() (changed bool, err
 	return p.settle(ctx, task, err == nil, podwrite.IsLasting(err) && !isRemembered(err), err)
 }
 
-// Create calls do for 0 to n-1, at most as many as Task.Most says, in batches of 1, 2, 4, ... calls side by side; a batch in which one
-// fails is the last. It returns how many succeeded. The error joins those of all calls. Whatever it is, it is final, unless ctx has
-// ended: the events of what was made, of claims for example, would lead to the next attempt at once.
+// Create calls do for 0 to n-1, at most as many as Task.Most says, in batches of 1, 2, 4, ... calls side by side. A
+// batch with a failed call is the last. Create returns the number of successful calls. The error joins the errors of
+// all calls. Every error is final, unless ctx has ended: the events of created objects, of claims for example, would
+// otherwise lead to the next attempt at once.
 func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context.Context, i int) error) (made int, err error) {
 	if n <= 0 {
 		return 0, nil
@@ -179,8 +183,8 @@ func (p *Pass) Create(ctx context.Context, task Task, n int, do func(ctx context
 	return made, p.settle(ctx, task, err == nil, err != nil && ctx.Err() == nil, err)
 }
 
-// CreateEach is Create for calls of which each has a name of its own, within the owner. One that failed when it was last made comes after the
-// others, so that it does not end a batch that others could be in.
+// CreateEach is Create for calls with a name of their own within the owner. A call whose last attempt failed comes
+// after all others, so the call does not end a batch with other calls.
 func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int) string, do func(ctx context.Context, i int) error) (made int, err error) {
 	owner, backoff := p.Owner().GetUID(), p.fanout.Backoff
 	var first, last []int
@@ -204,15 +208,16 @@ func (p *Pass) CreateEach(ctx context.Context, task Task, n int, name func(i int
 	})
 }
 
-// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports whether it has changed anything, also where it
-// returns an error after that; an object with an error has not succeeded.
-// Objects that needed nothing, because they wait for a hook or rest, are not counted: they keep none of the others waiting.
+// Each calls do for the objects, side by side, until as many were changed as Task.Most says. do reports any change,
+// even beside an error. An object with an error has not succeeded. Objects without need for a change, because they wait
+// for a hook or rest, do not count: they keep no other object waiting.
 //
-// One object's failure does not keep the others from being worked on, unless it is a refusal before anything has succeeded:
-// where a policy refuses all of them, a few requests find out, and one at a time afterwards. What is gone by now
-// (podwrite.Replaced) is no failure. An object whose request is not answered, or with an error of the server (5xx), rests for a second, then
-// two, and so on up to half a minute: a webhook that is down must not have a Pod leave service again and again. The error joins those of
-// all objects; refusals among them, and those of objects that rest, are final.
+// An object's failure does not stop the work on all others, unless the failure is a refusal before any success: if a
+// policy refuses all objects, a few requests find out, and afterwards a single request at a time. A gone object
+// (podwrite.Replaced) is no failure. After a request without an answer, or with an error of the server (5xx), the
+// object rests for a second, then two, and so on up to half a minute: a broken webhook must not have a Pod leave
+// service again and again. The error joins the errors of all objects. Refusals and the errors of resting objects are
+// final.
 func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T, do func(context.Context, T) (changed bool, err error)) error {
 	if len(objects) == 0 {
 		return nil
@@ -231,7 +236,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 		defer func() { places.end(used) }()
 		giveBack, err := p.fanout.limit.take(ctx, p.Owner().GetNamespace())
 		if err != nil {
-			return nil // ctx has ended, which is said once for all objects
+			return nil // ctx has ended, which is reported once for all objects
 		}
 		defer giveBack()
 		if ctx.Err() != nil || p.refused.Load() > before && !succeeded.Load() {
@@ -254,7 +259,7 @@ func Each[T metav1.Object](ctx context.Context, p *Pass, task Task, objects []T,
 	return p.settle(ctx, task, succeeded.Load(), err != nil && p.refused.Load() > before, err)
 }
 
-// inTurn returns the objects in the order in which they have their turn, and how many of them at once.
+// inTurn returns the objects in the order of their turns, and the number of objects at once.
 func inTurn[T metav1.Object](p *Pass, task Task, objects []T) (ordered []T, atOnce int) {
 	backoff := p.fanout.Backoff
 	if atOnce = p.fanout.limit.perGroup; backoff.WasRefused(p.Owner().GetUID(), task) {
@@ -266,7 +271,7 @@ func inTurn[T metav1.Object](p *Pass, task Task, objects []T) (ordered []T, atOn
 	return objects, atOnce
 }
 
-// eachOne calls do for an object, unless that failed a moment ago.
+// eachOne calls do for an object, unless do failed a moment ago.
 func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T, do func(context.Context, T) (bool, error)) (changed bool, err error) {
 	attempt := p.attempt(task.whichFailed())
 	attempt.Object = object.GetUID()
@@ -282,10 +287,11 @@ func eachOne[T metav1.Object](ctx context.Context, p *Pass, task Task, object T,
 	return changed, err
 }
 
-// Try does something for one object, unless that was refused a moment ago. It is for what Each does where a refusal of one object says
-// nothing about the next. A refusal is remembered with the object (Backoff.WasRefused tells), a final error too: the owner is woken when it
-// has rested long enough, and once more soon, because others may have their turn first. A change of the owner's spec is tried at once. It does not mark the pass as changed: call it in what
-// Each or Once does, which says so.
+// Try does something for an object, unless a refusal was a moment ago. Try is for the calls of Each if an object's
+// refusal says nothing about the next object. Try remembers a refusal, and also a final error, with the object (see
+// Backoff.WasRefused). The owner is woken at the end of the rest, and once more soon, because other objects may have
+// their turn first. A change of the owner's spec allows an attempt at once. Try does not mark the pass as changed: call
+// Try within the do of Each or Once, whose result marks the pass.
 func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	attempt := p.attempt(task)
 	attempt.Object = object
@@ -303,7 +309,8 @@ func (p *Pass) Try(task Task, object types.UID, do func() error) error {
 	return err
 }
 
-// remember has an object rest whose request failed without being refused. A conflict has an event, and 429 says when to come again.
+// remember has an object rest after a failed, but not refused, request. A conflict has an event, and 429 says when to
+// come again.
 func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
 	switch {
 	case err == nil:
@@ -315,7 +322,7 @@ func (p *Pass) remember(ctx context.Context, a Attempt, err error) {
 	}
 }
 
-// judge turns the error of one object into what is worth telling.
+// judge turns the error of an object into the error to report.
 func (p *Pass) judge(err error) error {
 	switch {
 	case err == nil, errors.Is(err, podwrite.Replaced):
@@ -329,7 +336,7 @@ func (p *Pass) judge(err error) error {
 	return err
 }
 
-// isRemembered reports whether an error is about an attempt that was not made.
+// isRemembered reports whether an error is about an attempt not made.
 func isRemembered(err error) bool {
 	_, ok := errors.AsType[remembered](err)
 	return ok
@@ -347,7 +354,7 @@ func (p *Pass) bounded(do func(context.Context, int) error) func(context.Context
 	}
 }
 
-// note keeps that something was changed. Where there was more to do than one pass does, the next goes on.
+// note records a change. If more work is left than fits in a pass, the next pass goes on.
 func (p *Pass) note(changed, more bool) {
 	if !changed {
 		return
@@ -371,7 +378,7 @@ func (p *Pass) resting(task Task) error {
 	return err
 }
 
-// settle remembers what has become of a task: that it succeeded, or that it is to rest for a while.
+// settle remembers the result of a task: a success, or a rest.
 func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		p.ended.Store(true)
@@ -395,7 +402,7 @@ func (p *Pass) settle(ctx context.Context, task Task, succeeded, rest bool, err 
 	return fmt.Errorf("%s: %w", task.Name, err)
 }
 
-// leastRefusedFirst puts the objects of which nothing was refused before the others, which could hide them for ever otherwise.
+// leastRefusedFirst puts objects without a refusal first, because refused objects could otherwise hide them for ever.
 func leastRefusedFirst[T metav1.Object](b *Backoff, objects []T) []T {
 	out := slices.Clone(objects)
 	slices.SortStableFunc(out, func(x, y T) int {

@@ -27,7 +27,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// view is an owner as a pass sees it.
+// view is an owner in the view of a pass.
 type view struct {
 	owner corev1.ConfigMap
 	now   time.Time
@@ -87,7 +87,7 @@ func Example() {
 	// {false 2s <nil>} <nil>
 }
 
-// TestEachIsolates: one Pod's failure does not keep the others from being worked on.
+// TestEachIsolates: a Pod's failure does not stop the work on all others.
 func TestEachIsolates(t *testing.T) {
 	f := fanout.New(2)
 	pass := f.Begin(newView("a"))
@@ -105,7 +105,8 @@ func TestEachIsolates(t *testing.T) {
 	}
 }
 
-// TestEachRefusedAfterAWrite: an object whose last request is refused has not succeeded, whatever was written before, and is tried again.
+// TestEachRefusedAfterAWrite: an object with a refused last request has not succeeded, whatever was written before, and
+// is tried again.
 func TestEachRefusedAfterAWrite(t *testing.T) {
 	f, v, asked := fanout.New(1), newView("a"), 0
 	for range 2 { // the second pass comes too early
@@ -124,8 +125,8 @@ func TestEachRefusedAfterAWrite(t *testing.T) {
 	}
 }
 
-// TestEachOfWhatIsRefused: a policy that refuses all Pods costs a few requests once, and one at a time from then on, those first
-// of which nothing was refused.
+// TestEachOfWhatIsRefused: a policy that refuses all Pods costs a few requests once, and then a single request at a
+// time, objects without a refusal first.
 func TestEachOfWhatIsRefused(t *testing.T) {
 	f, v := fanout.New(3), newView("a")
 	deletePods := fanout.Task{Name: "delete Pods"}
@@ -173,7 +174,7 @@ func TestEachOfWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRemembered: an attempt that was not made is no refusal of this pass, so others are worked on.
+// TestRemembered: an attempt not made is no refusal in the pass, so the work on others goes on.
 func TestRemembered(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	attempt := fanout.Attempt{Object: "u0", Task: update}
@@ -195,7 +196,7 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestBounds: passes of one namespace share its calls, creations included, and leave one to others.
+// TestBounds: passes of a namespace share its calls, creations included, and leave a call to others.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 3
@@ -234,7 +235,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("a namespace with one Pod took %v", waited)
 		}
 		wg.Wait()
-		if most["b"] < 1 || most["b"] > calls { // a has more to do, and leaves it what it does not use
+		if most["b"] < 1 || most["b"] > calls { // a has more to do, and leaves b the unused calls
 			t.Errorf("%d calls of b side by side", most["b"])
 		}
 		delete(most, "b")
@@ -261,7 +262,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestMost: a pass changes so many objects, and those that need nothing or rest keep none of the others waiting.
+// TestMost: a pass changes at most so many objects. Objects that need nothing or rest keep no other object waiting.
 func TestMost(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -295,11 +296,11 @@ func TestMost(t *testing.T) {
 				changed.Add(1)
 				return true, nil
 			}
-			for range tc.refused + 1 { // a refusal ends a pass, and the next begins with what nobody has refused
+			for range tc.refused + 1 { // a refusal ends a pass, and the next begins with objects without a refusal
 				if changed.Load() > 0 {
 					break
 				}
-				owner.now = begin.Add(now) // after what was refused has rested
+				owner.now = begin.Add(now) // after the rest
 				_ = fanout.Each(t.Context(), f.Begin(owner), task, objects, do)
 				now += time.Minute
 			}
@@ -379,8 +380,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestTerminatingNamespace: nothing is tried again soon in a namespace that is about to go. It is in the end, because the answer may
-// have been that of an API server which has not seen the namespace's successor.
+// TestTerminatingNamespace: nothing is tried again soon in a terminating namespace. A later attempt follows, because
+// the answer may have come from an API server that has not seen the namespace's successor.
 func TestTerminatingNamespace(t *testing.T) {
 	terminating := forbidden("web-0")
 	status := apierrors.APIStatus(nil)
@@ -402,7 +403,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	}
 }
 
-// TestFailing: an object whose request fails rests, longer each time, and the others do not. What is answered is no failure.
+// TestFailing: an object with a failing request rests, longer each time, and other objects do not. An answered request
+// is no failure.
 func TestFailing(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	broken := apierrors.NewInternalError(errors.New("no such webhook"))
@@ -453,7 +455,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// TestLongAgo: what was refused so long ago that another attempt would have been made since has nothing to do with a new refusal.
+// TestLongAgo: a refusal so old that another attempt would have been made since has nothing to do with a new refusal.
 func TestLongAgo(t *testing.T) {
 	for _, tc := range []struct {
 		later time.Duration
@@ -471,7 +473,7 @@ func TestLongAgo(t *testing.T) {
 	}
 }
 
-// TestInDoubt: a write that is in doubt in pass after pass does not have them follow each other faster than the queue would.
+// TestInDoubt: with a write in doubt in pass after pass, passes do not follow each other faster than from the queue.
 func TestInDoubt(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	wait := func(doubt bool) time.Duration {
@@ -495,7 +497,7 @@ func TestInDoubt(t *testing.T) {
 	}
 }
 
-// TestWrongUse: a Fanout that nobody made, and a task without a name, do nothing and say so.
+// TestWrongUse: a Fanout not made by New, and a task without a name, do nothing and say so.
 func TestWrongUse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fanout *fanout.Fanout
@@ -517,7 +519,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestOnce: what is refused rests, and other failures are tried again.
+// TestOnce: a refused action rests, and other failures are tried again.
 func TestOnce(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	once := func(err error) (asked bool, result error) {
@@ -544,7 +546,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestTry: what one object is refused rests with it alone, and others have their turn meanwhile.
+// TestTry: a refusal of an object rests with the object alone, and other objects have their turn meanwhile.
 func TestTry(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	try := func(object types.UID, err error) (asked bool, wake time.Duration, result error) {
@@ -577,7 +579,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestReplacedIsNoRefusal: a Pod that another one has taken the name of is answered with 422 too.
+// TestReplacedIsNoRefusal: a request for a Pod with a taken name is answered with 422 too.
 func TestReplacedIsNoRefusal(t *testing.T) {
 	answer := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -595,7 +597,7 @@ func TestReplacedIsNoRefusal(t *testing.T) {
 	}
 }
 
-// TestProtectedPodsHideNobody: a scale-in to nothing, of which a policy protects the first Pods in the order of deletion.
+// TestProtectedPodsHideNobody: a scale-in to nothing while a policy protects the first Pods in the order of deletion.
 func TestProtectedPodsHideNobody(t *testing.T) {
 	remove := fanout.Task{Name: "delete the Pod", First: 10 * time.Second, Last: 5 * time.Minute}
 	for _, protected := range []int{1, 3, 7, 10} {
@@ -641,8 +643,8 @@ func TestProtectedPodsHideNobody(t *testing.T) {
 	}
 }
 
-// TestPanicGivesItsPlaceBack: what panics is told in the reconcile's own goroutine, which survives it, and the calls after it find a
-// place.
+// TestPanicGivesItsPlaceBack: a panic is reported in the reconcile's own goroutine, which survives, and later calls
+// find a place.
 func TestPanicGivesItsPlaceBack(t *testing.T) {
 	f := fanout.New(1)
 	boom := errors.New("boom")
@@ -674,7 +676,7 @@ func TestPanicGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-// TestContextEnds: what was begun ends, nothing else is begun, and the error says why, once.
+// TestContextEnds: begun calls end, no call begins, and the error says why, once.
 func TestContextEnds(t *testing.T) {
 	stop := errors.New("no longer leader")
 	for _, before := range []bool{true, false} {
@@ -704,7 +706,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// TestWaitingEnds: a call that waits for a place of its namespace gives up when its context ends.
+// TestWaitingEnds: a call waiting for a place of its namespace gives up when its context ends.
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(1)
@@ -735,7 +737,7 @@ func TestWaitingEnds(t *testing.T) {
 	})
 }
 
-// TestFairness: the namespace with many Pods does not keep others from their turn, wherever they come in.
+// TestFairness: a namespace with many Pods does not keep others from their turn, whenever they come.
 func TestFairness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(2)
@@ -745,7 +747,7 @@ func TestFairness(t *testing.T) {
 			_ = fanout.Each(t.Context(), f.Begin(newView(namespace)), update, pods(n), func(context.Context, *corev1.Pod) (bool, error) { time.Sleep(900 * time.Millisecond); return true, nil })
 			return time.Since(start)
 		}
-		for range 5 { // owners of one namespace
+		for range 5 { // owners of a single namespace
 			wg.Go(func() { work("big", 100) })
 		}
 		synctest.Wait()
@@ -761,7 +763,7 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestSlowNamespaces: webhooks that take their time in several namespaces do not keep the next one waiting.
+// TestSlowNamespaces: slow webhooks in several namespaces do not keep the next namespace waiting.
 func TestSlowNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := fanout.New(5)
@@ -783,7 +785,7 @@ func TestSlowNamespaces(t *testing.T) {
 	})
 }
 
-// TestNothingToDo asks for no place, so that nobody waits for nothing.
+// TestNothingToDo asks for no place, so nobody waits for nothing.
 func TestNothingToDo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -798,7 +800,7 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestCreateEach: what was refused once is tried after the others from then on, and in its place again when it is accepted.
+// TestCreateEach: a refused call comes after all others from then on, and in its place again after a success.
 func TestCreateEach(t *testing.T) {
 	f, v := fanout.New(1), newView("a")
 	broken := true
@@ -821,7 +823,7 @@ func TestCreateEach(t *testing.T) {
 		if (err != nil) != broken {
 			t.Errorf("%d: %v", i, err)
 		}
-		slices.Sort(order[1:min(3, len(order))]) // those of a batch, which has 1, 2 and 4 calls, are made side by side
+		slices.Sort(order[1:min(3, len(order))]) // the calls of a batch of 1, 2 or 4 run side by side
 		if len(order) > 3 {
 			slices.Sort(order[3:])
 		}

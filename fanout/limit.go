@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// slow is how long a request is under way before it is no longer one that others have to wait for: the API server itself is faster, so
-// it waits for a webhook.
+// slow is the time after which a request under way no longer holds a place. The API server itself is faster, so a slow
+// request waits for a webhook.
 const slow = time.Second
 
-// limit bounds the requests that are under way: so many for each group, and two more than that in all, of those that are not slow. The
-// last place is for a group that has none under way. So neither one group nor several with slow requests keep another waiting for long.
-// Among those that may go, who waits longest comes first.
+// limit bounds the requests under way: perGroup for each group, and two more in all, not counting slow requests. The
+// last place is for a group without requests under way. So neither a single group nor several groups with slow requests
+// keep another group waiting for long. Among the admissible requests, the longest waiting request comes first.
 type limit struct {
 	perGroup int
 
 	mu      sync.Mutex
 	held    int            // places of requests that are not slow
-	groups  map[string]int // requests that are under way, slow or not
+	groups  map[string]int // requests under way, slow or not
 	waiting []*waiter
 }
 
 type waiter struct {
 	group string
 	call  *call         // set before ready is closed
-	ready chan struct{} // closed when it may go
+	ready chan struct{} // closed on admission
 }
 
-// call is a request that is under way.
+// call is a request under way.
 type call struct {
 	limit *limit
 	group string
 	timer *time.Timer
-	slow  bool // its place is somebody else's
+	slow  bool // its place belongs to another request
 }
 
 func newLimit(perGroup int) *limit {
 	return &limit{perGroup: perGroup, groups: map[string]int{}}
 }
 
-// take waits for a place and returns how to give it back, or the cause of ctx when that ends first.
+// take waits for a place and returns a function to give the place back, or the cause of ctx if ctx ends first.
 func (l *limit) take(ctx context.Context, group string) (done func(), err error) {
 	w := &waiter{group: group, ready: make(chan struct{})}
 	l.mu.Lock()
@@ -65,7 +65,7 @@ func (l *limit) take(ctx context.Context, group string) (done func(), err error)
 	return nil, context.Cause(ctx)
 }
 
-// admit lets those go that may, in their order. The caller holds mu.
+// admit admits waiting requests in order, as far as allowed. The caller holds mu.
 func (l *limit) admit() {
 	l.waiting = slices.DeleteFunc(l.waiting, func(w *waiter) bool {
 		under := l.groups[w.group]

@@ -2,7 +2,7 @@ package fanout
 
 import "sync"
 
-// places bounds how many objects one task of a pass changes. An object that needed nothing gives its place to another.
+// places bounds the objects changed by a task of a pass. An object without a change gives its place to another object.
 type places struct {
 	mu    sync.Mutex
 	freed *sync.Cond
@@ -17,7 +17,7 @@ func newPlaces(n int) *places {
 	return p
 }
 
-// take waits for a place as long as one may be given back, and reports whether it got one.
+// take waits for a place as long as a place may be given back, and reports success.
 func (p *places) take() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *places) take() bool {
 	return true
 }
 
-// end says whether a place that was taken has been used.
+// end says whether a taken place has been used.
 func (p *places) end(used bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

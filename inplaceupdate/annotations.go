@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// annotation returns what a Pod has under a key, or else under its legacy key.
+// annotation returns the value under a key of the Pod's annotations, or under the legacy key if the key is missing.
 func annotation(pod *corev1.Pod, key, legacy string) (raw, found string, ok bool) {
 	if raw, ok = pod.Annotations[key]; ok {
 		return raw, key, true
@@ -32,7 +32,7 @@ func (k *Keys) graceOf(pod *corev1.Pod) (raw, key string, ok bool) {
 	return annotation(pod, k.GraceAnnotation, k.LegacyGraceAnnotation)
 }
 
-// readState returns the Pod's whole state, nil when it has none.
+// readState returns the Pod's whole state, nil if the Pod has none.
 func (k *Keys) readState(pod *corev1.Pod) (*savedState, error) {
 	raw, key, ok := k.stateOf(pod)
 	if !ok {
@@ -45,7 +45,7 @@ func (k *Keys) readState(pod *corev1.Pod) (*savedState, error) {
 	return saved, nil
 }
 
-// whole returns the whole state, nil when the Pod has none. It is read when it is asked for first.
+// whole returns the whole state, nil if the Pod has none. The first call reads the annotation.
 func (v *view) whole() (*savedState, error) {
 	if v.saved != nil {
 		return v.saved, nil
@@ -57,8 +57,8 @@ func (v *view) whole() (*savedState, error) {
 	return saved, err
 }
 
-// readProgress reads the part of the state that completion depends on. The history of batches and images is the largest part of
-// most states; the known images are read only if they matter, the batches not at all.
+// readProgress reads the part of the state needed for completion. The history of batches and images is the largest part
+// of most states. readProgress reads the known images only if they matter, and never the batches.
 func (v *view) readProgress() error {
 	raw, key, ok := v.config.Keys.stateOf(v.pod)
 	if !ok {
@@ -77,7 +77,8 @@ func (v *view) readProgress() error {
 	return nil
 }
 
-// needsMemory reports whether the known images may say more about a container than its image does. raw is the whole state.
+// needsMemory reports whether the known images may say more about a container than the container's image. raw is the
+// whole state.
 func (v *view) needsMemory(raw string) bool {
 	for i := range v.containers {
 		c := &v.containers[i]
@@ -91,14 +92,14 @@ func (v *view) needsMemory(raw string) bool {
 	return false
 }
 
-// recordKey and knownImagesKey begin the last two values of a state, in this order; OpenKruise writes only the first.
+// recordKey and knownImagesKey begin the last two values of a state, in that order. OpenKruise writes only recordKey.
 const (
 	recordKey      = `,"containerBatchesRecord":`
 	knownImagesKey = `,"knownImages":`
 )
 
-// appendLean appends a state to buffer without its history, the values of the two keys above. ok is false unless the state ends
-// with one or both of them.
+// appendLean appends a state to buffer without its history: the values of recordKey and knownImagesKey. ok is false
+// unless the state ends with at least one of both keys.
 func appendLean(buffer []byte, raw string) (text []byte, ok bool) {
 	at := strings.Index(raw, recordKey)
 	if at < 0 {
@@ -115,7 +116,8 @@ func appendLean(buffer []byte, raw string) (text []byte, ok bool) {
 	return append(append(buffer, raw[:at]...), '}'), true
 }
 
-// afterValue returns what follows a key and its value, an object or array, or all of the text if it does not begin with the key.
+// afterValue returns the text behind a key and its value, an object or array. If the text does not begin with the key,
+// afterValue returns all of the text.
 func afterValue(text, key string) (rest string, found bool) {
 	value, found := strings.CutPrefix(text, key)
 	if !found {
@@ -140,7 +142,7 @@ func afterValue(text, key string) (rest string, found bool) {
 	return text, false
 }
 
-// readGrace reads the change that waits for the end of a grace period.
+// readGrace reads the change held back until the end of a grace period.
 func (v *view) readGrace() error {
 	raw, key, ok := v.config.Keys.graceOf(v.pod)
 	if !ok {
@@ -153,7 +155,7 @@ func (v *view) readGrace() error {
 	return nil
 }
 
-// heldMetadata returns the metadata that is written when the grace period ends.
+// heldMetadata returns the metadata to write at the end of the grace period.
 func (v *view) heldMetadata() (metadataPatch, error) {
 	var meta metadataPatch
 	if len(v.grace.MetaDataPatch) == 0 {
@@ -172,7 +174,7 @@ func unreadable(pod *corev1.Pod, key, raw string, err error) error {
 	}.With(err)
 }
 
-// putState adds the state to a change, under its new name.
+// putState adds the state to a change under the new name of the annotation.
 func (v *view) putState(change *podpatch.Change, state *savedState) error {
 	text, err := v.encodeState(state)
 	if err != nil {
@@ -209,7 +211,7 @@ func (v *view) encode(value any) (*string, error) {
 	return &text, nil
 }
 
-// unwritable is the error for values of a plan that JSON cannot express.
+// unwritable is the error for values of a plan without a form in JSON.
 func (v *view) unwritable(err error) error {
 	return reason.Reason{Code: InvalidArgument, Object: v.object(), Path: "plan", Detail: err.Error()}.With(err)
 }

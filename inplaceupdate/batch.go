@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
-// work is what containers are given, by their names.
+// work holds the changes of containers by container name.
 type work struct {
 	images    map[string]string
 	refs      map[string]RefMetadata
@@ -21,7 +21,7 @@ type work struct {
 
 func (w *work) isEmpty() bool { return len(w.images)+len(w.refs)+len(w.resources) == 0 }
 
-// containers returns the names of all containers that are given something, sorted.
+// containers returns the names of all containers with work, sorted.
 func (w *work) containers() []string {
 	names := slices.Concat(slices.Collect(maps.Keys(w.images)), slices.Collect(maps.Keys(w.refs)), slices.Collect(maps.Keys(w.resources)))
 	slices.Sort(names)
@@ -49,7 +49,7 @@ func (v *view) deliver(w work, state *savedState, change *podpatch.Change) {
 	state.ContainerBatchesRecord = append(state.ContainerBatchesRecord, savedBatch{Timestamp: metav1.NewTime(v.now), Containers: first})
 }
 
-// give moves the work on one container into the change, and what completion depends on into the state.
+// give moves the work on a container into the change. The state receives the parts that completion depends on.
 func (v *view) give(name string, w *work, state *savedState, change *podpatch.Change) {
 	if image, ok := w.images[name]; ok {
 		put(&change.Images, name, image)
@@ -71,7 +71,7 @@ func (v *view) give(name string, w *work, state *savedState, change *podpatch.Ch
 	}
 }
 
-// postpone moves the work on one container into the state.
+// postpone moves the work on a container into the state.
 func (p *progress) postpone(name string, w *work) {
 	if image, ok := w.images[name]; ok {
 		put(&p.NextContainerImages, name, image)
@@ -84,8 +84,8 @@ func (p *progress) postpone(name string, w *work) {
 	}
 }
 
-// firstBatch returns, sorted, the containers without a launch priority, those of the highest one, and all that read a label or
-// annotation that goes out with them.
+// firstBatch returns sorted container names: all without a launch priority, all with the highest priority, and every
+// container that shares a changed label or annotation with the batch through env.
 func (v *view) firstBatch(w *work) []string {
 	all := w.containers()
 	priorities, highest := v.priorities(all)
@@ -106,7 +106,7 @@ func (v *view) firstBatch(w *work) []string {
 	return first
 }
 
-// priorities returns the launch priorities of those of the containers that have one, and the highest of them.
+// priorities returns the launch priorities of the containers, as far as they have any, and the highest priority.
 func (v *view) priorities(names []string) (priorities map[string]int, highest int) {
 	highest = math.MinInt
 	for _, name := range names {
@@ -122,7 +122,7 @@ func (v *view) priorities(names []string) (priorities map[string]int, highest in
 	return priorities, highest
 }
 
-// sharesKey reports whether a container reads a label or annotation that one of the others reads too.
+// sharesKey reports whether a container reads the same label or annotation as a container of the list.
 func sharesKey(refs map[string]RefMetadata, name string, with []string) bool {
 	mine := refs[name]
 	for _, other := range with {

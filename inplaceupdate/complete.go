@@ -6,12 +6,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// waiting is what the current batch waits for.
+// waiting says why the current batch is not complete.
 type waiting struct {
 	reasons reason.List
-	// proofBegins says that the state has to be written, because time or a later image may prove something from now on.
+	// proofBegins is true if the state must be written now, because time or a later image can prove something from now on.
 	proofBegins bool
-	// wait is when time alone may end the waiting, zero if it does not.
+	// wait is the time after which time alone may end the waiting, zero if time proves nothing.
 	wait time.Duration
 }
 
@@ -24,10 +24,10 @@ func (w *waiting) step(v *view) (Step, error) {
 	return step, err
 }
 
-// unfinished says what the current batch still waits for.
+// unfinished collects the reasons for which the current batch waits.
 func (v *view) unfinished() waiting {
 	var w waiting
-	// State and spec were written together, so the Pod's own generation is the one to reach.
+	// A single write set state and spec, so the node must reach the Pod's own generation.
 	if v.nodeIsBehind() && (len(v.state.LastContainerStatuses) > 0 || v.state.UpdateResources) {
 		w.reasons = append(w.reasons, reason.Reason{
 			Code: NotObserved, Object: v.object(), Path: "status.observedGeneration",
@@ -47,7 +47,7 @@ func (v *view) unfinished() waiting {
 	return w
 }
 
-// waitForImages adds the containers that do not run their new image yet.
+// waitForImages adds the containers without a running instance of the new image.
 func (v *view) waitForImages(w *waiting) {
 	if len(v.state.LastContainerStatuses) == 0 {
 		return
@@ -71,7 +71,7 @@ func (v *view) waitForImages(w *waiting) {
 	}
 }
 
-// batchUnready names the containers that must be ready before the next batch, and are not.
+// batchUnready names the unready containers among the containers required before the next batch.
 func (v *view) batchUnready() reason.List {
 	var list reason.List
 	for _, name := range v.state.PreCheckBeforeNext.ContainersRequiredReady {

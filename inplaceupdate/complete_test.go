@@ -31,7 +31,8 @@ func kubeletHash(t testing.TB, v any) uint64 {
 	return uint64(h.Sum32())
 }
 
-// TestKubeletHash holds the restated hash against a value from the kubelet's own tests (Kubernetes 1.36, TestHashContainer).
+// TestKubeletHash holds the restated hash against a value from the kubelet's own tests (Kubernetes 1.36,
+// TestHashContainer).
 func TestKubeletHash(t *testing.T) {
 	got := kubeletHash(t, map[string]string{"name": "test_container", "image": "foo/image:v1"})
 	if got != 0x8e45cbd0 {
@@ -39,7 +40,7 @@ func TestKubeletHash(t *testing.T) {
 	}
 }
 
-// agentEntry is one entry of what a node agent reports.
+// agentEntry is an entry of a node agent's report.
 type agentEntry struct {
 	Name        string `json:"name"`
 	ContainerID string `json:"containerID"`
@@ -49,7 +50,7 @@ type agentEntry struct {
 	} `json:"hashes"`
 }
 
-// observe returns the entry for a container that runs with its present spec and metadata.
+// observe returns the entry for a container running with its present spec and metadata.
 func observe(t testing.TB, pod *corev1.Pod, name string) agentEntry {
 	t.Helper()
 	c := podstate.Container(pod, name)
@@ -74,7 +75,7 @@ func observe(t testing.TB, pod *corev1.Pod, name string) agentEntry {
 	return r
 }
 
-// report writes the node agent's annotation for all containers, and edits it where a case wants that.
+// report writes the node agent's annotation for all containers, edited by the test case.
 func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEntry) {
 	t.Helper()
 	var all []agentEntry
@@ -96,7 +97,7 @@ func report(t testing.TB, pod *corev1.Pod, edits ...func([]agentEntry) []agentEn
 
 const stateHead = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":`
 
-// TestCompletionOfImages: the Pod's spec has app:v2; its state says that app ran sha256:1 before.
+// TestCompletionOfImages: the Pod's spec has app:v2. The state says app ran sha256:1 before.
 func TestCompletionOfImages(t *testing.T) {
 	wrongPlain := func(r []agentEntry) []agentEntry { r[0].Hashes.Plain++; return r }
 	for _, tc := range []struct {
@@ -234,7 +235,7 @@ func TestCompletionOfEnv(t *testing.T) {
 	}
 }
 
-// TestCompletionOfResources: the node reports what each container has.
+// TestCompletionOfResources: the node reports the resources of each container.
 func TestCompletionOfResources(t *testing.T) {
 	condition := func(t corev1.PodConditionType, reason, message string) corev1.PodCondition {
 		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
@@ -300,7 +301,7 @@ func TestCompletionOfResources(t *testing.T) {
 	}
 }
 
-// rules has a container that never restarts started again after an exit code.
+// rules restarts a container after an exit code despite its restart policy Never.
 func rules(code int32) func(c *corev1.Container) {
 	return func(c *corev1.Container) {
 		never := corev1.ContainerRestartPolicyNever
@@ -312,7 +313,7 @@ func rules(code int32) func(c *corev1.Container) {
 	}
 }
 
-// TestEndedContainers: a container that its node does not start again gets no new image, and the Pod does not leave service for it.
+// TestEndedContainers: a container that its node never starts again gets no new image, and the Pod stays in service.
 func TestEndedContainers(t *testing.T) {
 	always, never, onFailure := corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
 	own := corev1.ContainerRestartPolicyAlways
@@ -355,7 +356,7 @@ func TestEndedContainers(t *testing.T) {
 	}
 }
 
-// TestLostResize: the state was written, whoever wrote it died before pods/resize was asked.
+// TestLostResize: the state was written, but the writer died before its request to pods/resize.
 func TestLostResize(t *testing.T) {
 	from, to := newTemplate(), newTemplate(limits(0, "cpu", "2"))
 	updater := newUpdater()
@@ -442,8 +443,8 @@ func TestOvertakenImagesAreNotCompletion(t *testing.T) {
 	})
 }
 
-// TestOvertakenUpdatesLoseNothing: the second plan starts from the revision that the first one wrote on the Pod, and says
-// nothing about what that one has not delivered yet.
+// TestOvertakenUpdatesLoseNothing: the second plan starts from the first plan's revision on the Pod and is silent about
+// undelivered changes of the first plan.
 func TestOvertakenUpdatesLoseNothing(t *testing.T) {
 	setup := []func(*template){priority(0, 10), priority(1, 0), limits(1, "cpu", "1"), env(1, fromLabel("ZONE", "zone"), fromAnnotation("ZONE2", "zone"))}
 	second := append(slices.Clone(setup), image("app", "app:v2"), image("log", "log:v2"), limits(1, "cpu", "2"), label("zone", "b"), annotation("zone", "x"), annotation("plain", "1"))
@@ -503,8 +504,8 @@ func TestPlainInitContainerIsNoSidecar(t *testing.T) {
 	}
 }
 
-// TestNamesInFull: an image that was left and asked for again, or another tag of the same content, has the recorded imageID.
-// What is left to compare are the names, which runtimes report in full.
+// TestNamesInFull: an image left and asked for again, or another tag of the same content, has the recorded imageID.
+// Only the names are left to compare, and runtimes report names in full.
 func TestNamesInFull(t *testing.T) {
 	for _, tc := range []struct {
 		asked, running string

@@ -14,11 +14,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// maxReasons bounds how many fields are named; the others are counted.
+// maxReasons bounds the number of named fields. Further fields are counted.
 const maxReasons = 20
 
-// differences names the fields in which two templates differ. It runs only if they are known to differ, so its cost does not
-// matter. It returns at least one reason.
+// differences names the fields in which two templates differ, at least a single reason. differences runs only on
+// unequal templates, so its cost does not matter.
 func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	d := differ{}
 	d.compare("", reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem())
@@ -33,7 +33,7 @@ func differences(from, to *corev1.PodTemplateSpec) reason.List {
 	return d.named
 }
 
-// differ collects the fields that differ.
+// differ collects unequal fields.
 type differ struct {
 	named reason.List
 	count int // of all, named or not
@@ -49,7 +49,7 @@ func (d *differ) add(path string, from, to reflect.Value) {
 	})
 }
 
-// compare descends as long as a deeper path says more than the one it is at.
+// compare descends as long as a deeper path says more than the present path.
 func (d *differ) compare(path string, from, to reflect.Value) {
 	if equality.Semantic.DeepEqual(from.Interface(), to.Interface()) {
 		return
@@ -68,8 +68,8 @@ func (d *differ) compare(path string, from, to reflect.Value) {
 	}
 }
 
-// isLeaf reports whether a struct is a value of its own kind, such as a quantity or a time, whose fields mean nothing to a
-// reader: it writes itself as JSON.
+// isLeaf reports whether a struct is a value of its own kind, such as a quantity or a time, and has its own JSON form.
+// The fields of such a struct mean nothing to a reader.
 func isLeaf(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
 }
@@ -96,7 +96,7 @@ func jsonName(f reflect.StructField) (name string, inlined bool) {
 	return name, false
 }
 
-// compareEntries pairs list entries by their name where they have one, by position otherwise.
+// compareEntries pairs list entries by name if the entries have names, otherwise by position.
 func (d *differ) compareEntries(path string, from, to reflect.Value) {
 	if !hasName(from.Type().Elem()) {
 		d.compareByIndex(path, from, to)
@@ -175,7 +175,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// render shows a value as a user wrote it.
+// render shows a value in the form a user writes.
 func render(v reflect.Value) string {
 	if !v.IsValid() || v.IsZero() {
 		return ""

@@ -1,52 +1,56 @@
 // Package inplaceupdate answers "can this Pod become that template without being recreated, and is it done?".
 //
-// A Pod that is updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
-// image changed. The API server lets little change on a live Pod: images, labels and annotations, and cpu and memory through
-// pods/resize. This package decides whether a change of template stays within that, and takes a Pod through it. Everything
-// here is pure; package podpatch/podwrite sends the changes, which takes the right to patch pods, pods/status and, for resizes,
-// pods/resize.
+// A Pod updated in place keeps its UID, name, node, IP and volumes; its kubelet restarts only the containers whose
+// image changed. The API server lets little change on a live Pod: images, labels and annotations, and cpu and memory
+// through pods/resize. The package decides whether a change of template stays within the limits of the API server, and
+// takes a Pod through the update. Every function here is pure. Package podpatch/podwrite sends the changes and needs
+// the right to patch pods, pods/status and, for resizes, pods/resize.
 //
-//   - [Updater.Plan] compares two templates and says whether the update is possible, with every field that blocks it and why.
+//   - [Updater.Plan] compares two templates and says whether the update is possible, with every blocking field and the
+//     reason.
 //   - [Updater.Start] applies a possible plan to a live Pod: readiness gate off, then images, metadata and the state
 //     annotation in one patch, and cpu and memory in a third if they change.
-//   - [Updater.Next] looks at a Pod during an update: it waits for the grace period or a container and says which, sends the
-//     next batch, or finishes by opening the readiness gate.
+//   - [Updater.Next] looks at a Pod during an update. Next names the grace period or the container to wait for, sends
+//     the next batch, or finishes by opening the readiness gate.
 //
-// Two templates are compared, and the differences applied to the live Pod, so it does not matter what webhooks added to the
-// Pod. The fields that can be delivered are set aside and the rest is compared as a whole, so a field that a later version of
-// the API adds blocks an update without a change of this code.
+// Plan compares two templates and applies the differences to the live Pod, so additions by webhooks to the Pod do not
+// matter. Plan sets the deliverable fields aside and compares the rest as a whole. A field of a later API version
+// therefore blocks an update without a change of code.
 //
 // # What "in place" means to a container
 //
-// The container is recreated, not only restarted: its root file system is new, volumes stay. A closed gate makes the endpoints
-// controllers take the Pod out of service; it does not drain connections. For that, use the grace period (the gate closes, and
-// the spec changes that much later) or preStop hooks. A kubelet that has not seen the closed gate yet may report the Pod Ready
-// once more; the grace period covers that as well.
+// The container is recreated, not only restarted: its root file system is new, volumes stay. A closed gate makes the
+// endpoints controllers take the Pod out of service, but does not drain connections. To drain connections, use the
+// grace period (the spec changes only a grace period after the gate closes) or preStop hooks. A kubelet may report the
+// Pod Ready again before seeing the closed gate. The grace period covers this delay as well.
 //
 // # What a node cannot tell
 //
-// A node reports what a container runs as a name and a digest. The name is any tag of the image that the node knows, not
-// necessarily the one in the spec, and not even a tag if the image was pulled by digest. The digest is any that the node knows,
-// such as the one of an index for an image that was asked for by its platform's manifest. This package therefore records, in the
-// state annotation, which instance of a container was started for which image and how the node reported it. A digest that is equal to
-// the one in the spec proves the image; one that is not proves nothing before the image was seen under another one.
+// A node reports the image of a container as a name and a digest. The name is any tag of the image known to the node,
+// not necessarily the spec's tag, and not even a tag if the node pulled the image by digest. The digest is any digest
+// known to the node, such as the digest of an index if the spec names the platform's manifest. The package therefore
+// records, in the state annotation, each container instance with its image and the node's report of the image. A
+// reported digest equal to the spec's digest proves the image. An unequal digest proves nothing until the node has
+// reported the image under a known digest.
 //
-// Two cases only time can decide: an update to another name of the same image, and one that replaced an unfinished update to an
-// image whose digest on the node is unknown. They look like a crash of the old container, or like the unfinished update. A
-// kubelet ends a container with the wrong image at once. So if a kubelet that has seen the new spec leaves the new instance
-// running for longer than it takes to end a container (the Pod's termination grace period and 10 seconds), the instance runs
-// the new image and the update is complete. Until then the Pod stays out of service, and the reason says so. API servers before
-// 1.34 do not report what a kubelet has seen: there such an update may never complete.
+// Only time can decide two cases: an update to another name of the same image, and an update after an unfinished update
+// to an image with an unknown digest on the node. The first case looks like a crash of the old container, the second
+// like the unfinished update. A kubelet ends a container with the wrong image at once. So if a kubelet has seen the new
+// spec and leaves the new instance running for longer than the end of a container takes (the Pod's termination grace
+// period and 10 seconds), the instance runs the new image and the update is complete. Until then the Pod stays out of
+// service, and the reason says so. API servers before 1.34 do not report the spec's generation seen by the kubelet, so
+// such an update may never complete there.
 //
-// The cases are rare if templates name images by the digest that nodes report, which is that of the index where there is one, and
-// do not arise if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). A Pod that waits can also be recreated.
+// Both cases are rare if templates name images by the digest reported by nodes: the digest of the index if an index
+// exists. Neither case arises if a node agent reports runtime metadata (Keys.RuntimeMetaAnnotation). Recreating a
+// waiting Pod is always possible.
 //
 // # Errors
 //
-// Every error carries a reason.Code that errors.Is finds; package reason returns the details.
+// Every error carries a reason.Code for errors.Is. Package reason returns the details.
 //
 // # Wire format
 //
-// Progress is kept in two annotations whose names come from [Keys]. Their JSON is that of OpenKruise, so each takes over
-// an update that the other began. OpenKruise ignores the keys that this package adds.
+// Two annotations with names from [Keys] hold the progress. Their JSON is OpenKruise's, so OpenKruise and the package
+// take over each other's updates. OpenKruise ignores the package's additional keys.
 package inplaceupdate

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// planRefMetadata moves the keys that a container reads through env to RefMetadata. Keys that are removed stay: they have no new
-// value to wait for.
+// planRefMetadata moves the keys read by containers through env to RefMetadata. Removed keys stay, because they have no
+// new value to wait for.
 func (u *Updater) planRefMetadata(p *Plan, containers []corev1.Container) {
 	var labels, annotations []string
 	for i := range containers {
@@ -37,7 +37,7 @@ func (u *Updater) planRefMetadata(p *Plan, containers []corev1.Container) {
 	}
 }
 
-// envKeys returns the keys of labels or annotations that a container reads through env.
+// envKeys returns the keys of labels or annotations read by a container through env.
 func (u *Updater) envKeys(container *corev1.Container, kind string) []string {
 	var keys []string
 	for i := range container.Env {
@@ -52,7 +52,8 @@ func (u *Updater) envKeys(container *corev1.Container, kind string) []string {
 	return keys
 }
 
-// envRef returns what an env variable reads: "labels" or "annotations" and the key. ok is false for every other variable.
+// envRef returns the source of an env variable: "labels" or "annotations", and the key. ok is false for every other
+// variable.
 func envRef(env *corev1.EnvVar) (kind, key string, ok bool) {
 	if env.Value != "" || env.ValueFrom == nil || env.ValueFrom.FieldRef == nil {
 		return "", "", false

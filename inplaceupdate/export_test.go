@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// What the annotations hold, for tests of the wire format.
+// The content of the annotations, for tests of the wire format.
 type (
 	SavedState      = savedState
 	SavedBatch      = savedBatch
@@ -29,7 +29,7 @@ func NewSavedState(revision string, started time.Time, p Progress) *SavedState {
 // Undecodable returns the reasons of a decoder's error.
 func Undecodable(err error) reason.List { return undecodable(err) }
 
-// Part returns the part of a state that completion depends on.
+// Part returns the part of a state needed for completion.
 func (s *savedState) Part() Progress { return s.progress }
 
 // Saved returns the Pod's whole state.

@@ -16,14 +16,14 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// visitor walks a type and hands each place that can hold a value of its own to visit, with a function that changes the
-// value there. Slices and maps get one entry, pointers something to point to.
+// visitor walks a type and hands visit each place with a possible value of its own, with a function to change the value
+// there. Slices and maps get a single entry, pointers a target.
 type visitor struct {
 	visit func(path string, change func(root reflect.Value))
 	count int
 }
 
-// locate finds a place in a template, making what is missing on the way there.
+// locate finds a place in a template and creates missing parents on the way.
 type locate func(root reflect.Value) reflect.Value
 
 func (v *visitor) walk(path string, t reflect.Type, at locate) {
@@ -110,7 +110,7 @@ func (v *visitor) walkKind(path string, t reflect.Type, at locate, leaf func(fun
 	}
 }
 
-// deliverable are the fields that an update may change. Everything else, known today or not, has to block.
+// deliverable are the fields that an update may change. Every other field, known today or not, must block.
 func deliverable(path string) bool {
 	switch path {
 	case ".metadata.labels", ".metadata.annotations", ".metadata.finalizers[0]", ".spec.containers[0].image",
@@ -120,8 +120,9 @@ func deliverable(path string) bool {
 	return false
 }
 
-// TestEveryField changes each field of a Pod template, one at a time, in a template without and in one with values
-// everywhere. No change may pass for equal: it is delivered, or it blocks and the reason names a field.
+// TestEveryField changes each field of a Pod template in turn, in a template without values and in a template with
+// values everywhere. No change may pass for equal: the plan delivers the change, or blocks with a reason that names a
+// field.
 func TestEveryField(t *testing.T) {
 	empty := func() *template {
 		return &template{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}

@@ -17,12 +17,12 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// world draws templates whose containers differ mostly in what can be delivered, and plays the node.
+// world draws templates with containers differing mostly in deliverable fields, and plays the node.
 type world struct {
 	*rand.Rand
 
 	base *template
-	// runs is what the node agent has seen each container start with.
+	// runs is the start of each container as seen by the node agent.
 	runs map[string]agentEntry
 }
 
@@ -49,7 +49,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// template is the base with other values; now and then with a change that cannot be delivered.
+// template is the base with other values, now and then with an undeliverable change.
 func (w *world) template() *template {
 	t := w.base.DeepCopy()
 	for _, key := range []string{"a", "b", "c"} {
@@ -77,7 +77,7 @@ func (w *world) template() *template {
 	return t
 }
 
-// progress lets the node do a part of what it has to: it restarts one container, resizes or reports what runs.
+// progress lets the node do a part of its work: a restart of a container, a resize or a report.
 func (w *world) progress(t testing.TB, pod *corev1.Pod) {
 	fresh := pod.DeepCopy()
 	catchUp(fresh)
@@ -116,8 +116,8 @@ func FuzzWholeUpdates(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkUpdate(t, seed) })
 }
 
-// checkUpdate takes a Pod from template to template, some of them before the last update is complete, and looks whether it
-// arrives at the last one.
+// checkUpdate takes a Pod from template to template, sometimes before the last update is complete, and checks that the
+// Pod arrives at the last template.
 func checkUpdate(t *testing.T, seed uint64) {
 	w := newWorld(seed)
 	updater := newUpdater()
@@ -138,7 +138,7 @@ func checkUpdate(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		if w.IntN(4) == 0 {
-			change.Resources = nil // the request for them got lost
+			change.Resources = nil // the resize request got lost
 		}
 		pod, from = write(t, pod, change), to
 		for range w.IntN(4) {
@@ -200,8 +200,8 @@ func checkState(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod) {
 	}
 }
 
-// FuzzState reads what anybody may have written into the annotations: it is refused or it is written back unchanged in
-// meaning, and nothing panics.
+// FuzzState reads arbitrary content of the annotations. The content is refused or written back with unchanged meaning,
+// and nothing panics.
 func FuzzState(f *testing.F) {
 	f.Add(`{"revision":"a","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"app":{"imageID":"x"}}}`, `{"revision":"a","graceSeconds":3}`)
 	f.Add(`{"nextContainerResources":{"log":{"limits":{"cpu":"500m"}}},"supersededImages":{"app":["a",""]}}`, ``)
@@ -221,7 +221,7 @@ func FuzzState(f *testing.F) {
 		}
 		raw, err := json.Marshal(read)
 		if err != nil {
-			return // a time that JSON cannot express
+			return // a time without a form in JSON
 		}
 		pod.Annotations[stateKey] = string(raw)
 		again, err := updater.Saved(pod)

@@ -8,7 +8,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record returns what the container ran before its image was changed. ok is false if no update that counts has changed it.
+// record returns the container's record from before the change of its image. ok is false unless a relevant update has
+// changed the image.
 func (c *container) record() (record containerRecord, ok bool) {
 	if c.view.state == nil {
 		return containerRecord{}, false
@@ -17,7 +18,7 @@ func (c *container) record() (record containerRecord, ok bool) {
 	return record, ok
 }
 
-// superseded returns the images that earlier, unfinished updates asked for.
+// superseded returns the images of earlier, unfinished updates.
 func (c *container) superseded() []string {
 	if c.view.state == nil {
 		return nil
@@ -25,10 +26,10 @@ func (c *container) superseded() []string {
 	return c.view.state.SupersededImages[c.name]
 }
 
-// runs reports whether the instance that the node reports was started from the image of the spec. A node names an image by any
-// tag it knows, and by none if the image was pulled by digest, so the name proves little. But a node restarts a container
-// whose spec names another image than the instance was started from, and only then: an instance whose image is known needs no
-// other proof.
+// runs reports whether the reported instance was started from the spec's image. A node names an image by any known tag,
+// and by none if the node pulled the image by digest, so the name proves little. But a node restarts a container
+// exactly when the spec names another image than the instance's start image. An instance with a known image needs no
+// further proof.
 func (c *container) runs() bool {
 	if c.spec == nil || c.status == nil {
 		return false
@@ -47,9 +48,9 @@ func (c *container) runs() bool {
 	return id != "" && id != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// mayBeSuperseded reports whether the instance that is reported may be one of a superseded image: it has its name or its digest,
-// or the digest that the node knows this image by is unknown. The digest that an image names does not tell that one: a node may
-// know a manifest by the digest of its index, and the other way round.
+// mayBeSuperseded reports whether the reported instance may run a superseded image. Either the instance has the name or
+// digest of such an image, or a superseded image has an unknown digest on the node. The digest in the image's name does
+// not decide: a node may know a manifest by the digest of its index, and the reverse.
 func (c *container) mayBeSuperseded() bool {
 	id := digestOf(c.status.ImageID)
 	for _, image := range c.superseded() {
@@ -60,7 +61,7 @@ func (c *container) mayBeSuperseded() bool {
 	return !c.isPast(c.unknown())
 }
 
-// settled reports whether the container is known to run the image of its spec.
+// settled reports whether the container is known to run the spec's image.
 func (c *container) settled() bool {
 	if c.spec == nil || c.status == nil || c.status.ImageID == "" || c.view.nodeIsBehind() {
 		return false
@@ -68,14 +69,14 @@ func (c *container) settled() bool {
 	if _, changed := c.record(); changed {
 		return c.runs() || c.provenByTime()
 	}
-	// While an update waits for the end of its grace period, an unfinished one before it is recorded here alone.
+	// During a grace period only SupersededImages records an unfinished earlier update.
 	return !slices.Contains(c.superseded(), c.spec.Image)
 }
 
-// certain says how certain it is that the instance that is reported was started from the image of the spec, which it seems to
-// run. sameInstance is false if it may have been started from another image: two names may be of one image, and the instance a
-// crash before the restart. sameImage is false if it may even be another image, because the digest of a superseded one is
-// unknown.
+// certain grades the evidence for an instance that seems to run the spec's image. sameInstance is false if the instance
+// may have been started from another image. Two names can mean a single image, and the reported instance may be a crash
+// before the restart. sameImage is false if the instance may even run another image, because the digest of a superseded
+// image is unknown.
 func (c *container) certain() (sameInstance, sameImage bool) {
 	if is := c.instance(); is != nil {
 		return is.Image == c.spec.Image, is.Image == c.spec.Image
@@ -84,7 +85,7 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	record, changed := c.record()
 	sameInstance, sameImage = !changed || id != digestOf(record.ImageID), true
 	for _, known := range c.known() {
-		// An image that was noted without instance was uncertain then, and still is.
+		// An image noted without an instance was uncertain then, and still is.
 		other := known.Image != c.spec.Image || known.ContainerID == ""
 		sameInstance = sameInstance && (!other || digestOf(known.ImageID) != id)
 	}
@@ -100,8 +101,8 @@ func (c *container) certain() (sameInstance, sameImage bool) {
 	return sameInstance, sameImage
 }
 
-// mayStay reports whether the instance that runs now may be one of the asked image already, so that its kubelet would not
-// restart it: an image that is taken back before the kubelet has acted.
+// mayStay reports whether the running instance may already run the asked image, so the kubelet would not restart the
+// container. Example: an image is taken back before the kubelet has acted.
 func (c *container) mayStay(asked string) bool {
 	if c.spec == nil || c.spec.Image == asked {
 		return true
@@ -114,7 +115,7 @@ func (c *container) mayStay(asked string) bool {
 	return slices.Contains(c.superseded(), asked) || c.knownDigest(asked) != "" || (c.status != nil && isImage(c.status.Image, asked))
 }
 
-// notRunning says why a container whose image was changed does not run it yet.
+// notRunning says why a container with a changed image does not run the image yet.
 func (c *container) notRunning() reason.Reason {
 	why := reason.Reason{
 		Code: ImageNotRunning, Object: c.view.object(), Path: "status.containerStatuses[" + c.name + "].imageID",
@@ -134,14 +135,14 @@ func (c *container) notRunning() reason.Reason {
 	return why
 }
 
-// isAmbiguous reports whether a container that does not seem to run its image may have been restarted for it: another tag or digest
-// of the image that it ran before, or of a superseded one, looks the same on a node that reports that name.
+// isAmbiguous reports whether a container that does not seem to run its image may already be restarted. Another tag or
+// digest of the container's earlier image, or of a superseded image, looks the same if the node reports that name.
 func (c *container) isAmbiguous() bool {
 	return len(c.known()) > 0 && c.status.ImageID != "" && c.status.ContainerID != "" && c.instance() == nil
 }
 
-// neverStarted recognises what the kubelet reports about a container that has no instance yet: it waits, under the name of the
-// image in the spec.
+// neverStarted recognises the kubelet's report for a container without an instance: the container waits under the name
+// of the spec's image.
 func neverStarted(status *corev1.ContainerStatus) bool {
 	return status.State.Waiting != nil && status.ContainerID == "" && status.ImageID == ""
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// A story is one Pod whose app is asked for one image after the other, in words that are read in turn:
+// A story is a Pod with a sequence of images for app, in words read in turn:
 //
 //	ask IMAGE               another template
 //	grace IMAGE             another template, with a grace period
 //	over                    the grace period ends
-//	node TAG DIGEST ID      what the node reports of app, having seen the newest spec; "-" for a TAG where it knows none
-//	pull                    the node cannot pull the image: the last instance is still what it reports, exited
-//	fresh                   the node reports a container that was never started
+//	node TAG DIGEST ID      what the node reports of app, having seen the newest spec; "-" for a TAG means none
+//	pull                    the node cannot pull the image: the node still reports the last instance, exited
+//	fresh                   the node reports a never started container
 //	runs, waits             the update is complete, or is not
 type story struct {
 	t        *testing.T
@@ -43,7 +43,7 @@ func appImage(name string) func(*template) {
 	return func(t *template) { t.Spec.Containers[0].Image = name }
 }
 
-// node reports as containerd does: by any tag that it knows, otherwise by the digest of the image's configuration.
+// node reports like containerd: by any known tag, otherwise by the digest of the image's configuration.
 func (s *story) node(tag, digest, id string) {
 	s.pod.Status.ObservedGeneration = s.pod.Generation
 	image := "docker.io/library/" + tag
@@ -107,7 +107,7 @@ func tell(t *testing.T, first, text string) *story {
 
 func TestImagesAsNodesReportThem(t *testing.T) {
 	const a, b, c, dead = "app@sha256:aaaa", "app@sha256:bbbb", "app@sha256:cccc", "app@sha256:dead"
-	// The manifests of a platform, and the indexes that they are part of: p1 and i1 are one image there.
+	// The manifests of a platform and their indexes: p1 and i1 are a single image there.
 	const p1, p2, p3, p4 = "app@sha256:p111", "app@sha256:p222", "app@sha256:p333", "app@sha256:p444"
 	const i1, i2, i3 = "app@sha256:i111", "app@sha256:i222", "app@sha256:i333"
 	for _, tc := range []struct{ name, first, story string }{
@@ -166,7 +166,7 @@ func TestImagesAsNodesReportThem(t *testing.T) {
 	}
 }
 
-// TestImageIDs are the forms in which runtimes name what they run.
+// TestImageIDs: forms of image names in the reports of runtimes.
 func TestImageIDs(t *testing.T) {
 	for _, tc := range []struct {
 		name, id string
@@ -191,7 +191,7 @@ func TestImageIDs(t *testing.T) {
 	}
 }
 
-// TestKnownImages: what is remembered is enough for the next rollback, and little.
+// TestKnownImages: the remembered images suffice for the next rollback and are few.
 func TestKnownImages(t *testing.T) {
 	known := func(s *story) string {
 		state, err := s.updater.Saved(s.pod)
@@ -222,7 +222,7 @@ func TestKnownImages(t *testing.T) {
 			if diff := cmp.Diff(tc.want, known(s)); diff != "" {
 				t.Errorf("known (-want +got):\n%s", diff)
 			}
-			// A change of something else keeps it.
+			// A change of another field keeps the known images.
 			to := s.from.DeepCopy()
 			to.Labels["x"] = "1"
 			s.pod = write(t, s.pod, mustStart(t, s.updater, s.pod, s.from, to, toward("x", 0), now))
@@ -259,15 +259,15 @@ func TestRetagThatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// TestProvenByTime: what a kubelet that has seen the spec leaves alone for longer than a termination takes is what the spec asks
-// for, whatever it is called.
+// TestProvenByTime: an instance left alone by a kubelet with the newest spec for longer than a termination runs the
+// spec's image, whatever the reported name.
 func TestProvenByTime(t *testing.T) {
 	const retag, overtaken = "node app:a aaaa 1 ask app:v2 node app:a aaaa 2", "node app:a aaaa 1 ask app:b ask app:v2 node app:other bbbb 2"
 	none := func(*corev1.Pod) {}
 	for _, tc := range []struct {
 		name, story string
-		change      func(*corev1.Pod) // of what is reported from the start
-		later       func(*corev1.Pod) // and of what is reported when the time is over
+		change      func(*corev1.Pod) // of the first report
+		later       func(*corev1.Pod) // of the report at the end of the time
 		clock, want bool              // whether the clock runs, and has told
 	}{
 		{"left alone", retag, none, none, true, true},
@@ -314,13 +314,13 @@ func TestProvenByTime(t *testing.T) {
 	}
 }
 
-// TestEnvOfAnImageThatIsTakenBack: a container reads new metadata when its image restarts it. One whose image is taken back
-// may never restart, so somebody has to report that it did.
+// TestEnvOfAnImageThatIsTakenBack: a container reads new metadata when its image restarts the container. If the image
+// is taken back, the container may never restart, so a node agent must report a restart.
 func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		// steps are templates: image, value of the annotation that env reads, and a label. "ran" lets the node follow, "held"
-		// gives the next one a grace period.
+		// steps are templates: image, value of the annotation read by env, and a label. "ran" lets the node follow, "held"
+		// gives the next step a grace period.
 		steps string
 		want  bool // a report is needed
 	}{
@@ -371,8 +371,8 @@ func TestEnvOfAnImageThatIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestTakenBackBeforeTheNodeLooked follows one such Pod to its end: the node has nothing to do for the image, and the agent
-// restarts the container for its env.
+// TestTakenBackBeforeTheNodeLooked follows such a Pod to its end: the node has nothing to do for the image, and the
+// agent restarts the container for its env.
 func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	updater := newUpdater()
 	asks := func(name, cfg string) *template {
@@ -397,7 +397,7 @@ func TestTakenBackBeforeTheNodeLooked(t *testing.T) {
 	}
 }
 
-// TestSeveralAreProvenByTime: the Pod is looked at again when the first of them is proven.
+// TestSeveralAreProvenByTime: Next asks to look at the Pod again when the first instance is proven.
 func TestSeveralAreProvenByTime(t *testing.T) {
 	at := func(d time.Duration) inplaceupdate.Sighting {
 		return inplaceupdate.Sighting{At: metav1.NewTime(now.Add(d))}
@@ -425,8 +425,8 @@ func TestSeveralAreProvenByTime(t *testing.T) {
 	}
 }
 
-// TestNextBatchTakesStock: what time has proven in a batch stays known in the next one, and what a container runs is looked at
-// again before its image changes, because it may have been restarted meanwhile.
+// TestNextBatchTakesStock: facts proven by time in a batch stay known in the next batch. Before the image of a
+// container changes, Next looks again at the container, because the container may have restarted meanwhile.
 func TestNextBatchTakesStock(t *testing.T) {
 	order := []func(*template){priority(0, 10), priority(1, 0)}
 	from := newTemplate(order...)
@@ -455,7 +455,7 @@ func TestNextBatchTakesStock(t *testing.T) {
 	}
 }
 
-// TestHistoryIsNotRead: a state is understood whether or not it ends with its history.
+// TestHistoryIsNotRead: a state is understood with or without its history at the end.
 func TestHistoryIsNotRead(t *testing.T) {
 	const record, known = `,"containerBatchesRecord":[{"timestamp":"2026-07-01T10:00:00Z","containers":["app","x\"}]"]}]`, `,"knownImages":{"log":[{"image":"log:\\\"{v1","imageID":"sha256:9"}]}`
 	const head, waits = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z"`, `,"lastContainerStatuses":{"app":{"imageID":"sha256:app:v1"}}`
@@ -486,7 +486,7 @@ func TestHistoryIsNotRead(t *testing.T) {
 	}
 }
 
-// TestRecordOfAPlainInitContainer: nobody knows what it ran, so nothing is taken for proof.
+// TestRecordOfAPlainInitContainer: the earlier image of the init container is unknown, so nothing counts as proof.
 func TestRecordOfAPlainInitContainer(t *testing.T) {
 	pod := newPod(newTemplate())
 	pod.Annotations[stateKey] = `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":{"setup":{"imageID":"sha256:0"}}}`

@@ -13,38 +13,39 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// nodeWorld is a node that reports as containerd and the kubelet do, with one container that users ask for images by tag, by
-// digest or both, some of which cannot be pulled.
+// nodeWorld is a node that reports like containerd and the kubelet, with a single container. Users ask for its images
+// by tag, by digest or by both. Some images cannot be pulled.
 type nodeWorld struct {
 	*rand.Rand
 
-	// tags that the node knows, by digest. It reports the one that sorts first.
+	// tags are the node's known tags, by digest. The node reports the first tag in order.
 	tags map[string][]string
-	// byIndex says which images the node knows by the digest of their index; the others it knows by their manifest's.
+	// byIndex says which images the node knows by the digest of their index. The node knows all further images by the
+	// manifest's digest.
 	byIndex map[string]bool
-	// patient says whether the node reports since when containers run, so that time can tell.
+	// patient says whether the node reports the seen generation, so time can tell.
 	patient bool
-	// seen is the spec that the kubelet looked at last.
+	// seen is the spec at the kubelet's last look.
 	seenGeneration int64
 	seenImage      string
-	// instance is the container that runs, or ran last: which image it was started for.
+	// instance is the running or last container, started the image of its start.
 	instance int
 	started  string
 	exited   bool
 }
 
-// digestFor is the registry: images of one number are one image, whatever they are called.
+// digestFor is the registry: images of the same number are the same image, whatever the name.
 func digestFor(image string) string { return strings.Repeat(image[len(image)-1:], 4) }
 
 func pullable(image string) bool { return digestFor(image) != "9999" }
 
-// anyImage draws from three images under several names, and one that cannot be pulled.
+// anyImage draws from three images under several names and an image that cannot be pulled.
 func (w *nodeWorld) anyImage() string {
 	n := []int{1, 2, 3, 9}[w.IntN(4)]
 	return fmt.Sprintf([]string{"app:v%d", "app:v%d", "app:retag%d", "app@sha256:%[1]d%[1]d%[1]d%[1]d", "app:v%[1]d@sha256:%[1]d%[1]d%[1]d%[1]d", "app@sha256:i%[1]d%[1]d%[1]d%[1]d"}[w.IntN(6)], n)
 }
 
-// start runs a new instance for the image that the kubelet saw, if it can be pulled.
+// start runs a new instance for the image seen by the kubelet, if the node can pull the image.
 func (w *nodeWorld) start() {
 	if w.exited = !pullable(w.seenImage); w.exited {
 		return
@@ -63,10 +64,10 @@ func (w *nodeWorld) learnTag(digest, tag string) {
 	}
 }
 
-// happens lets one thing happen on the node.
+// happens lets a single event happen on the node.
 func (w *nodeWorld) happens(pod *corev1.Pod) {
 	switch w.IntN(8) {
-	case 0: // another workload pulls one of our images under a name of its own
+	case 0: // another workload pulls the Pod's image under another name
 		n := 1 + w.IntN(3)
 		w.learnTag(strings.Repeat(fmt.Sprint(n), 4), fmt.Sprintf("docker.io/library/app:%c%d", "az"[w.IntN(2)], n))
 	case 1: // a crash
@@ -75,7 +76,7 @@ func (w *nodeWorld) happens(pod *corev1.Pod) {
 		}
 	case 2, 3:
 		w.look(pod)
-		w.report(pod) // the kubelet reports before it acts
+		w.report(pod) // the kubelet reports before acting
 	case 4, 5:
 		w.act()
 	default:
@@ -136,7 +137,7 @@ func FuzzNodesThatReportDigests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkImages(t, seed) })
 }
 
-// checkImages asks for image after image, and looks whether the Pod is complete when the last one runs and not before.
+// checkImages asks for image after image, and checks that the Pod is complete when the last image runs, and not before.
 func checkImages(t *testing.T, seed uint64) string {
 	w := &nodeWorld{Rand: rand.New(rand.NewPCG(seed, 11)), tags: map[string][]string{}, byIndex: map[string]bool{}}
 	w.patient = w.IntN(2) == 0
@@ -172,7 +173,7 @@ func checkImages(t *testing.T, seed uint64) string {
 	return w.end(t, updater, pod, at)
 }
 
-// next writes what is to be written, and complains when the Pod is complete and something else runs.
+// next writes the change of Next, and complains about a complete Pod with another running image.
 func (w *nodeWorld) next(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod, at time.Time) *corev1.Pod {
 	step := mustNext(t, updater, pod, at)
 	asked := pod.Spec.Containers[0].Image

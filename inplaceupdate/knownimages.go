@@ -2,10 +2,10 @@ package inplaceupdate
 
 import "slices"
 
-// maxKnownImages bounds how many images of a container are remembered: the one it runs, and those it may be rolled back to.
+// maxKnownImages bounds the remembered images of a container: the running image and candidates for a rollback.
 const maxKnownImages = 3
 
-// known returns the images of the container whose digest on this node is known, the newest last.
+// known returns the container's images with a known digest on the node, the newest last.
 func (c *container) known() []knownImage {
 	if c.view.state == nil {
 		return nil
@@ -13,7 +13,7 @@ func (c *container) known() []knownImage {
 	return c.view.state.KnownImages[c.name]
 }
 
-// instance returns what is known about the instance that is reported, nil if it was not seen before.
+// instance returns the recorded facts about the reported instance, nil for a new instance.
 func (c *container) instance() *knownImage {
 	known := c.known()
 	for i := range known {
@@ -24,7 +24,7 @@ func (c *container) instance() *knownImage {
 	return nil
 }
 
-// knownDigest returns the digest of an image that is known, nothing for others.
+// knownDigest returns the known digest of an image, otherwise the empty string.
 func (c *container) knownDigest(image string) string {
 	known := c.known()
 	for i := range known {
@@ -35,7 +35,8 @@ func (c *container) knownDigest(image string) string {
 	return ""
 }
 
-// learn returns what the container teaches about the image of its spec. ok is false if it is not known to run that image.
+// learn returns the fact about the spec's image shown by the container. ok is false unless the container is known to
+// run the image.
 func (c *container) learn() (fact knownImage, ok bool) {
 	if !c.settled() {
 		return knownImage{}, false
@@ -48,7 +49,7 @@ func (c *container) learn() (fact knownImage, ok bool) {
 	return fact, sameImage
 }
 
-// know adds a fact about an image in place of an older one.
+// know adds a fact about an image in place of an older fact.
 func (p *progress) know(container string, fact knownImage) {
 	// A new slice: the old one may belong to another state.
 	known := slices.DeleteFunc(slices.Clone(p.KnownImages[container]), func(k knownImage) bool { return k.Image == fact.Image })
@@ -56,14 +57,13 @@ func (p *progress) know(container string, fact knownImage) {
 	put(&p.KnownImages, container, known[max(0, len(known)-maxKnownImages):])
 }
 
-// isLast reports whether the instance that is reported is neither of the image before the update nor of a superseded one.
+// isLast reports whether the reported instance runs neither the image before the update nor a superseded image.
 func (c *container) isLast() bool {
 	record, _ := c.record()
 	return digestOf(c.status.ImageID) != digestOf(record.ImageID) && !c.mayBeSuperseded()
 }
 
-// relearn notes what containers run when a change of their images that was held back goes out: they may have been restarted
-// meanwhile.
+// relearn notes the running images before held-back image changes go out. The containers may have restarted meanwhile.
 func (v *view) relearn(images map[string]string) {
 	for name, image := range images {
 		c := v.container(name)
@@ -76,7 +76,7 @@ func (v *view) relearn(images map[string]string) {
 	}
 }
 
-// remember turns what time or an earlier image has proven into known images, so that a later crash does not raise the question
+// remember turns proofs by time or by earlier images into known images, so a later crash does not raise the question
 // again.
 func (v *view) remember() {
 	for i := range v.containers {

@@ -12,10 +12,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Lost says why the annotations of a Pod cannot be what Start has written for its update to a revision, the Target.Revision: somebody has
-// removed or replaced them, and nobody knows what of the update was delivered. It returns nil for a Pod that is not being updated: the gate
-// of such a Pod is not closed by Start, and updating is false, which is what else the caller knows of it, such as the state of its
-// lifecycle. The error carries the code StateLost, UnreadableState or InvalidConfig.
+// Lost says why the annotations of a Pod cannot be the annotations written by Start for its update to a revision, the
+// Target.Revision. Somebody has removed or replaced them, so the delivered part of the update is unknown. Lost returns
+// nil for a Pod without an update: Start has not closed the gate, and updating is false. updating is the caller's own
+// knowledge, such as the state of the Pod's lifecycle. The error carries the code StateLost, UnreadableState or
+// InvalidConfig.
 func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	if err := u.ready(); err != nil {
 		return err
@@ -37,9 +38,10 @@ func (u *Updater) Lost(pod *corev1.Pod, to string, updating bool) error {
 	return nil
 }
 
-// LostImage says that a container does not run the image of its spec, as its node reports it. It is for updates whose state is lost, and of which
-// the caller knows otherwise that they changed the image. It returns nil where nothing can be told: the container was not started yet, or an image
-// that was asked for by its tag is reported by an ID. The code is StateLost.
+// LostImage says why a container does not run the spec's image, judged by the node's report. LostImage is for updates
+// with lost state if the caller knows from elsewhere that the update changed the image. LostImage returns nil if the
+// report decides nothing: the container was never started, or the spec asks for a tag and the node reports an ID. The
+// code is StateLost.
 func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	c := u.newView(pod, time.Time{}).container(container)
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || named(c.spec.Image, c.status) {
@@ -53,7 +55,7 @@ func (u *Updater) LostImage(pod *corev1.Pod, container string) error {
 	return why
 }
 
-// closedByStart reports whether the gate says that an update goes on.
+// closedByStart reports whether the gate shows a running update.
 func (u *Updater) closedByStart(pod *corev1.Pod) bool {
 	gate := podstate.Condition(pod, u.config.Keys.Gate)
 	return gate != nil && gate.Status == corev1.ConditionFalse && gate.Reason == startReason && podstate.HasGate(pod, u.config.Keys.Gate)
@@ -66,20 +68,20 @@ func (u *Updater) lost(pod *corev1.Pod, value, detail string) error {
 	}
 }
 
-// isUndelivered reports whether nothing was delivered of what the update changes in containers. A state that has only taken over the report
-// that an earlier update waits for looks the same, so env is left out.
+// isUndelivered reports whether no change of the update to containers was delivered. A state with only an inherited
+// wait for a report looks the same, so isUndelivered ignores env.
 func (s *savedState) isUndelivered() bool {
 	next := s.next()
 	delivered := len(s.LastContainerStatuses)+len(s.ContainerBatchesRecord) > 0 || !next.isEmpty()
 	return !delivered && (s.UpdateImages || s.UpdateResources && !s.UpdateEnvFromMetadata)
 }
 
-// Redo returns the change that begins an update anew that is Lost: it compares the Pod itself with the template of the revision, and takes
-// nothing of what the Pod runs for known. It does not keep what is written in the Pod about an update. What others have written over images
-// of the template is replaced. Where the gate is open the update was of cpu and memory alone.
+// Redo returns the change to begin a Lost update anew. Redo compares the Pod itself with the revision's template, takes
+// no report about running images for known, and drops the Pod's record of an update. Images written by somebody else
+// over the template's images are replaced. If the gate is open, the update was of cpu and memory alone.
 //
-// The error carries the code InvalidConfig, InvalidArgument, or UpdateBlocked and the codes RevisionMissing, ContainersChanged or
-// ContainerEnded.
+// The error carries the code InvalidConfig, InvalidArgument, or UpdateBlocked and the codes RevisionMissing,
+// ContainersChanged or ContainerEnded.
 func (u *Updater) Redo(pod *corev1.Pod, template *corev1.PodTemplateSpec, target Target, now time.Time) (podpatch.Change, error) {
 	plan := &Plan{Blocking: unknownRevision()}
 	if template != nil {
@@ -97,13 +99,13 @@ func (u *Updater) Redo(pod *corev1.Pod, template *corev1.PodTemplateSpec, target
 	changed := maps.Clone(t.images)
 	maps.DeleteFunc(changed, func(name, image string) bool { return v.container(name).spec.Image == image })
 	if len(changed)+len(t.refs)+len(t.resources) == 0 {
-		target.GracePeriod = 0 // it was over
+		target.GracePeriod = 0 // the grace period was over
 	}
 	return v.start(&t, &target, changed)
 }
 
-// restore plans what the Pod may lack of a template. Its images are all of the template, because the containers that have them may not run
-// them yet.
+// restore plans all parts of a template that the Pod may lack. The plan has every image of the template, because
+// containers with the image in their spec may not run the image yet.
 func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Plan {
 	p := &Plan{}
 	resized := podstate.HasGate(pod, u.config.Keys.Gate) && !u.closedByStart(pod)
@@ -127,7 +129,8 @@ func (u *Updater) restore(pod *corev1.Pod, template *corev1.PodTemplateSpec) *Pl
 	return p
 }
 
-// restoreEnv plans all metadata of a template that containers read through env. The Pod may have the new values, and the containers the old ones.
+// restoreEnv plans all metadata of a template read by containers through env. The Pod may have the new values, and the
+// containers the old values.
 func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	all := &Plan{Labels: lackedKeys(nil, template.Labels), Annotations: lackedKeys(nil, template.Annotations)}
 	u.config.Keys.withoutReserved(all)
@@ -140,8 +143,8 @@ func (u *Updater) restoreEnv(p *Plan, template *corev1.PodTemplateSpec) {
 	maps.DeleteFunc(p.Annotations, isPlain(all.Annotations))
 }
 
-// restoreContainer plans the image and the resources of one container. all takes the resources that it has, too: its node may not have
-// given them to it.
+// restoreContainer plans the image and the resources of a container. all adds the resources already in the spec,
+// because the node may not have granted them.
 func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *corev1.Container, all bool) {
 	have := podstate.Container(pod, want.Name)
 	if have == nil {
@@ -163,7 +166,8 @@ func (u *Updater) restoreContainer(p *Plan, pod *corev1.Pod, path string, want *
 	}
 }
 
-// lackedQuantities returns the wanted cpu and memory that a container has another value of, or all that it has any value of.
+// lackedQuantities returns the wanted cpu and memory with another value in the container. all returns every wanted
+// quantity that the container has any value of.
 func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceList {
 	var out corev1.ResourceList
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -175,7 +179,7 @@ func lackedQuantities(have, want corev1.ResourceList, all bool) corev1.ResourceL
 	return out
 }
 
-// lackedKeys returns the wanted labels or annotations that are not there.
+// lackedKeys returns the wanted labels or annotations missing on the Pod.
 func lackedKeys(have, want map[string]string) map[string]*string {
 	changed := changedKeys(have, want)
 	maps.DeleteFunc(changed, func(_ string, value *string) bool { return value == nil })

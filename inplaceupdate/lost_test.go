@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// lostCases are updates from v1 to v2, and what somebody does to annotations in the middle.
+// lostCases are updates from v1 to v2 with changes of annotations by somebody else in the middle.
 func lostCases() map[string]struct {
 	to    []func(*template)
 	grace int32
@@ -41,7 +41,8 @@ func lostCases() map[string]struct {
 	}
 }
 
-// TestLostState: whatever becomes of the annotations of a Pod that is being updated, it has all of the template when it is complete, and runs it.
+// TestLostState: whatever happens to the annotations of a Pod during an update, the complete Pod has all of the
+// template and runs the template.
 func TestLostState(t *testing.T) {
 	order := []func(*template){priority(0, 10), priority(1, 0), limits(1, "cpu", "200m"), annotation("cfg", "1")}
 	from := newTemplate(order...)
@@ -50,7 +51,7 @@ func TestLostState(t *testing.T) {
 			updater, to := newUpdater(), newTemplate(append(order, tc.to...)...)
 			pod := write(t, newPod(from), mustStart(t, updater, newPod(from), from, to, toward("web-2", tc.grace), now))
 			tc.lose(pod.Annotations)
-			if updater.InGracePeriod(pod) && pod.Annotations[stateKey] != "" { // what is held there is not of this update
+			if updater.InGracePeriod(pod) && pod.Annotations[stateKey] != "" { // the held change belongs to another update
 				pod = write(t, pod, mustNext(t, updater, pod, now).Change)
 			}
 			if err := updater.Lost(pod, "web-2", false); !errors.Is(err, inplaceupdate.StateLost) || !strings.Contains(err.Error(), stateKey) {
@@ -72,7 +73,7 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// finished follows a Pod to the end of its update, and compares it with the template.
+// finished follows a Pod to the end of its update and compares the Pod with the template.
 func finished(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod, to *template) {
 	t.Helper()
 	for at := now; !mustNext(t, updater, pod, at).Complete; at = at.Add(time.Minute) {
@@ -97,7 +98,7 @@ func finished(t *testing.T, updater *inplaceupdate.Updater, pod *corev1.Pod, to 
 	}
 }
 
-// TestNotLost: most Pods have the state that they should have.
+// TestNotLost: most Pods have the expected state.
 func TestNotLost(t *testing.T) {
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"))
 	updater := newUpdater()
@@ -135,7 +136,7 @@ func TestNotLost(t *testing.T) {
 	}
 }
 
-// TestRedoOfAResize: a Pod in service stays there, and waits for what its node gives its containers.
+// TestRedoOfAResize: a Pod in service stays in service and waits for the resources granted by its node.
 func TestRedoOfAResize(t *testing.T) {
 	updater, from := newUpdater(), newTemplate(limits(1, "cpu", "200m"))
 	to := newTemplate(limits(1, "cpu", "500m"))
@@ -162,7 +163,7 @@ func TestRedoOfAResize(t *testing.T) {
 	}
 }
 
-// TestRedoOfEnv: a Pod may have the new label, and its container the env of the old one.
+// TestRedoOfEnv: a Pod may have the new label, and its container the env of the old label.
 func TestRedoOfEnv(t *testing.T) {
 	updater := newUpdater()
 	common := []func(*template){env(0, fromLabel("ZONE", "zone"), fromAnnotation("CFG", "cfg")), annotation("cfg", "1"), annotation("plain", "1")}
@@ -188,7 +189,7 @@ func TestRedoOfEnv(t *testing.T) {
 	}
 }
 
-// TestRedoIsBlocked: what cannot be made of the Pod is said, and nothing is written.
+// TestRedoIsBlocked: an impossible Redo returns its reasons and writes nothing.
 func TestRedoIsBlocked(t *testing.T) {
 	more := newTemplate()
 	more.Spec.Containers = append(more.Spec.Containers, corev1.Container{Name: "third", Image: "third:v1"})

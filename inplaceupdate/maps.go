@@ -2,7 +2,7 @@ package inplaceupdate
 
 import "maps"
 
-// put sets a key of a map that may be nil.
+// put sets a key of a map. The map may be nil.
 func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	if *m == nil {
 		*m = make(M)
@@ -10,7 +10,7 @@ func put[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
 	(*m)[key] = value
 }
 
-// united returns the entries of both maps, those of b where both have one. Neither is modified; the result may be one of them.
+// united returns the entries of both maps. The entry of b wins. united modifies neither map, but may return b itself.
 func united[M ~map[K]V, K comparable, V any](a, b M) M {
 	if len(a) == 0 {
 		return b

@@ -11,27 +11,27 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is where a Pod's update stands and what to do about it.
+// Step is the state of a Pod's update and the next action.
 type Step struct {
-	// Complete is set when nothing of the update is left to do or to wait for. Change then opens the gate, unless it is open
-	// already. A Pod whose update is not complete must not count as available in a budget, ready or not: its revision label is
-	// that of the new revision from the first write on, while its containers may still run the old one.
+	// Complete is set when the update has nothing left to do or to wait for. Change then opens a gate not yet open. A Pod
+	// with an incomplete update must not count as available in a budget, ready or not: its revision label names the new
+	// revision from the first write on, while its containers may still run the old revision.
 	Complete bool
-	// Change is what to write now; it may be empty. A change that opens the gate demands the Pod as it was read, by its
+	// Change is the write to send now, possibly empty. A change to open the gate demands the Pod as read, by its
 	// resourceVersion. After a conflict, call Next again with the fresh Pod.
 	Change podpatch.Change
-	// Waiting says what the update waits for, in the order it was found.
+	// Waiting lists the reasons for waiting, in the order found.
 	Waiting reason.List
-	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is rounded
-	// up to whole seconds.
+	// RequeueAfter, when positive, is when to look again: no event will wake the caller. The end of a grace period is
+	// rounded up to whole seconds.
 	RequeueAfter time.Duration
 }
 
-// Next decides what a Pod needs: the end of a grace period, the next batch, or the gate opened. A Pod that was never updated is
-// complete; its gate, which has no condition yet, is opened once its node has reported its containers. A write before that
-// would be of no use, and would conflict with those of scheduler and kubelet.
+// Next decides the next action for a Pod: the end of a grace period, the next batch, or opening the gate. A Pod without
+// any earlier update is complete. Next opens the gate of such a Pod, which has no condition yet, after the node has
+// reported the containers. An earlier write would be useless and would conflict with writes of scheduler and kubelet.
 //
-// The error carries the code UnreadableState, InvalidConfig or InvalidArgument; such a Pod is to be left alone.
+// The error carries the code UnreadableState, InvalidConfig or InvalidArgument. Leave such a Pod alone.
 func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	if err := u.callable(pod, now); err != nil {
 		return Step{}, err
@@ -58,7 +58,7 @@ func (u *Updater) Next(pod *corev1.Pod, now time.Time) (Step, error) {
 	return v.finish()
 }
 
-// inGracePeriod waits for the end of the grace period, and then delivers what it has held back.
+// inGracePeriod waits for the end of the grace period, then delivers the held-back change.
 func (v *view) inGracePeriod() (Step, error) {
 	change := v.change(true)
 	v.drop(&change, v.config.Keys.GraceAnnotation, v.config.Keys.LegacyGraceAnnotation)
@@ -69,7 +69,7 @@ func (v *view) inGracePeriod() (Step, error) {
 		}
 	}
 	if v.saved.Revision != v.grace.Revision {
-		return Step{Change: change}, nil // of an update that was superseded
+		return Step{Change: change}, nil // of a superseded update
 	}
 	ends := v.saved.UpdateTimestamp.Add(time.Duration(v.grace.GraceSeconds) * time.Second)
 	if left := ends.Sub(v.now); left > 0 {
@@ -91,7 +91,7 @@ func (v *view) inGracePeriod() (Step, error) {
 	return Step{Change: change}, v.putState(&change, v.saved)
 }
 
-// nextBatch delivers what an earlier batch was waited for.
+// nextBatch delivers the next batch after the previous batch is done.
 func (v *view) nextBatch() (Step, error) {
 	saved, err := v.whole()
 	if err != nil {
@@ -104,7 +104,8 @@ func (v *view) nextBatch() (Step, error) {
 	return Step{Change: change}, v.putState(&change, saved)
 }
 
-// finish opens the gate, and ends the update's hold on the Pod's resources, which others may change from now on.
+// finish opens the gate and ends the update's hold on the Pod's resources. Other writers may change the resources from
+// now on.
 func (v *view) finish() (Step, error) {
 	step := Step{Complete: true}
 	if v.state != nil && len(v.state.BatchResources)+len(v.state.Seen)+len(v.state.SeenDigests) > 0 {

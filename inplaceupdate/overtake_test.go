@@ -23,7 +23,7 @@ type (
 	superseded         = map[string][]string
 )
 
-// midway returns a Pod with the state, and unless nil the held change, of an update that is under way.
+// midway returns a Pod with the state of a running update and, unless nil, the held change.
 func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grace *inplaceupdate.SavedGrace) *corev1.Pod {
 	t.Helper()
 	pod := newPod(base)
@@ -43,7 +43,8 @@ func midway(t testing.TB, base *template, progress *inplaceupdate.Progress, grac
 	return pod
 }
 
-// startPlan starts a plan and returns the change without this package's annotations, and what they say.
+// startPlan starts a plan and returns the change without the package's annotations, and the content of both
+// annotations.
 func startPlan(
 	t testing.TB, c *inplaceupdate.Updater, pod *corev1.Pod, plan *inplaceupdate.Plan, seconds int32,
 ) (change podpatch.Change, state inplaceupdate.SavedState, grace *inplaceupdate.SavedGrace) {
@@ -73,7 +74,7 @@ func startPlan(
 	return change, state, grace
 }
 
-// keys reads pairs of key and value; "-" stands for a key that is removed.
+// keys reads pairs of key and value. "-" stands for a removed key.
 func keys(pairs ...string) map[string]*string {
 	out := map[string]*string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -104,18 +105,19 @@ func limited(pairs ...string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: quantities(pairs...)}
 }
 
-// undelivered is a Pod in the middle of an update to revision 2, a plan from revision 2 to 3, and what reaches the Pod.
+// undelivered is a Pod in the middle of an update to revision 2, a plan from revision 2 to 3, and the expected
+// delivery.
 type undelivered struct {
 	name     string
 	progress *inplaceupdate.Progress
 	grace    *inplaceupdate.SavedGrace
 	plan     inplaceupdate.Plan
-	want     podpatch.Change // of what is delivered: the preconditions and the gate are not looked at
+	want     podpatch.Change // delivered; without preconditions and gate
 	batch    string
 }
 
-// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of that update, so a plan
-// from 2 to 3 is silent about what is the same in both, delivered or not.
+// TestStartDeliversWhatAnEarlierUpdateDidNot: the Pod's label says revision 2 from the start of the update, so a plan
+// from 2 to 3 is silent about fields equal in both, delivered or not.
 func TestStartDeliversWhatAnEarlierUpdateDidNot(t *testing.T) {
 	for _, tc := range slices.Concat(pendingCases(), pendingMetadataCases(), pendingResourceCases(), heldCases()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -324,8 +326,8 @@ func heldCases() []undelivered {
 	}
 }
 
-// TestStartDropsTheGraceAnnotation: the change in it was taken over or is of another revision, so it must not be applied
-// later. A grace period of the new update holds all of it back again.
+// TestStartDropsTheGraceAnnotation: the held change was taken over or belongs to another revision, so no later call may
+// apply the change. A grace period of the new update holds everything back again.
 func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	held := &inplaceupdate.SavedGrace{Revision: "2", ContainerImages: containerImages{"log": "log:v2"}, GraceSeconds: 600}
 	plan := &inplaceupdate.Plan{Images: containerImages{"app": "app:v3"}}
@@ -362,8 +364,8 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 	}
 }
 
-// TestStartInheritsWhatIsUnfinished: a new update is complete only when the earlier one would be, in the containers that it
-// leaves alone, and an image that the earlier one asked for proves nothing in those that it changes.
+// TestStartInheritsWhatIsUnfinished: in containers left alone by a new update, the new update is complete only with the
+// earlier update. In containers changed by the new update, an image of the earlier update proves nothing.
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {
@@ -377,7 +379,8 @@ func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	}
 }
 
-// inherited is a Pod whose app is to run app:v2, what an update to it has written, a plan, and what a start writes.
+// inherited is a Pod due to run app:v2 in app, the state written by the earlier update, a plan, and the expected state
+// after a start.
 type inherited struct {
 	name     string
 	pod      func(*corev1.Pod)
@@ -386,7 +389,7 @@ type inherited struct {
 	want     inplaceupdate.Progress
 }
 
-// appRuns edits what the node reports about app.
+// appRuns edits the node's report about app.
 func appRuns(image, id string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].ImageID = image, id
@@ -419,9 +422,9 @@ func inheritedImages() []inherited {
 	images := func(id string, images superseded) inplaceupdate.Progress {
 		return *progress(containerRecords{"app": {ImageID: id}}, images)
 	}
-	done := images("sha256:2", nil) // and so it is known what app:v2 is
+	done := images("sha256:2", nil) // and so app:v2 is known
 	done.KnownImages = map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "sha256:2", ContainerID: "containerd://app/app:v2"}}}
-	perhaps := done // app:v0 may be another tag of it, so it is not known which of them the instance was started for
+	perhaps := done // app:v0 may be another tag of app:v2, so the image of the instance's start is unknown
 	perhaps.KnownImages = map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "sha256:2"}}}
 	return []inherited{
 		{"U-24 no earlier update", first, nil, labelled, inplaceupdate.Progress{}},
@@ -444,7 +447,7 @@ func inheritedImages() []inherited {
 	}
 }
 
-// inheritedDoubts are Pods of whose app it is not certain, or was not, what it runs.
+// inheritedDoubts are Pods with present or past uncertainty about the image of app.
 func inheritedDoubts() []inherited {
 	one := containerRecords{"app": {ImageID: "sha256:1"}}
 	behind := func(pod *corev1.Pod) {
@@ -458,7 +461,7 @@ func inheritedDoubts() []inherited {
 	seen := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, Seen: map[string]inplaceupdate.Sighting{
 		"app": {ContainerID: "containerd://app/app:v2", At: metav1.NewTime(now)},
 	}}
-	// The digest is that of app:v2, but app:v0 could have the same.
+	// The digest belongs to app:v2, but app:v0 could have the same digest.
 	known := map[string][]inplaceupdate.KnownImage{"app": {{Image: "app:v2", ImageID: "app@sha256:2"}}}
 	doubtful := inplaceupdate.Progress{LastContainerStatuses: one, UpdateImages: true, SupersededImages: superseded{"app": {"app:v0"}}, KnownImages: known, EnvByImage: []string{"app"}}
 	again := inplaceupdate.Progress{
@@ -493,8 +496,8 @@ func inheritedWaits(t *testing.T) []inherited {
 	}
 }
 
-// TestCompletionOfOvertakingUpdates plays updates that follow each other before the node has done anything. Completion is
-// judged against what each container ran when its own image was changed.
+// TestCompletionOfOvertakingUpdates plays consecutive updates before any action of the node. Completion is judged
+// against each container's image before the change of its own image.
 func TestCompletionOfOvertakingUpdates(t *testing.T) {
 	v1 := newTemplate()
 	app2 := newTemplate(image("app", "app:v2"))
@@ -512,7 +515,7 @@ func TestCompletionOfOvertakingUpdates(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		templates []*template
-		app, log  string // what runs
+		app, log  string // running images
 		want      []string
 	}{
 		{"U-23 a label overtakes, the first image runs", []*template{v1, app2, labelled}, "app:v1", "log:v1", waits("app")},
@@ -548,8 +551,8 @@ func TestCompletionOfOvertakingUpdates(t *testing.T) {
 	}
 }
 
-// TestBatchResources follows the resources of two batches through the state: given, awaited, and let go of in the end, when
-// an autoscaler may have them.
+// TestBatchResources follows the resources of two batches through the state: given, awaited, and released in the end
+// for an autoscaler.
 func TestBatchResources(t *testing.T) {
 	setup := []func(*template){priority(0, 10), priority(1, 0), requests(1, "cpu", "100m"), limits(1, "cpu", "1")}
 	from := newTemplate(setup...)
@@ -609,7 +612,7 @@ func TestBatchResources(t *testing.T) {
 	}
 }
 
-// TestPostponed: each kind of work waits under its own name, and what a container does not need is not written.
+// TestPostponed: each kind of work waits under its own name, and unneeded fields are not written.
 func TestPostponed(t *testing.T) {
 	from := newTemplate(priority(0, 10), priority(1, 0))
 	zone, cpu := containerRefs{"log": refLabels("zone", "b")}, containerResources{"log": limited("cpu", "1")}
@@ -658,7 +661,7 @@ func TestPostponed(t *testing.T) {
 	}
 }
 
-// TestUnsentResize is about which of the resources in the state the Pod does not have. They are sent again as they are.
+// TestUnsentResize: resources of the state missing in the Pod are sent again unchanged.
 func TestUnsentResize(t *testing.T) {
 	of := func(r corev1.ResourceRequirements) containerResources { return containerResources{"app": r} }
 	for _, tc := range []struct { // app has requests cpu 100m and memory 64Mi, limits cpu 1
@@ -696,7 +699,7 @@ func TestUnsentResize(t *testing.T) {
 	}
 }
 
-// TestEndOfAnUpdate is the one write with which an update is over: the gate opens, and the resources are let go of.
+// TestEndOfAnUpdate: a single write ends an update. The gate opens and the resources are released.
 func TestEndOfAnUpdate(t *testing.T) {
 	given := &inplaceupdate.Progress{UpdateResources: true, BatchResources: containerResources{"app": limited("cpu", "1")}}
 	done := `{"revision":"2","updateTimestamp":"2026-07-01T10:00:00Z","lastContainerStatuses":null,"updateResources":true}`

@@ -2,7 +2,8 @@ package inplaceupdate
 
 import "slices"
 
-// unknown returns the superseded images whose digest on this node is unknown; none where that could only be the asked one.
+// unknown returns the superseded images with an unknown digest on the node, or none if the asked image is the only such
+// image.
 func (c *container) unknown() []string {
 	all := slices.DeleteFunc(slices.Clone(c.superseded()), func(image string) bool { return c.knownDigest(image) != "" })
 	if !slices.ContainsFunc(all, func(image string) bool { return image != c.spec.Image }) {
@@ -11,15 +12,15 @@ func (c *container) unknown() []string {
 	return all
 }
 
-// isPast reports whether as many images as are unknown were seen to run before the one that is reported. A node starts images in the
-// order in which they are asked for, so the last of them is the asked one. A tag may be of several images in turn: it is never past.
+// isPast reports whether at least as many images as are unknown ran before the reported image. A node starts images in
+// the order of requests, so the last image is the asked image. A tag may name several images in turn and is never past.
 func (c *container) isPast(unknown []string) bool {
 	if len(unknown) == 0 {
 		return true
 	}
 	id, passed := digestOf(c.status.ImageID), 0
 	for _, seen := range c.passed() {
-		// A node may come to know one instance by another digest.
+		// A node may later know the same instance by another digest.
 		if seen.ImageID != id && seen.ContainerID != c.status.ContainerID {
 			passed++
 		}
@@ -27,7 +28,8 @@ func (c *container) isPast(unknown []string) bool {
 	return passed >= len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// passed returns the instances of unknown images that were seen to run since the first superseded image was asked for, one of each digest.
+// passed returns the instances of unknown images seen since the request for the first superseded image, a single
+// instance per digest.
 func (c *container) passed() []passedImage {
 	seen := slices.Clone(c.view.state.SeenDigests[c.name])
 	record, _ := c.record()
@@ -41,7 +43,7 @@ func hasDigest(seen []passedImage, digest string) bool {
 	return slices.ContainsFunc(seen, func(p passedImage) bool { return p.ImageID == digest })
 }
 
-// passing returns the instance of an unknown image that is to be noted, because a later one tells more if this one came before it.
+// passing returns the instance of an unknown image to note now. A later image tells more if a noted image came before.
 func (c *container) passing() (seen passedImage, ok bool) {
 	if c.spec == nil || c.status == nil || neverStarted(c.status) || c.view.nodeIsBehind() {
 		return seen, false
@@ -52,12 +54,12 @@ func (c *container) passing() (seen passedImage, ok bool) {
 		return seen, false
 	}
 	if slices.ContainsFunc(before, func(p passedImage) bool { return p.ContainerID == seen.ContainerID }) {
-		return seen, false // it was noted by another digest
+		return seen, false // already noted under another digest
 	}
 	return seen, len(before) < len(unknown) && !slices.ContainsFunc(unknown, isTag)
 }
 
-// isKnown reports whether a digest is the one of a known image.
+// isKnown reports whether the digest belongs to a known image.
 func (c *container) isKnown(digest string) bool {
 	return slices.ContainsFunc(c.known(), func(k knownImage) bool { return digestOf(k.ImageID) == digest })
 }

@@ -14,54 +14,53 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Plan is the answer to "can a Pod of the old template become one of the new template?". It is shared between all Pods of
-// the same pair of revisions: read only. The zero value is the plan for equal templates.
+// Plan is the answer to "can a Pod of the old template become one of the new template?". All Pods of the same pair of
+// revisions share a Plan: read only. The zero value is the plan for equal templates.
 type Plan struct {
-	// Blocking names every field that blocks the update; empty when the update is possible.
+	// Blocking names every blocking field and is empty if the update is possible.
 	Blocking reason.List
 
-	// Labels and Annotations are set to the value, or removed where it is nil: all keys that change except those in
-	// RefMetadata.
+	// Labels and Annotations are all changed keys except the keys in RefMetadata. The Pod receives the value; nil removes
+	// the key.
 	Labels, Annotations map[string]*string
 	// AddFinalizers and RemoveFinalizers are the template's changes of finalizers.
 	AddFinalizers, RemoveFinalizers []string
 	// Images are the new images, by container or native sidecar.
 	Images map[string]string
-	// Resources are the cpu and memory values that change, by container or native sidecar.
+	// Resources are the changed cpu and memory values, by container or native sidecar.
 	Resources map[string]corev1.ResourceRequirements
-	// RefMetadata holds, by container, the labels and annotations that the container reads through env. They are delivered
-	// together with the container's other changes.
+	// RefMetadata holds, by container, the labels and annotations read by the container through env. The keys are
+	// delivered together with the container's other changes.
 	RefMetadata map[string]RefMetadata
-	// ResizeRestarts is set when a resource changes whose resize policy restarts the container.
+	// ResizeRestarts is set if the resize policy of a changed resource restarts the container.
 	ResizeRestarts bool
 }
 
-// RefMetadata is the part of a Pod's metadata that a container reads through env.
+// RefMetadata is the part of a Pod's metadata read by a container through env.
 type RefMetadata struct {
-	// Labels that the container reads, with their new values.
+	// Labels read by the container, with their new values.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations that the container reads, with their new values.
+	// Annotations read by the container, with their new values.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Possible reports whether the update can be done in place.
 func (p *Plan) Possible() bool { return len(p.Blocking) == 0 }
 
-// Immediate reports whether the update is complete as soon as it is written, because it changes only metadata that no
-// container has to be restarted for.
+// Immediate reports whether the update is complete on write, because only metadata without need for a restart changes.
 func (p *Plan) Immediate() bool {
 	return len(p.Images) == 0 && len(p.Resources) == 0 && len(p.RefMetadata) == 0
 }
 
-// TrafficOff reports whether the Pod has to be taken out of service first: if a container is restarted. A resize restarts one
-// only if its resize policy says so, and metadata alone never does.
+// TrafficOff reports whether the Pod must leave service first because a container restarts. A resize restarts a
+// container only if its resize policy says so. Metadata alone never restarts a container.
 func (p *Plan) TrafficOff() bool {
 	return len(p.Images) > 0 || len(p.RefMetadata) > 0 || p.ResizeRestarts
 }
 
-// Plan compares two templates. Neither is modified. A nil template is one of an unknown revision, which blocks. A plan that is
-// not possible names every blocking field; of those that nobody can change on a live Pod it names the first 20, and says how
-// many there are more.
+// Plan compares two templates and modifies neither. A nil template stands for an unknown revision and blocks. An
+// impossible plan names every blocking field. Of the fields that nobody can change on a live Pod, the plan names the
+// first 20 and counts the rest.
 func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	if err := u.ready(); err != nil {
 		return &Plan{Blocking: reason.From(err)}
@@ -70,7 +69,7 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 		return &Plan{Blocking: unknownRevision()}
 	}
 	p := &Plan{}
-	// A shallow copy, in which all that can be delivered is set to the old values. Then the rest must be equal.
+	// A shallow copy. All deliverable fields get the old values, and then the rest must be equal.
 	rest := *to
 	u.planMetadata(p, from, &rest)
 	p.Blocking = append(p.Blocking, containersChanged(from, to)...)
@@ -88,11 +87,11 @@ func (u *Updater) Plan(from, to *corev1.PodTemplateSpec) *Plan {
 	return p
 }
 
-// same reports whether two values mean the same. The strict comparison comes first because it allocates almost nothing, and
-// templates that were decoded by the same code are strictly equal if they are equal at all.
+// same reports whether two values mean the same. The strict comparison comes first because DeepEqual allocates almost
+// nothing. Templates decoded by the same code are strictly equal if they are equal at all.
 func same(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
-// planMetadata plans the changes of labels, annotations and finalizers, and sets them to the old ones in rest.
+// planMetadata plans the changes of labels, annotations and finalizers, and sets rest to the old metadata.
 func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	p.Labels = changedKeys(from.Labels, rest.Labels)
 	p.Annotations = changedKeys(from.Annotations, rest.Annotations)
@@ -114,8 +113,8 @@ func (u *Updater) planMetadata(p *Plan, from, rest *corev1.PodTemplateSpec) {
 	}
 }
 
-// blockAnnotations names the annotations that the API server keeps as they are for a Pod's life
-// (ValidatePodSpecificAnnotationUpdates in pkg/apis/core/validation/validation.go of Kubernetes 1.36).
+// blockAnnotations names the annotations kept by the API server for a Pod's life (ValidatePodSpecificAnnotationUpdates
+// in pkg/apis/core/validation/validation.go of Kubernetes 1.36).
 func (p *Plan) blockAnnotations(from, to *corev1.PodTemplateSpec) {
 	if len(p.Annotations) == 0 {
 		return
@@ -143,8 +142,9 @@ func changedKeys(from, to map[string]string) map[string]*string {
 	return changed
 }
 
-// planContainers plans the changes of images and resources, and returns the new containers with the old ones. They have the
-// names and order of the old containers: differences of those are reported already, and the rest is compared by name.
+// planContainers plans the changes of images and resources, and returns the new containers with the old images and
+// resources. The result has the names and order of the old containers: differences of names and order are reported
+// already, and the rest is compared by name.
 func (u *Updater) planContainers(p *Plan, path string, from, to []corev1.Container) []corev1.Container {
 	if len(from) == 0 {
 		return from
@@ -182,8 +182,8 @@ func sameNames(a, b []corev1.Container) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name })
 }
 
-// aligned returns the new containers in the order of the old ones. If a new one is missing, the old one takes its place. The
-// slice is the caller's.
+// aligned returns the new containers in the order of the old containers. The old container stands in for a missing new
+// container. The slice belongs to the caller.
 func aligned(from, to []corev1.Container) []corev1.Container {
 	if sameNames(from, to) {
 		return slices.Clone(to)

@@ -33,7 +33,7 @@ func fromAnnotation(name, key string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + key + "']"}}}
 }
 
-// newTemplate has two containers, a native sidecar and a plain init container. It is Burstable.
+// newTemplate has two containers, a native sidecar and a plain init container. The Pod is Burstable.
 func newTemplate(edits ...func(*template)) *template {
 	t := &template{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "a"}, Finalizers: []string{"f/1"}},
@@ -255,7 +255,7 @@ func fieldRef(path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: path, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// literal gives a variable a value as well, which then wins.
+// literal gives a variable a value as well. The value then wins.
 func literal(v corev1.EnvVar) corev1.EnvVar {
 	v.Value = "x"
 	return v
@@ -379,7 +379,7 @@ func codesAndPaths(list reason.List) []string {
 	return out
 }
 
-// TestReasonsAreBounded: a message has room for a few fields; the others are counted.
+// TestReasonsAreBounded: a message has room for a few fields. The rest is counted.
 func TestReasonsAreBounded(t *testing.T) {
 	volumes := func(n int) *template {
 		return newTemplate(func(t *template) {
@@ -401,7 +401,7 @@ func TestReasonsAreBounded(t *testing.T) {
 			t.Errorf("%d fields: %d reasons, the last is %q; want %d and %q", tc.fields, len(list), last, tc.reasons, tc.last)
 		}
 	}
-	// In one list of many, as well as in lists that follow it.
+	// In a single long list and in the lists after the long list.
 	both := volumes(30)
 	both.Spec.Tolerations = []corev1.Toleration{{Key: "a"}, {Key: "b"}}
 	both.Spec.Containers[0].Env = nil

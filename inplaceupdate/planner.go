@@ -10,11 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// maxPlans bounds a Planner's memory. A rollout needs one plan per revision that is still in use.
+// maxPlans bounds a Planner's memory. A rollout needs a plan per revision in use.
 const maxPlans = 4096
 
-// Planner keeps one Plan per pair of revisions, so that the second Pod of a pair costs a map lookup. Make one with NewPlanner.
-// It is safe for concurrent use.
+// Planner keeps a Plan per pair of revisions, so the second Pod of a pair costs a map lookup. Make a Planner with
+// NewPlanner. A Planner is safe for concurrent use.
 type Planner struct {
 	updater *Updater
 	decoder *revision.Decoder
@@ -26,22 +26,23 @@ type Planner struct {
 
 type pair struct{ from, to types.UID }
 
-// planned is a plan and the versions of the revisions it was made of: their annotations may be rewritten.
+// planned is a plan and the resource versions of its revisions, because the annotations of a revision may be rewritten.
 type planned struct {
 	*Plan
 
 	from, to string
 }
 
-// NewPlanner returns a Planner of an Updater's plans. Updater and decoder are required: without them every plan is blocked,
-// with code InvalidConfig. extra, unless nil, adds reasons against an update that the templates do not show, for example claim
-// templates whose hash is in a revision's annotation. It must depend on the two revisions alone, all of whose fields it may read.
+// NewPlanner returns a Planner of an Updater's plans. Updater and decoder are required: without them every plan is
+// blocked, with code InvalidConfig. extra, unless nil, adds reasons against an update not shown by the templates, for
+// example claim templates with a hash in a revision's annotation. extra may read all fields of both revisions and must
+// depend on nothing else.
 func NewPlanner(updater *Updater, decoder *revision.Decoder, extra func(from, to *appsv1.ControllerRevision) reason.List) *Planner {
 	return &Planner{updater: updater, decoder: decoder, extra: extra, plans: make(map[pair]planned)}
 }
 
-// Plan returns the plan from a Pod's revision to another. A nil revision is an unknown one, which blocks. The plan is shared:
-// read only. Plans of revisions that have no UID yet, as in a prediction, are not kept.
+// Plan returns the plan from a Pod's revision to another revision. A nil revision is unknown and blocks. The plan is
+// shared: read only. Plan does not keep plans of revisions without a UID, as in a prediction.
 func (p *Planner) Plan(from, to *appsv1.ControllerRevision) *Plan {
 	switch {
 	case p.updater == nil, p.decoder == nil:
@@ -94,7 +95,8 @@ func (p *Planner) compute(from, to *appsv1.ControllerRevision) *Plan {
 	return plan
 }
 
-// undecodable returns the reasons of a decoder's error, at least one: a plan without any would be possible.
+// undecodable returns the reasons of a decoder's error, at least a single reason, because a plan without reasons would
+// be possible.
 func undecodable(err error) reason.List {
 	if list := reason.From(err); len(list) > 0 {
 		return list

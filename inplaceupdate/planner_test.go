@@ -84,7 +84,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { planner.Plan(v1, v2) }); n != 0 {
 		t.Errorf("%v allocations for a known pair, want none", n)
 	}
-	rewritten := v2.DeepCopy() // its annotations, which the caller's reasons may depend on
+	rewritten := v2.DeepCopy() // its annotations; the caller's reasons may depend on annotations
 	rewritten.ResourceVersion = "9"
 	for range 3 {
 		planner.Plan(v1, rewritten)
@@ -92,7 +92,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	if asked != 3 {
 		t.Errorf("planned %d times, want once more for the revision that was written", asked)
 	}
-	// A prediction asks about revisions that do not exist yet. They all have the same, empty UID.
+	// A prediction asks about revisions before their creation. All such revisions have the same, empty UID.
 	for _, to := range []string{"app:v3", "app:v4"} {
 		if got := planner.Plan(v1, newRevision(t, "", newTemplate(image("app", to)))); got.Images["app"] != to {
 			t.Errorf("plan to %s sets %s", to, got.Images["app"])
@@ -100,7 +100,7 @@ func TestPlannerKeepsPlans(t *testing.T) {
 	}
 }
 
-// TestPlannerForgets: a planner lives as long as its process, revisions come and go.
+// TestPlannerForgets: a planner lives as long as its process, while revisions come and go.
 func TestPlannerForgets(t *testing.T) {
 	asked := map[types.UID]int{}
 	count := func(from, _ *appsv1.ControllerRevision) reason.List { asked[from.UID]++; return nil }
@@ -112,7 +112,7 @@ func TestPlannerForgets(t *testing.T) {
 		old.UID = types.UID(strconv.Itoa(100 + i))
 		planner.Plan(old, v2)
 	}
-	for i := range 10_000 { // one revision, written again and again
+	for i := range 10_000 { // a single revision, written again and again
 		old := v2.DeepCopy()
 		old.ResourceVersion = strconv.Itoa(i)
 		planner.Plan(old, v2)
@@ -136,7 +136,7 @@ func TestPlannerIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// TestPlannerNeverGuesses: what is missing blocks, because a plan without reasons is possible.
+// TestPlannerNeverGuesses: missing arguments block, because a plan without reasons is possible.
 func TestPlannerNeverGuesses(t *testing.T) {
 	v1, v2 := newRevision(t, "1", newTemplate()), newRevision(t, "2", newTemplate(image("app", "app:v2")))
 	updater, decoder := newUpdater(), revision.NewDecoder(10, nil)

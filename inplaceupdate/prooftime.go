@@ -11,24 +11,24 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
-// patience is how much longer than a termination may take a kubelet is given to end a container that it has to restart.
+// patience is the time granted to a kubelet, beyond a termination, to end a container with a wrong image.
 const patience = 10 * time.Second
 
-// proofTime is how long a kubelet may take to end all containers that have to be restarted, one after the other.
+// proofTime is the time for a kubelet to end all containers due for a restart, in sequence.
 func (v *view) proofTime() time.Duration {
 	grace := time.Duration(ptr.Deref(v.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
 	return (grace + patience) * time.Duration(max(1, len(v.state.LastContainerStatuses)))
 }
 
-// provenByTime reports whether the instance that is reported must be one of the asked image, whatever it is called: its
-// kubelet, which has seen the spec, has left it running for longer than the proof time.
+// provenByTime reports whether the reported instance must run the asked image, whatever the reported name: the kubelet
+// has seen the spec and has left the instance running for longer than the proof time.
 func (c *container) provenByTime() bool {
 	proven, _, _ := c.timeToProof()
 	return proven
 }
 
-// timeToProof says in addition how much of the proof time is left, zero if time proves nothing. begins is set if the proof time
-// has to begin now: a kubelet reports that it has seen a spec before it ends anything, so only what is noted in the state counts.
+// timeToProof also returns the remaining proof time, zero if time proves nothing. begins is set if the proof time must
+// begin now: a kubelet reports the seen spec before ending anything, so only sightings noted in the state count.
 func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	if !c.onlyTimeTells() {
 		return false, false, 0
@@ -41,8 +41,8 @@ func (c *container) timeToProof() (proven, begins bool, left time.Duration) {
 	return left <= 0, false, max(left, 0)
 }
 
-// onlyTimeTells reports whether nothing disproves that the instance that is reported runs the image of the spec: it runs, its
-// kubelet has seen the spec, and neither the instance nor its digest is known to be of another image.
+// onlyTimeTells reports whether nothing disproves the spec's image for the reported instance: the instance runs, the
+// kubelet has seen the spec, and neither the instance nor its digest is known to belong to another image.
 func (c *container) onlyTimeTells() bool {
 	if c.spec == nil || c.status == nil || c.status.State.Running == nil || c.status.ContainerID == "" || !c.view.nodeIsCurrent() {
 		return false
@@ -51,8 +51,8 @@ func (c *container) onlyTimeTells() bool {
 	return c.instance() == nil && (digest == "" || digest == digestOf(c.status.ImageID))
 }
 
-// beginProof writes down since when the kubelet has left those instances running of which only time can tell, and which images it
-// has started that may be superseded ones.
+// beginProof notes two facts in the state: since when the kubelet has left an instance running if only time can tell
+// its image, and the started images that may be superseded images.
 func (v *view) beginProof() (podpatch.Change, error) {
 	saved, err := v.whole()
 	if err != nil {

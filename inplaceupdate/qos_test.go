@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/inplaceupdate"
 )
 
-// defaulted returns requests as the API server stores them: a request that is missing is the limit.
+// defaulted returns requests as the API server stores requests: a missing request equals the limit.
 func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *r.DeepCopy()
 	if out.Requests == nil {
@@ -28,7 +28,7 @@ func defaulted(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return out
 }
 
-// class restates ComputePodQOS of Kubernetes 1.36 for a Pod as it is stored. It sums up over all containers, where the code
+// class restates ComputePodQOS of Kubernetes 1.36 for a stored Pod. class sums up over all containers, whereas the code
 // under test compares container by container.
 func class(spec *corev1.PodSpec) corev1.PodQOSClass {
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
@@ -88,7 +88,7 @@ func someResources(r *rand.Rand) corev1.ResourceRequirements {
 	return out
 }
 
-// redrawn returns other values for the same requests and limits, which is what a resize may change.
+// redrawn returns other values for the same requests and limits, as a resize may change values.
 func redrawn(r *rand.Rand, old corev1.ResourceRequirements) corev1.ResourceRequirements {
 	out := *old.DeepCopy()
 	for {
@@ -113,15 +113,15 @@ func redrawn(r *rand.Rand, old corev1.ResourceRequirements) corev1.ResourceRequi
 	}
 }
 
-// TestQOSClassIsKubernetes draws pairs of templates that a resize may lead from one to the other by its values. The class
-// must be the only thing in the way, exactly where Kubernetes computes another one.
+// TestQOSClassIsKubernetes draws pairs of templates. A resize may lead from the first to the second by values alone.
+// The class must be the only obstacle, exactly where Kubernetes computes another class.
 func TestQOSClassIsKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	updater := mustNew(inplaceupdate.Config{AllowResize: true})
 	kept, changed := 0, 0
 	for range 1500 {
 		from := newTemplate()
-		from.Spec.InitContainers = from.Spec.InitContainers[1:] // the sidecar, which can be resized
+		from.Spec.InitContainers = from.Spec.InitContainers[1:] // the sidecar, which allows a resize
 		if r.IntN(4) == 0 {
 			pod := someResources(r)
 			from.Spec.Resources = &pod
@@ -153,7 +153,7 @@ func TestQOSClassIsKubernetes(t *testing.T) {
 	}
 }
 
-// checkResized looks whether a live Pod of the old template gets what a new Pod of the new one would have.
+// checkResized compares a live Pod of the old template after its resize with a new Pod of the new template.
 func checkResized(t *testing.T, plan *inplaceupdate.Plan, from, to *template) {
 	t.Helper()
 	for i := range to.Spec.Containers {
@@ -166,7 +166,7 @@ func checkResized(t *testing.T, plan *inplaceupdate.Plan, from, to *template) {
 	}
 }
 
-// TestRequestsFollowLimits: a live Pod has the requests that the API server made of its limits, and keeps its class.
+// TestRequestsFollowLimits: a live Pod has requests made by the API server from its limits, and keeps its class.
 func TestRequestsFollowLimits(t *testing.T) {
 	only := func(pairs ...string) *template {
 		return newTemplate(func(t *template) { t.Spec.Containers[0].Resources = limited(pairs...) })

@@ -22,14 +22,14 @@ func (k *Keys) reservesAnnotation(key string) bool {
 	return slices.Contains(k.Reserved, key)
 }
 
-// withoutReserved removes the changes of keys that are the operator's own. The maps are the plan's.
+// withoutReserved removes the changes of the operator's own keys. The maps belong to the plan.
 func (k *Keys) withoutReserved(p *Plan) {
 	maps.DeleteFunc(p.Labels, func(key string, _ *string) bool { return k.reservesLabel(key) })
 	maps.DeleteFunc(p.Annotations, func(key string, _ *string) bool { return k.reservesAnnotation(key) })
 }
 
-// ValidateTemplate names the labels, then the annotations, of a template that the operator itself writes on Pods, sorted. They
-// have no effect, so the operator's admission should refuse them.
+// ValidateTemplate names the labels, then the annotations, of a template reserved for the operator, sorted. Reserved
+// keys have no effect, so the operator's admission should refuse such a template.
 func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List {
 	var list reason.List
 	add := func(kind string, values map[string]string, reserved func(string) bool) {
@@ -47,8 +47,8 @@ func (u *Updater) ValidateTemplate(template *corev1.PodTemplateSpec) reason.List
 	return list
 }
 
-// StripReserved removes the operator's own labels and annotations from a Pod that was made from a template and is about to be
-// created. Call it before the operator adds its own. It modifies the metadata.
+// StripReserved removes the operator's own labels and annotations from a Pod made from a template, before its creation.
+// Call StripReserved before the operator adds its own keys. StripReserved modifies the metadata.
 func (u *Updater) StripReserved(pod *metav1.ObjectMeta) {
 	maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return u.config.Keys.reservesLabel(key) })
 	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return u.config.Keys.reservesAnnotation(key) })

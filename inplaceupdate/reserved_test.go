@@ -10,12 +10,12 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
-// operatorKeys is a configuration whose operator writes a revision label, and an annotation since when.
+// operatorKeys is the configuration of an operator with the label "revision" and the annotation "since".
 func operatorKeys() *inplaceupdate.Updater {
 	return newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "since"} })
 }
 
-// TestReservedKeys: what a template says about the operator's own keys is no change of a Pod.
+// TestReservedKeys: a template's values of the operator's own keys do not change a Pod.
 func TestReservedKeys(t *testing.T) {
 	reads := env(0, fromLabel("REVISION", "revision"), fromAnnotation("SINCE", "since"), fromAnnotation("STATE", stateKey))
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestReservedKeys(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || len(plan.RefMetadata) > 0 || !plan.Possible() {
 				t.Errorf("blocking %v, read by containers %v, delivered (-want +got):\n%s", plan.Blocking, plan.RefMetadata, diff)
 			}
-			// As an operator sends it, with its own label.
+			// As sent by an operator, with the operator's own label.
 			change := mustStart(t, updater, newPod(tc.from), tc.from, tc.to, toward("2", 0), now)
 			if _, err := podpatch.Merge(newPod(tc.from), now, change, podpatch.Change{Labels: keys("revision", "web-2")}); err != nil {
 				t.Error(err)
@@ -88,7 +88,7 @@ func TestValidateTemplate(t *testing.T) {
 	}
 }
 
-// TestAnnotationsThatCannotChange are those that ValidatePodSpecificAnnotationUpdates of Kubernetes 1.36 keeps.
+// TestAnnotationsThatCannotChange: annotations kept by ValidatePodSpecificAnnotationUpdates of Kubernetes 1.36.
 func TestAnnotationsThatCannotChange(t *testing.T) {
 	const appArmor, mirror = "container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"
 	for _, tc := range []struct {

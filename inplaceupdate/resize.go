@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// unsent returns the resources that the current batch gives and that the Pod's spec does not have. pods/resize is a request of
-// its own after the write that begins the batch: the sender may have stopped in between.
+// unsent returns the resources of the current batch missing in the Pod's spec. pods/resize is a separate request after
+// the write that begins the batch, so the sender may have stopped in between.
 func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	var out map[string]corev1.ResourceRequirements
 	for name, want := range v.state.BatchResources {
@@ -21,7 +21,7 @@ func (v *view) unsent() map[string]corev1.ResourceRequirements {
 	return out
 }
 
-// hasResources reports whether the wanted quantities are there; others may be, too.
+// hasResources reports whether the wanted quantities are present. Further quantities may be present, too.
 func hasResources(have, want *corev1.ResourceRequirements) bool {
 	return hasQuantities(have.Limits, want.Limits) && hasQuantities(have.Requests, want.Requests)
 }
@@ -35,8 +35,8 @@ func hasQuantities(have, want corev1.ResourceList) bool {
 	return true
 }
 
-// unresized names the containers that do not have their requests and limits yet. A native sidecar counts if its node reports
-// what it has.
+// unresized names the containers without their requests and limits. A native sidecar counts only if its node reports
+// resources.
 func (v *view) unresized() reason.List {
 	var list reason.List
 	for i := range v.containers {
@@ -53,8 +53,9 @@ func (v *view) unresized() reason.List {
 	return list
 }
 
-// isResized reports whether the node has given the container what its spec says. A node that reports no resources has given
-// none. It may report more than the spec says: a container without a limit of its own has that of its Pod (KEP-2837).
+// isResized reports whether the node has given the container the resources of its spec. A node without a report of
+// resources has given none. A node may report more than the spec: a container without its own limit has the limit of
+// its Pod (KEP-2837).
 func (c *container) isResized() bool {
 	if c.status == nil {
 		return false
@@ -66,7 +67,7 @@ func (c *container) isResized() bool {
 	return hasResources(&has, &c.spec.Resources)
 }
 
-// resizeTrouble returns what the node says about a resize that it cannot or will not do now (KEP-1287).
+// resizeTrouble returns the node's message about a resize not possible or not wanted now (KEP-1287).
 func resizeTrouble(pod *corev1.Pod) string {
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := podstate.Condition(pod, t); c != nil && c.Status == corev1.ConditionTrue && c.Reason != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones. Claims are
-// left to the comparison of the rest.
+// planResources plans the changes of cpu and memory, and sets the container's requests and limits to the old ones.
+// Claims are left to the comparison of the rest.
 func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container) {
 	if sameQuantities(old.Resources.Limits, now.Resources.Limits) && sameQuantities(old.Resources.Requests, now.Resources.Requests) {
 		now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
@@ -30,8 +30,8 @@ func (u *Updater) planResources(p *Plan, path string, old, now *corev1.Container
 	now.Resources.Limits, now.Resources.Requests = old.Resources.Limits, old.Resources.Requests
 }
 
-// requestsBeside returns a template's requests as its Pods have them: if it sets only a limit, and the other template also sets
-// the request, the API server has set the request to that limit.
+// requestsBeside returns a template's requests as stored in its Pods. If the template sets only a limit and other sets
+// the request, the API server has set the request to the template's limit.
 func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	all := r.Requests
 	for name, limit := range r.Limits {
@@ -47,8 +47,8 @@ func requestsBeside(r, other *corev1.ResourceRequirements) corev1.ResourceList {
 	return all
 }
 
-// followLimits changes requests that neither template sets together with their limits: the API server set them to the limits
-// when the Pod was created, and does not do so again.
+// followLimits changes requests set by neither template together with their limits. The API server set such requests to
+// the limits at the creation of the Pod, and does not do so again.
 func followLimits(changed, old, now *corev1.ResourceRequirements) {
 	for name, limit := range changed.Limits {
 		_, was := old.Requests[name]
@@ -106,7 +106,7 @@ func text(q interface{ String() string }, ok bool) string {
 	return q.String()
 }
 
-// resizeRestarts reports whether a changed resource has a policy that restarts the container.
+// resizeRestarts reports whether the policy of a changed resource restarts the container.
 func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirements) bool {
 	for _, policy := range container.ResizePolicy {
 		if policy.RestartPolicy != corev1.RestartContainer {
@@ -121,7 +121,7 @@ func resizeRestarts(container *corev1.Container, changed corev1.ResourceRequirem
 	return false
 }
 
-// checkQOS blocks a resize that would give the Pod another QoS class.
+// checkQOS blocks a resize to another QoS class.
 func (p *Plan) checkQOS(from, to *corev1.PodTemplateSpec) {
 	if was, is := qosClass(&from.Spec), qosClass(&to.Spec); was != is {
 		p.Blocking = append(p.Blocking, reason.Reason{
@@ -154,7 +154,7 @@ func classOf(all []corev1.ResourceRequirements) corev1.PodQOSClass {
 			limit := r.Limits[name]
 			request, set := r.Requests[name]
 			used = used || !limit.IsZero() || !request.IsZero()
-			// The API server sets a request that is not given to the limit, but not one that is given as zero.
+			// The API server sets a missing request to the limit, but keeps a request of zero.
 			same := !set || request.Cmp(limit) == 0
 			guaranteed = guaranteed && !limit.IsZero() && same
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// runtimeMeta is what a node agent reports about running containers (apps.kruise.io/runtime-containers-meta).
+// runtimeMeta is a node agent's report about running containers (apps.kruise.io/runtime-containers-meta).
 type runtimeMeta struct {
 	Containers []struct {
 		Name         string `json:"name"`
@@ -27,8 +27,8 @@ type runtimeMeta struct {
 	} `json:"containers"`
 }
 
-// runtimeMeta returns the agent's report, nil when there is none. One that cannot be read counts as none: the agent will write it
-// again.
+// runtimeMeta returns the agent's report, nil if missing. An unreadable report counts as missing, because the agent
+// will write again.
 func (v *view) runtimeMeta() *runtimeMeta {
 	key := v.config.Keys.RuntimeMetaAnnotation
 	raw, found := v.pod.Annotations[key]
@@ -42,7 +42,7 @@ func (v *view) runtimeMeta() *runtimeMeta {
 	return meta
 }
 
-// envUnreported names the containers that are not known to run with the present labels and annotations.
+// envUnreported names the containers not known to run with the present labels and annotations.
 func (v *view) envUnreported() reason.List {
 	meta := v.runtimeMeta()
 	if meta == nil {
@@ -67,7 +67,7 @@ func (v *view) envUnreported() reason.List {
 	return list
 }
 
-// plainHashesMatch reports whether the agent confirms that every container runs exactly its present spec.
+// plainHashesMatch reports whether the agent confirms the exact present spec for every container.
 func (v *view) plainHashesMatch() bool {
 	meta := v.runtimeMeta()
 	if meta == nil {
@@ -86,7 +86,7 @@ func (v *view) plainHashesMatch() bool {
 	return true
 }
 
-// matches reports whether the report about a container is of the instance that runs and satisfies the test.
+// matches reports whether the report about a container belongs to the running instance and satisfies the test.
 func (m *runtimeMeta) matches(c *container, test func(plain, env uint64) bool) bool {
 	if c.status == nil {
 		return false
@@ -99,14 +99,14 @@ func (m *runtimeMeta) matches(c *container, test func(plain, env uint64) bool) b
 	return false
 }
 
-// containerHashes returns the kubelet's hash of a container in both of its forms: name and image since 1.31, the whole
+// containerHashes returns the kubelet's hash of a container in both forms: name and image since 1.31, the whole
 // container before.
 func containerHashes(container *corev1.Container) (short, full uint64) {
 	return hashOf(map[string]string{"name": container.Name, "image": container.Image}), hashOf(container)
 }
 
-// envHash returns the hash of the env variables that a container reads from the Pod's labels and annotations, with their present
-// values, as OpenKruise's node agent computes it.
+// envHash returns the hash of the env variables read by a container from the Pod's labels and annotations, with their
+// present values, computed like OpenKruise's node agent.
 func (c *container) envHash() uint64 {
 	var envs []corev1.EnvVar
 	for i := range c.spec.Env {

@@ -14,19 +14,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// startReason is the reason of the gate's condition while an update runs. It is wire format of OpenKruise.
+// startReason is the reason of the gate's condition during an update, as in the wire format of OpenKruise.
 const startReason = "StartInPlaceUpdate"
 
-// Start returns the change that begins an update: the labels of the target, the readiness gate closed if the plan needs that,
-// and either the first batch or, with a grace period, the annotation that holds it back. The gate's condition is sent even if
-// the Pod shows it already, because the Pod may come from a stale cache. The change may be merged with others of the caller.
+// Start returns the change to begin an update: the labels of the target, the closed readiness gate if the plan needs a
+// closed gate, and either the first batch or, with a grace period, the annotation with the held-back changes. Start
+// always sends the gate's condition, even if the Pod shows the condition already, because the Pod may come from a stale
+// cache. The caller may merge the change with its own changes.
 //
-// An unfinished earlier update is superseded. Changes it had not delivered are added, unless the new plan sets the same field:
-// the plan starts from the revision of the Pod's label, which is that of the earlier update. Its images no longer count as
-// success.
+// An unfinished earlier update is superseded. Start adds its undelivered changes, unless the new plan sets the same
+// field, because the plan starts from the revision of the Pod's label: the earlier update's revision. The earlier
+// update's images no longer count as success.
 //
-// The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of plan.Blocking or
-// ContainerEnded.
+// The error carries the code InvalidConfig, InvalidArgument, UnreadableState, or UpdateBlocked and the codes of
+// plan.Blocking or ContainerEnded.
 func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Time) (podpatch.Change, error) {
 	if err := u.startable(pod, plan, &target, now); err != nil {
 		return podpatch.Change{}, err
@@ -42,7 +43,7 @@ func (u *Updater) Start(pod *corev1.Pod, plan *Plan, target Target, now time.Tim
 	return v.start(&t, &target, t.images)
 }
 
-// start begins an update. changed are the images that containers do not have yet.
+// start begins an update. changed are the images not yet in the containers' specs.
 func (v *view) start(t *todo, target *Target, changed map[string]string) (podpatch.Change, error) {
 	if why := v.endedIn(changed); len(why) > 0 {
 		return podpatch.Change{}, blocked(v.pod, why)
@@ -68,7 +69,7 @@ func (v *view) start(t *todo, target *Target, changed map[string]string) (podpat
 	return change, v.putState(&change, state)
 }
 
-// startable returns an error for an update that cannot be started.
+// startable returns an error for an update that cannot start.
 func (u *Updater) startable(pod *corev1.Pod, plan *Plan, target *Target, now time.Time) error {
 	if err := u.callable(pod, now); err != nil {
 		return err
@@ -92,7 +93,7 @@ func blocked(pod *corev1.Pod, why reason.List) error {
 	return reason.Reason{Code: UpdateBlocked, Object: podObject(pod), Detail: why.String(), Remedy: "recreate the Pod"}.With(why)
 }
 
-// endedIn names the containers that have ended and that their node does not start again, whatever their image
+// endedIn names the containers that have ended and never start again on the node, whatever the image
 // (k8s.io/kubernetes, pkg/kubelet/container/helpers.go, ShouldContainerBeRestarted).
 func (v *view) endedIn(images map[string]string) reason.List {
 	var list reason.List
@@ -114,7 +115,7 @@ func (c *container) hasEnded() bool {
 		!podstate.IsRestarted(c.view.pod, c.spec, c.status.State.Terminated.ExitCode)
 }
 
-// callable returns an error if no decision can be made with the Updater at this time.
+// callable returns an error if the Updater can make no decision at the given time.
 func (u *Updater) callable(pod *corev1.Pod, now time.Time) error {
 	if err := u.ready(); err != nil {
 		return err
@@ -149,8 +150,8 @@ func (v *view) holdBack(t *todo, target *Target, report bool, change *podpatch.C
 	return err
 }
 
-// begin returns the state of a new update. It takes over what an earlier update still waits for in containers that the new one
-// leaves alone, so that the new one is not complete before.
+// begin returns the state of a new update. In containers left alone by the new update, begin takes over the unfinished
+// waits of an earlier update, so the new update is not complete before them.
 func (v *view) begin(t *todo, revision string, report bool) *savedState {
 	state := &savedState{Revision: revision, UpdateTimestamp: metav1.NewTime(v.now)}
 	state.UpdateResources, state.UpdateImages = len(t.resources) > 0, len(t.images) > 0
@@ -179,9 +180,10 @@ func (v *view) begin(t *todo, revision string, report bool) *savedState {
 	return state
 }
 
-// supersede returns, for the containers whose image changes, the images of updates that are not complete. The present image
-// of a container that is not reported is one of them: its node may be about to start it, and nothing says what runs. The new
-// image may be one of them too, because it could be superseded again before it is sent.
+// supersede returns, for the containers with a changing image, the images of incomplete updates. The present image of
+// an unreported container is such an image: the node may be about to start the container, and nothing says which image
+// runs. The new image may be in the list too, because another update could supersede the new image before the sender
+// sends the change.
 func (v *view) supersede(images map[string]string) map[string][]string {
 	var out map[string][]string
 	for name := range images {
@@ -200,8 +202,8 @@ func (v *view) supersede(images map[string]string) map[string][]string {
 	return out
 }
 
-// learn takes over which images are known, adds what the containers run whose image changes, and notes which containers get new
-// env by the restart for an image, of this update or of an earlier one.
+// learn takes over the known images, adds the running images of the changing containers, and notes the containers that
+// get new env by the restart for an image of the present or an earlier update.
 func (v *view) learn(t *todo, into *progress) {
 	if v.state != nil {
 		into.KnownImages = maps.Clone(v.state.KnownImages)
@@ -217,8 +219,8 @@ func (v *view) learn(t *todo, into *progress) {
 	}
 }
 
-// needsReport reports whether a node agent must report that a container was restarted for its env. A container that its kubelet
-// restarts for another image in the same patch reads the new metadata then, so its image proves enough.
+// needsReport reports whether a node agent must report the restart of a container for its env. If the same patch
+// changes the container's image, the kubelet restarts the container with the new metadata, so the image proves enough.
 func (v *view) needsReport(t *todo) bool {
 	for name := range t.refs {
 		if image, changes := t.images[name]; !changes || v.container(name).mayStay(image) {

@@ -6,28 +6,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// State is how far a Pod's update has come, for whoever reports it.
+// State is the progress of a Pod's update, for reports.
 type State struct {
-	// Revision is the Target.Revision that the Pod was updated to last.
+	// Revision is the Target.Revision of the Pod's last update.
 	Revision string
-	// Started is when that update started, in whole seconds.
+	// Started is the start of the update, in whole seconds.
 	Started time.Time
-	// Batches are the containers that were changed together so far, the oldest first. An update of metadata alone has none.
+	// Batches are the containers changed together so far, the oldest batch first. An update of metadata alone has none.
 	Batches []Batch
-	// Postponed names, sorted, the containers that a later batch will change.
+	// Postponed names, sorted, the containers of later batches.
 	Postponed []string
 }
 
-// Batch is a group of containers that were changed in one write.
+// Batch is a group of containers changed in a single write.
 type Batch struct {
-	// At is when that was, in whole seconds.
+	// At is the time of the write, in whole seconds.
 	At time.Time
 	// Containers are their names, sorted.
 	Containers []string
 }
 
-// State returns the state of the Pod's last update, nil if it was never updated. The error carries the code UnreadableState, or
-// InvalidConfig if New did not make the Updater.
+// State returns the state of the Pod's last update, nil if the Pod was never updated. The error carries the code
+// UnreadableState, or InvalidConfig if New did not make the Updater.
 func (u *Updater) State(pod *corev1.Pod) (*State, error) {
 	if err := u.ready(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (u *Updater) State(pod *corev1.Pod) (*State, error) {
 	return state, nil
 }
 
-// InGracePeriod reports whether the Pod carries a change that waits for the end of a grace period.
+// InGracePeriod reports whether the Pod carries a change held back until the end of a grace period.
 func (u *Updater) InGracePeriod(pod *corev1.Pod) bool {
 	if u.ready() != nil {
 		return false

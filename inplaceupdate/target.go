@@ -10,19 +10,19 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Target says which revision a Pod is taken to, and how.
+// Target says how to update a Pod and to which revision.
 type Target struct {
 	// Revision is written to the state annotation. Required.
 	Revision string
-	// Labels are set on the Pod in the same write, above all the label by which the caller knows which revision the Pod has.
-	// Keys.Reserved must contain each of them. Nil is refused; a caller that keeps the revision elsewhere gives an empty map.
+	// Labels are set on the Pod in the same write, above all the caller's label with the Pod's revision. Keys.Reserved
+	// must contain each label. Nil is refused; a caller with the revision elsewhere gives an empty map.
 	Labels map[string]string
-	// GracePeriod is how long the Pod stays out of service before its spec changes, if the update takes it out of service. It
-	// is rounded up to whole seconds. Zero means no grace period; negative ones are refused.
+	// GracePeriod is the Pod's time out of service before its spec changes, if the update takes the Pod out of service.
+	// The period is rounded up to whole seconds. Zero means no grace period. Negative periods are refused.
 	GracePeriod time.Duration
 }
 
-// maxGracePeriod is what the wire format can say.
+// maxGracePeriod is the limit of the wire format.
 const maxGracePeriod = math.MaxInt32 * time.Second
 
 // graceSeconds returns the grace period in whole seconds, rounded up.
@@ -43,7 +43,7 @@ func (t *Target) relabel(change *podpatch.Change) {
 	change.Labels = labels
 }
 
-// problems says what is wrong with a target.
+// problems lists the faults of a target.
 func (u *Updater) problems(t *Target) reason.List {
 	var list reason.List
 	add := func(path, value, detail, remedy string) {

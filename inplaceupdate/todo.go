@@ -9,8 +9,8 @@ import (
 	"github.com/workloadkit/workloadkit/podpatch"
 )
 
-// todo is everything that a new update delivers: the changes of its plan, and those that an earlier update has not delivered.
-// Its maps and slices may be the plan's, which Pods share: read only.
+// todo is everything to deliver in a new update: the changes of its plan and the undelivered changes of an earlier
+// update. The maps and slices of a todo may belong to the plan, which Pods share: read only.
 type todo struct {
 	work
 
@@ -22,15 +22,15 @@ type todo struct {
 // trafficOff is Plan.TrafficOff of everything.
 func (t *todo) trafficOff() bool { return len(t.images) > 0 || len(t.refs) > 0 || t.resizeRestarts }
 
-// putMetadata adds the metadata that no container has to be restarted for.
+// putMetadata adds the metadata without need for a restart.
 func (t *todo) putMetadata(change *podpatch.Change) {
 	change.Labels = maps.Clone(t.labels)
 	maps.Copy(change.Annotations, t.annotations)
 	change.AddFinalizers, change.RemoveFinalizers = t.addFinalizers, t.removeFinalizers
 }
 
-// todo adds to a plan what an earlier update has not delivered: later batches, a resize that was not sent, and everything while
-// its grace period runs.
+// todo adds the undelivered changes of an earlier update to a plan: later batches, an unsent resize, and everything
+// held back by a running grace period.
 func (v *view) todo(plan *Plan) (todo, error) {
 	t := todo{
 		work:   work{images: plan.Images, refs: plan.RefMetadata, resources: plan.Resources},
@@ -59,7 +59,8 @@ func (v *view) todo(plan *Plan) (todo, error) {
 	return t, nil
 }
 
-// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not modified.
+// addEarlier adds work of an earlier update, as far as the newer plan does not set the same. Maps of either are not
+// modified.
 func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.images = united(earlier.images, w.images)
 	if len(earlier.resources) > 0 {
@@ -85,7 +86,7 @@ func (w *work) addEarlier(earlier work, newer *Plan) {
 	w.refs = all
 }
 
-// overlaid returns the quantities of both, those of b where both have one.
+// overlaid returns the quantities of both. The quantity of b wins.
 func overlaid(a, b corev1.ResourceRequirements) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: united(a.Limits, b.Limits), Requests: united(a.Requests, b.Requests)}
 }
@@ -94,7 +95,7 @@ func labelsOf(r RefMetadata) map[string]string { return r.Labels }
 
 func annotationsOf(r RefMetadata) map[string]string { return r.Annotations }
 
-// unmentioned returns the labels or annotations that a newer plan does not set, neither plainly nor for a container.
+// unmentioned returns the labels or annotations set by no part of the newer plan, neither plainly nor for a container.
 func unmentioned[V any](earlier map[string]V, plain map[string]*string, refs map[string]RefMetadata, kind func(RefMetadata) map[string]string) map[string]V {
 	out := maps.Clone(earlier)
 	maps.DeleteFunc(out, func(key string, _ V) bool {
@@ -108,7 +109,7 @@ func unmentioned[V any](earlier map[string]V, plain map[string]*string, refs map
 	return out
 }
 
-// without returns the entries of a list that none of the others has.
+// without returns the entries of list missing in all the further lists.
 func without(list []string, others ...[]string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
 		return slices.ContainsFunc(others, func(other []string) bool { return slices.Contains(other, s) })

@@ -38,7 +38,7 @@ var now = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return now.Add(d) }
 
-// mustNew returns an Updater of a configuration that may lack its keys.
+// mustNew returns an Updater of a configuration. The configuration may lack its keys.
 func mustNew(config inplaceupdate.Config) *inplaceupdate.Updater {
 	if config.Keys.StateAnnotation == "" {
 		config.Keys.StateAnnotation, config.Keys.GraceAnnotation = stateKey, graceKey
@@ -52,7 +52,7 @@ func mustNew(config inplaceupdate.Config) *inplaceupdate.Updater {
 
 func withoutPriority(c *inplaceupdate.Config) { c.Priority = nil }
 
-// toward is a target of an operator that keeps the revision elsewhere than in labels.
+// toward is the target of an operator that keeps the revision outside of labels.
 func toward(revision string, graceSeconds int32) inplaceupdate.Target {
 	return inplaceupdate.Target{Revision: revision, Labels: map[string]string{}, GracePeriod: time.Duration(graceSeconds) * time.Second}
 }
@@ -111,7 +111,7 @@ func defaultRequests(spec *corev1.PodSpec) {
 	}
 }
 
-// status returns what a node reports about a container that runs its spec.
+// status returns a node's report about a container running its spec.
 func status(c *corev1.Container) corev1.ContainerStatus {
 	return corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image, ContainerID: "containerd://" + c.Name + "/" + c.Image,
@@ -119,7 +119,7 @@ func status(c *corev1.Container) corev1.ContainerStatus {
 	}
 }
 
-// catchUp lets the node run what the Pod's spec says.
+// catchUp lets the node run the Pod's spec.
 func catchUp(pod *corev1.Pod) {
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses = nil, nil
@@ -268,7 +268,7 @@ func Example() {
 	// ready: true
 }
 
-// TestStartWritesTheWireFormat compares with what OpenKruise 1.9 writes, key by key and in its order.
+// TestStartWritesTheWireFormat compares with the annotations of OpenKruise 1.9, key by key and in the same order.
 func TestStartWritesTheWireFormat(t *testing.T) {
 	setup := []func(*template){
 		priority(0, 10), priority(1, 0), env(1, fromLabel("ZONE", "zone")), requests(1, "cpu", "100m"), limits(1, "cpu", "1"),
@@ -364,7 +364,8 @@ func TestStartClosesTheGate(t *testing.T) {
 	}
 }
 
-// slowState has a quantity that takes half a minute to read. Whoever may annotate a Pod can write it.
+// slowState has a quantity that takes half a minute to read. Everybody with the right to annotate a Pod can write such
+// a state.
 const slowState = `{"revision":"2","nextContainerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`
 
 func TestStartRefuses(t *testing.T) {
@@ -385,7 +386,7 @@ func TestStartRefuses(t *testing.T) {
 					t.Errorf("U-27 Start with %s %q = %v", key, text, startErr)
 				}
 			} else if text == `{"lastContainerStatuses":[]}` || text == slowState {
-				continue // not a key of this annotation
+				continue // not a key of the grace annotation
 			}
 			why := reason.From(err)
 			if !errors.Is(err, inplaceupdate.UnreadableState) || why[0].Path != "metadata.annotations["+key+"]" || why[0].Object.UID != "u1" {
@@ -397,7 +398,7 @@ func TestStartRefuses(t *testing.T) {
 	pod.Annotations[stateKey] = stateHead + "null}"
 	for _, text := range []string{
 		"{", `{"revision":"2","metaDataPatch":"!"}`, `{"revision":"2","metaDataPatch":"ew=="}`,
-		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // reading it would take half a minute
+		`{"revision":"2","containerResources":{"app":{"limits":{"cpu":"1e-200000000"}}}}`, // reading the quantity would take half a minute
 	} {
 		pod.Annotations[graceKey] = text
 		if _, err := updater.Next(pod, now); !errors.Is(err, inplaceupdate.UnreadableState) {
@@ -414,7 +415,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsWhatOthersWrote takes over the JSON of OpenKruise 1.9 as it is.
+// TestReadsWhatOthersWrote takes over the JSON of OpenKruise 1.9 unchanged.
 func TestReadsWhatOthersWrote(t *testing.T) {
 	state := `{"revision":"web-7d9f8c6b5d","updateTimestamp":"2026-07-01T10:00:00Z",` +
 		`"lastContainerStatuses":{"app":{"imageID":"docker.io/library/app@sha256:1111"}},"updateImages":true,` +
@@ -469,7 +470,7 @@ func TestReadsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestStateIsWrittenAsItWasRead takes states as OpenKruise 1.9 leaves them on Pods, settled and midway.
+// TestStateIsWrittenAsItWasRead takes states left on Pods by OpenKruise 1.9, settled and midway.
 func TestStateIsWrittenAsItWasRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"1.2 one image": `{"revision":"db-74bc5d9d99","updateTimestamp":"2026-11-21T09:11:15Z",` +
@@ -567,7 +568,7 @@ func TestGracePeriod(t *testing.T) {
 	})
 }
 
-// batches runs an update to its end on a node that is always ready and returns the containers of each batch.
+// batches runs an update to its end on an always ready node and returns the containers of each batch.
 func batches(t testing.TB, updater *inplaceupdate.Updater, pod *corev1.Pod, from, to *template) (*corev1.Pod, []string) {
 	t.Helper()
 	pod = write(t, pod, mustStart(t, updater, pod, from, to, toward("2", 0), now))
@@ -643,7 +644,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// checkDelivered compares a Pod with the template that it was taken to.
+// checkDelivered compares a Pod with the template of its update.
 func checkDelivered(t testing.TB, pod *corev1.Pod, to *template) {
 	t.Helper()
 	for _, key := range []string{stateKey, graceKey, metaKey} {
@@ -704,7 +705,7 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	if podstate.IsTrue(pod, gate) {
 		t.Error("U-20 the gate opens in the middle of an update")
 	}
-	// A way out: the repaired template overtakes, and what was pending is still delivered.
+	// A way out: the repaired template overtakes, and the pending changes are still delivered.
 	repaired := newTemplate(priority(0, 10), priority(1, 0), image("app", "app:v3"), image("log", "log:v2"))
 	pod = write(t, pod, mustStart(t, updater, pod, to, repaired, toward("3", 0), now))
 	for range 3 {
@@ -714,8 +715,8 @@ func TestBatchThatNeverGetsReady(t *testing.T) {
 	checkDelivered(t, pod, repaired)
 }
 
-// TestGateOfAnUnreportedPod: scheduler and kubelet write to a new Pod, and would collide with a gate that nobody misses yet.
-// One that a start has closed is opened all the same.
+// TestGateOfAnUnreportedPod: scheduler and kubelet write to a new Pod, and would collide with the write of a gate not
+// yet needed. A gate closed by a start is opened all the same.
 func TestGateOfAnUnreportedPod(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -763,7 +764,7 @@ func TestGateAtTheEnd(t *testing.T) {
 			}
 			want := inplaceupdate.Step{Complete: true}
 			if tc.want {
-				// Only for the very Pod that was looked at.
+				// Only for the exact Pod in the request.
 				want.Change = podpatch.Change{UID: "u1", ResourceVersion: "1", Conditions: []corev1.PodCondition{*condition("True", "", "")}}
 			}
 			if diff := cmp.Diff(want, mustNext(t, newUpdater(), pod, now)); diff != "" {

@@ -11,12 +11,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Updater decides about updates in place under one configuration. Make one with New. Its methods are pure and safe for
-// concurrent use; they modify neither Pods nor templates, except StripReserved.
+// Updater decides about updates in place under a single configuration. Make an Updater with New. Its methods are pure
+// and safe for concurrent use. No method modifies a Pod or template, except StripReserved.
 type Updater struct{ config Config }
 
-// New returns an Updater. The error is a reason.List with code InvalidConfig that names every key that is missing, is no name
-// of an annotation or condition, or is used twice.
+// New returns an Updater. The error is a reason.List with code InvalidConfig. The list names every key that is missing,
+// is no name of an annotation or condition, or is used twice.
 func New(config Config) (*Updater, error) {
 	if problems := config.Keys.problems(); len(problems) > 0 {
 		return nil, problems
@@ -26,10 +26,11 @@ func New(config Config) (*Updater, error) {
 	return &Updater{config: config}, nil
 }
 
-// Gate returns the readiness gate that is closed while a Pod is updated, empty for none.
+// Gate returns the readiness gate to close while a Pod is updated, empty for none.
 func (u *Updater) Gate() corev1.PodConditionType { return u.config.Keys.Gate }
 
-// ready returns an error for an Updater that New has not made: it would write annotations without a name.
+// ready returns an error for an Updater not made by New, because such an Updater would write annotations without a
+// name.
 func (u *Updater) ready() error {
 	if u == nil || u.config.Keys.StateAnnotation == "" {
 		return reason.Reason{Code: InvalidConfig, Detail: "the Updater was not made by New"}
@@ -37,10 +38,10 @@ func (u *Updater) ready() error {
 	return nil
 }
 
-// namedKey is a key and the field that it is in.
+// namedKey is a key and its field.
 type namedKey struct{ field, name string }
 
-// annotations are the annotations that this package reads or writes; those that are not configured have no name.
+// annotations are the annotations read or written by the package. An unconfigured annotation has no name.
 func (k *Keys) annotations() []namedKey {
 	return []namedKey{
 		{"StateAnnotation", k.StateAnnotation},
@@ -56,7 +57,8 @@ func (k *Keys) problems() reason.List {
 	add := func(field, name, detail string) {
 		list = append(list, reason.Reason{Code: InvalidConfig, Path: "Keys." + field, New: shorten(name), Detail: detail})
 	}
-	// The API server takes annotations in upper and lower case (ValidateAnnotations in k8s.io/apimachinery/pkg/api/validation).
+	// The API server takes annotations in upper and lower case (ValidateAnnotations in
+	// k8s.io/apimachinery/pkg/api/validation).
 	check := func(field, name, checked string) {
 		if faults := validation.IsQualifiedName(checked); len(faults) > 0 {
 			add(field, name, strings.Join(faults, "; "))

@@ -57,7 +57,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestConfigIsCopied: what the caller does with its configuration later has no effect.
+// TestConfigIsCopied: later changes of the caller's configuration have no effect.
 func TestConfigIsCopied(t *testing.T) {
 	config := inplaceupdate.Config{Keys: inplaceupdate.Keys{StateAnnotation: "s", GraceAnnotation: "g", Reserved: []string{"mine"}}}
 	updater := mustNew(config)
@@ -67,7 +67,7 @@ func TestConfigIsCopied(t *testing.T) {
 	}
 }
 
-// TestZeroUpdater: it would write annotations without a name.
+// TestZeroUpdater: a zero Updater would write annotations without a name.
 func TestZeroUpdater(t *testing.T) {
 	pod := newPod(newTemplate())
 	for name, updater := range map[string]*inplaceupdate.Updater{"zero": {}, "nil": nil} {
@@ -141,8 +141,8 @@ func TestGracePeriodIsRoundedUp(t *testing.T) {
 	}
 }
 
-// TestStartWritesTheLabels: the labels of the target go out with the first write, beside those of the plan, and win over what
-// a plan that was made elsewhere says.
+// TestStartWritesTheLabels: the labels of the target go out with the first write, beside the plan's labels. The target
+// wins over a plan made elsewhere.
 func TestStartWritesTheLabels(t *testing.T) {
 	updater := newUpdater(func(c *inplaceupdate.Config) { c.Keys.Reserved = []string{"revision", "hash"} })
 	from, to := newTemplate(), newTemplate(image("app", "app:v2"), label("x", "1"))
@@ -172,7 +172,7 @@ func TestStartWritesTheLabels(t *testing.T) {
 	}
 }
 
-// TestErrorsCarryCodes: whatever is returned as an error is found by its code, and by those of what it wraps.
+// TestErrorsCarryCodes: errors.Is finds every returned error by its code and by the codes of its wrapped reasons.
 func TestErrorsCarryCodes(t *testing.T) {
 	updater, base := newUpdater(), newTemplate()
 	blocked := updater.Plan(base, newTemplate(image("setup", "setup:v2"), func(t *template) { t.Spec.HostNetwork = true }))
@@ -233,7 +233,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneOwnerMerge: Start's change and the labels of others do not contradict each other.
+// TestChangesOfOneOwnerMerge: Start's change and the labels of other writers do not contradict each other.
 func TestChangesOfOneOwnerMerge(t *testing.T) {
 	updater := operatorKeys()
 	from, to := newTemplate(label("revision", "a")), newTemplate(label("revision", "b"), image("app", "app:v2"))

@@ -10,7 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// view is a Pod as one decision sees it. It is read once, when the decision begins, and every step works on it.
+// view is a Pod as a single decision sees the Pod. The decision reads the Pod once at its beginning, and every step
+// works on the view.
 type view struct {
 	config *Config
 	pod    *corev1.Pod
@@ -18,34 +19,34 @@ type view struct {
 
 	// containers are all of the Pod, init containers first.
 	containers []container
-	// state is how far the Pod's update has come, nil if it was never updated.
+	// state is the progress of the Pod's update, nil without any update.
 	state *progress
-	// saved is the whole state annotation, nil until it is needed. It then contains state.
+	// saved is the whole state annotation, nil until needed. A non-nil saved contains state.
 	saved *savedState
-	// grace is the change that waits for the end of a grace period, nil if there is none.
+	// grace is the change held back until the end of a grace period, nil if there is none.
 	grace *savedGrace
 
-	// lost says that the Pod's state is, and that nothing is known of what its containers run.
+	// lost says that the Pod's state is lost, so the images of its running containers are unknown.
 	lost bool
 
-	// What most Pods need is allocated together with the view: this is done for every event of a Pod.
+	// Memory for most Pods, allocated together with the view: every event of a Pod makes a view.
 	lean progress
 	room [4]container
 	text [480]byte
 }
 
-// container is a container of the Pod and what its node reports.
+// container is a container of the Pod with its node's report.
 type container struct {
 	view *view
 	name string
 	init bool
-	// spec is nil for a container that cannot be updated: one that the Pod does not have, or a plain init container.
+	// spec is nil for a container without possible update: a container missing in the Pod, or a plain init container.
 	spec *corev1.Container
 	// status is nil until the node has reported the container.
 	status *corev1.ContainerStatus
 }
 
-// readToStart reads a Pod that is to be updated.
+// readToStart reads a Pod for a new update.
 func (u *Updater) readToStart(pod *corev1.Pod, now time.Time) (*view, error) {
 	v := u.newView(pod, now)
 	saved, err := v.whole()
@@ -55,8 +56,8 @@ func (u *Updater) readToStart(pod *corev1.Pod, now time.Time) (*view, error) {
 	return v, v.readGrace()
 }
 
-// readToContinue reads a Pod whose update goes on, if it has one. The whole state is read only if a change is held back: in
-// most other cases nothing is written.
+// readToContinue reads a Pod with or without a running update. It reads the whole state only if a change is held back,
+// because most other calls write nothing.
 func (u *Updater) readToContinue(pod *corev1.Pod, now time.Time) (*view, error) {
 	v := u.newView(pod, now)
 	if err := v.readGrace(); err != nil {
@@ -86,7 +87,7 @@ func (u *Updater) newView(pod *corev1.Pod, now time.Time) *view {
 	return v
 }
 
-// container returns a container by its name, one without spec and status if the Pod has none of that name.
+// container returns a container by its name. An unknown name gives a container without spec and status.
 func (v *view) container(name string) *container {
 	for i := range v.containers {
 		if v.containers[i].name == name {
@@ -96,19 +97,20 @@ func (v *view) container(name string) *container {
 	return &container{view: v, name: name}
 }
 
-// nodeIsBehind reports whether the node says that it has not seen the newest spec. Nodes report that since Kubernetes 1.34.
+// nodeIsBehind reports whether the node has reported an older spec than the newest. Nodes report generations since
+// Kubernetes 1.34.
 func (v *view) nodeIsBehind() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen < v.pod.Generation
 }
 
-// nodeIsCurrent reports whether the node says that it has seen the newest spec.
+// nodeIsCurrent reports whether the node has reported the newest spec.
 func (v *view) nodeIsCurrent() bool {
 	seen := v.pod.Status.ObservedGeneration
 	return seen != 0 && seen >= v.pod.Generation
 }
 
-// change returns an empty change of the Pod. exact binds it to the Pod as it was read.
+// change returns an empty change of the Pod. exact binds the change to the Pod as read.
 func (v *view) change(exact bool) podpatch.Change {
 	change := podpatch.Change{UID: v.pod.UID, Annotations: map[string]*string{}}
 	if exact {
@@ -117,7 +119,7 @@ func (v *view) change(exact bool) podpatch.Change {
 	return change
 }
 
-// drop removes those of the annotations that the Pod has.
+// drop removes the annotations as far as present on the Pod.
 func (v *view) drop(change *podpatch.Change, keys ...string) {
 	for _, key := range keys {
 		if _, ok := v.pod.Annotations[key]; ok {

@@ -1,19 +1,19 @@
 // Package launchorder answers "in which order do a Pod's containers start?".
 //
-// The kubelet starts containers side by side. A container can be made to wait all the same: an env variable that refers to a key which
-// its ConfigMap does not have yet keeps the kubelet from creating the container. [Order.Inject] gives each container such a variable,
-// the barrier, when the Pod is admitted. [Order.Next] says, from the status of the containers, which keys to add now: those of the
-// highest priority at once, those of the next when every container above is ready, and so on.
+// The kubelet starts containers side by side. A container can wait all the same: the kubelet does not create a
+// container with an env variable from a key missing in its ConfigMap. [Order.Inject] gives each container such a
+// variable, the barrier, at the admission of the Pod. [Order.Next] says, from the status of the containers, which keys
+// to add now: the keys of the highest priority at once, the keys of the next priority when every container above is
+// ready, and so on.
 //
-// Priorities come from the Pod: an annotation that has containers start in the order in which they are listed, or an env variable with a
-// number on single containers. Higher starts first, equal start together, and a container without a number has 0. Init containers have
-// an order of their own and take no part.
+// Priorities come from the Pod: an annotation for a start in the listed order, or an env variable with a number on
+// single containers. Higher priorities start first, equal priorities together, and a container without a number has 0.
+// Init containers have an order of their own and take no part.
 //
-// The order holds for the first start alone. A container that crashes later stops nobody, and nothing is said about the order of ends.
-// A container that has ended well and is not started again counts as ready, or what comes after a container that runs to its end would
-// never start.
+// The order holds for the first start alone. A later crash stops nobody, and the order of ends is open. A successfully
+// ended container without a restart counts as ready, because the containers after the end would otherwise never start.
 //
-// Everything here is pure and safe for concurrent use.
+// All functions are pure and safe for concurrent use.
 package launchorder
 
 import (
@@ -31,36 +31,39 @@ import (
 )
 
 const (
-	// InvalidKeys means that a key is missing, is no legal name or is used twice. It is an error of the program.
+	// InvalidKeys means that a key is missing, is no legal name or is used twice. InvalidKeys is an error of the program.
 	InvalidKeys reason.Code = "InvalidKeys"
-	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out of range.
+	// InvalidLaunchPriority means that a container's launch priority is no number, is not in the Pod itself, or is out of
+	// range.
 	InvalidLaunchPriority reason.Code = "InvalidLaunchPriority"
-	// InvalidLaunchBarrier means that a container has a barrier of its own that nothing could open.
+	// InvalidLaunchBarrier means that a container has a barrier of its own without anybody to open the barrier.
 	InvalidLaunchBarrier reason.Code = "InvalidLaunchBarrier"
-	// InvalidBarrierName means that no ConfigMap can have the name that the Pod's barrier would have.
+	// InvalidBarrierName means that the name of the Pod's barrier is no legal name of a ConfigMap.
 	InvalidBarrierName reason.Code = "InvalidBarrierName"
-	// LaunchNotReady means that containers of a lower launch priority wait until this one is ready.
+	// LaunchNotReady means that containers of a lower launch priority wait until the named container is ready.
 	LaunchNotReady reason.Code = "LaunchNotReady"
-	// LaunchFailed means that containers of a lower launch priority never start, because this one has failed and is not started again.
+	// LaunchFailed means that containers of a lower launch priority never start, because the named container has failed
+	// without a restart.
 	LaunchFailed reason.Code = "LaunchFailed"
 )
 
 const (
-	// MinPriority is the lowest priority that an env variable may ask for.
+	// MinPriority is the lowest priority for an env variable.
 	MinPriority = -2147483647
 	// MaxPriority is the highest.
 	MaxPriority = 2147483647
-	// True is the value of keys that are opened, and of the annotation that marks a Pod as completed.
+	// True is the value of opened keys, and of the annotation on a completed Pod.
 	True = "true"
 )
 
-// Keys are the names that this package reads and writes. The kit has no defaults for them; all are required.
+// Keys are the names read and written by the package. The kit has no default names. All names are required.
 type Keys struct {
-	// OrderedAnnotation, with the value OrderedValue, has containers start in the order in which the Pod lists them.
+	// OrderedAnnotation, with the value OrderedValue, has containers start in the order of the Pod's list.
 	OrderedAnnotation, OrderedValue string
 	// CompletedAnnotation is "true" once every key is open.
 	CompletedAnnotation string
-	// PriorityEnv is the env variable that gives a container a priority, and BarrierEnv the one that it waits for.
+	// PriorityEnv is the env variable with a container's priority, and BarrierEnv the env variable for which the container
+	// waits.
 	PriorityEnv, BarrierEnv string
 	// KeyPrefix begins the keys of the ConfigMap; the priority follows.
 	KeyPrefix string
@@ -68,10 +71,10 @@ type Keys struct {
 	NameSuffix string
 }
 
-// Order gives containers an order under one set of names. Make it with New.
+// Order gives containers an order under a set of names. Make an Order with New.
 type Order struct{ keys Keys }
 
-// New returns an Order. The error is a reason.List with code InvalidKeys that names every problem.
+// New returns an Order. The error is a reason.List with code InvalidKeys and names every problem.
 func New(keys Keys) (*Order, error) {
 	if problems := keys.problems(); len(problems) > 0 {
 		return nil, problems
@@ -105,12 +108,12 @@ func (k *Keys) problems() (problems reason.List) {
 	return problems
 }
 
-// Inject gives the containers of a Pod that is about to be created their barriers, if it asks for an order and has more than one
-// container. The barrier depends on the Pod's name: a Pod that has only a generateName gets generatedName. A Pod that has its barriers
-// is left as it is, and what a barrier refers to is corrected, so that a copy under another name starts.
+// Inject gives the containers of a new Pod their barriers, if the Pod asks for an order and has more than a single
+// container. The barrier depends on the Pod's name: a Pod with only a generateName gets generatedName. A Pod with right
+// barriers stays unchanged, and references of barriers are corrected, so a copy under another name starts.
 //
-// The error is a reason.List with codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName; the Pod is then unchanged.
-// Slices that the Pod may share with others are replaced, not written into.
+// The error is a reason.List with codes InvalidLaunchPriority, InvalidLaunchBarrier and InvalidBarrierName. The Pod is
+// then unchanged. Inject replaces slices that the Pod may share with others, and never writes into them.
 func (o *Order) Inject(pod *corev1.Pod, generatedName string) (changed bool, err error) {
 	if len(pod.Spec.Containers) <= 1 {
 		return false, nil
@@ -163,7 +166,8 @@ func (o *Order) wanted(pod *corev1.Pod) (priorities []int, problems reason.List)
 	return priorities, problems
 }
 
-// asked returns the priority that a container's env variable gives it. Of several of that name the last counts, as in the container.
+// asked returns the priority in a container's env variable. Of several variables of the name the last counts, as in the
+// container.
 func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	for i := len(c.Env) - 1; i >= 0; i-- {
 		env := &c.Env[i]
@@ -186,7 +190,7 @@ func (o *Order) asked(c *corev1.Container) (int, reason.List) {
 	return 0, nil
 }
 
-// badBarriers finds barriers that nothing could open. They are not this package's: somebody uses its name.
+// badBarriers finds barriers that nobody could open. Such barriers come from somebody else's use of the name.
 func (o *Order) badBarriers(c *corev1.Container) (problems reason.List) {
 	for i := range c.Env {
 		env := &c.Env[i]
@@ -226,7 +230,8 @@ func (o *Order) badName(pod string) reason.List {
 	}}
 }
 
-// withBarrier returns the variables with exactly one barrier, where there was one already or else at the end. The slice is a new one.
+// withBarrier returns the variables with exactly a single barrier, in an existing place or else at the end, in a new
+// slice.
 func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int) []corev1.EnvVar {
 	barrier := corev1.EnvVar{Name: o.keys.BarrierEnv, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Key: o.keys.KeyPrefix + strconv.Itoa(priority),
@@ -246,7 +251,8 @@ func (o *Order) withBarrier(env []corev1.EnvVar, configMap string, priority int)
 	return out
 }
 
-// Priority reads a container's priority from its barrier; ok is false if it has none. It fits inplaceupdate.Config.Priority.
+// Priority reads a container's priority from its barrier. ok is false without a barrier. Priority fits
+// inplaceupdate.Config.Priority.
 func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	for i := range c.Env {
 		if c.Env[i].Name == o.keys.BarrierEnv && keyRef(&c.Env[i]) != nil {
@@ -256,7 +262,7 @@ func (o *Order) Priority(c *corev1.Container) (priority int, ok bool) {
 	return 0, false
 }
 
-// level reads the priority from one barrier.
+// level reads the priority from a barrier.
 func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 	ref := keyRef(env)
 	if ref == nil {
@@ -270,7 +276,7 @@ func (o *Order) level(env *corev1.EnvVar) (priority int, ok bool) {
 	return priority, err == nil
 }
 
-// ConfigMapName returns the name of the ConfigMap that the Pod's barriers refer to.
+// ConfigMapName returns the name of the ConfigMap in the Pod's barriers.
 func (o *Order) ConfigMapName(pod *corev1.Pod) string { return pod.Name + o.keys.NameSuffix }
 
 // Completion returns the change that marks a Pod as completed.

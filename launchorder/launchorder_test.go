@@ -32,7 +32,8 @@ func newOrder(t testing.TB) *launchorder.Order {
 	return order
 }
 
-// container has the variables given as NAME=value. The value of a barrier is <ConfigMap>/<key>, "from" stands for a field of the Pod.
+// container has the variables given as NAME=value. The value of a barrier is <ConfigMap>/<key>, "from" stands for a
+// field of the Pod.
 func container(name string, variables ...string) corev1.Container {
 	c := corev1.Container{Name: name, Image: name}
 	for _, v := range variables {
@@ -221,7 +222,7 @@ func TestInject(t *testing.T) {
 	}
 }
 
-// TestInjectSpareCapacity: an env slice with room behind it may be shared as well.
+// TestInjectSpareCapacity: an env slice with room behind may be shared as well.
 func TestInjectSpareCapacity(t *testing.T) {
 	env := append(make([]corev1.EnvVar, 0, 2), corev1.EnvVar{Name: "A"})
 	one, two := newPod(container("a"), container("b")), newPod(container("a"), container("b"))
@@ -401,8 +402,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// FuzzWholeStart admits Pods with any numbers, and starts their containers as a Node does: nobody panics, all containers start, and none
-// starts before all of a higher priority are ready.
+// FuzzWholeStart admits Pods with any numbers, and starts their containers as a Node does: nobody panics, all
+// containers start, and none starts before all of a higher priority are ready.
 func FuzzWholeStart(f *testing.F) {
 	f.Add([]byte{0, 1, 2}, false)
 	f.Add([]byte{3, 3, 1, 0}, false)
@@ -445,7 +446,7 @@ func FuzzWholeStart(f *testing.F) {
 	})
 }
 
-// startAll makes ready what is not gated any more, and returns how many containers are.
+// startAll makes ungated containers ready, and returns the number of ready containers.
 func startAll(t *testing.T, order *launchorder.Order, pod *corev1.Pod, opened map[string]string) int {
 	t.Helper()
 	ready := map[string]bool{}

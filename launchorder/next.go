@@ -11,13 +11,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is what to do about one Pod now.
+// Step is the next action for a Pod.
 type Step struct {
-	// Open are the keys to add to the ConfigMap, in the order in which their containers are to start.
+	// Open are the keys to add to the ConfigMap, in the order of their containers' starts.
 	Open []string
-	// Complete says that nothing is left once Open is done: the Pod can be marked.
+	// Complete says that nothing is left after Open: the Pod can be marked.
 	Complete bool
-	// Waiting says which containers the next keys wait for.
+	// Waiting names the containers for which the next keys wait.
 	Waiting reason.List
 }
 
@@ -28,8 +28,8 @@ type gated struct {
 	priority  int
 }
 
-// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container can have more than one barrier,
-// from an admission that did not look.
+// gates returns the containers that wait for the Pod's ConfigMap, highest priority first. A container can have several
+// barriers, from a careless admission.
 func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	name := o.ConfigMapName(pod)
 	for i := range pod.Spec.Containers {
@@ -45,8 +45,8 @@ func (o *Order) gates(pod *corev1.Pod) (out []gated) {
 	return out
 }
 
-// Needed reports whether somebody has to look at the Pod's ConfigMap: containers wait for it, and the Pod is not marked as completed, or
-// it is marked and the kubelet misses the ConfigMap all the same.
+// Needed reports whether somebody must look at the Pod's ConfigMap: containers wait for the ConfigMap, and the Pod is
+// not marked as completed, or the Pod is marked and the kubelet misses the ConfigMap all the same.
 func (o *Order) Needed(pod *corev1.Pod) bool {
 	if !podstate.IsActive(pod) {
 		return false
@@ -55,8 +55,8 @@ func (o *Order) Needed(pod *corev1.Pod) bool {
 	return len(gates) > 0 && (!o.completed(pod) || slices.ContainsFunc(gates, func(g gated) bool { return misses(pod, g) }))
 }
 
-// Opened returns which keys of the content of a ConfigMap the Pod's containers wait for, without the values: what else is in it, however much, says
-// nothing of the order.
+// Opened returns the keys of a ConfigMap's content for which the Pod's containers wait, without the values. All further
+// content does not matter for the order.
 func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]string {
 	opened := map[string]string{}
 	for _, g := range o.gates(pod) {
@@ -67,8 +67,8 @@ func (o *Order) Opened(pod *corev1.Pod, content map[string]string) map[string]st
 	return opened
 }
 
-// Misses reports whether the kubelet cannot create a container although its keys are open: it has not looked again yet, or the ConfigMap is
-// gone.
+// Misses reports whether the kubelet cannot create a container although its keys are open: the kubelet has not looked
+// again yet, or the ConfigMap is gone.
 func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	return slices.ContainsFunc(o.gates(pod), func(g gated) bool {
 		_, open := opened[g.key]
@@ -76,16 +76,17 @@ func (o *Order) Misses(pod *corev1.Pod, opened map[string]string) bool {
 	})
 }
 
-// misses reports whether the kubelet cannot create a container because of what its env refers to. The word is the kubelet's.
+// misses reports whether the kubelet cannot create a container because of a reference in its env. The reason is the
+// kubelet's.
 func misses(pod *corev1.Pod, g gated) bool {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	return status != nil && status.State.Waiting != nil && status.State.Waiting.Reason == "CreateContainerConfigError"
 }
 
-// Next returns what to do now. opened is the content of the Pod's ConfigMap, nil if there is none. A key is open when it is there,
-// whatever its value. Priorities are gone through from the highest down, as far as all containers above are ready; once all keys are
-// open, the order is complete for good, and a crash changes nothing. Of a Pod that is marked as completed every key is opened: it can
-// have lost its ConfigMap.
+// Next returns the next action. opened is the content of the Pod's ConfigMap, nil if missing. A present key is open,
+// whatever its value. Next goes through the priorities from the highest down, as far as all containers above are ready.
+// Once all keys are open, the order is complete for good, and a crash changes nothing. For a completed Pod Next opens
+// every key, because the Pod may have lost its ConfigMap.
 func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	if !podstate.IsActive(pod) {
 		return Step{}
@@ -112,7 +113,7 @@ func (o *Order) Next(pod *corev1.Pod, opened map[string]string) Step {
 	return step
 }
 
-// passed reports whether what comes after a container may start, and if not why.
+// passed reports whether the containers after a container may start, and if not why.
 func (o *Order) passed(pod *corev1.Pod, g gated) (reason.Reason, bool) {
 	status := podstate.ContainerStatus(pod, g.container.Name)
 	waiting := reason.Reason{

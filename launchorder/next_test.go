@@ -10,11 +10,11 @@ import (
 	"github.com/workloadkit/workloadkit/launchorder"
 )
 
-// state is that of one container in a table.
+// state is the state of a container in a table.
 type state string
 
 const (
-	absent   state = "absent" // the Node has not reported it
+	absent   state = "absent" // not reported by the Node
 	unready  state = "unready"
 	ready    state = "ready"
 	endedOK  state = "ended 0"
@@ -79,7 +79,7 @@ func onExit(code int32) corev1.ContainerRestartRule {
 	}
 }
 
-// own gives one container a policy of its own.
+// own gives a container a policy of its own.
 func own(name string, p corev1.ContainerRestartPolicy, rules ...corev1.ContainerRestartRule) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		for i := range pod.Spec.Containers {

@@ -27,7 +27,7 @@ func Example() {
 	fmt.Println(t.From, "->", t.To, "hold the gate for", t.Hold)
 	fmt.Println(t.Why)
 
-	pod.Labels["example.com/state"] = string(t.To) // what machine.Change says
+	pod.Labels["example.com/state"] = string(t.To) // as in machine.Change
 	pod.Finalizers = nil                           // drained
 	fmt.Println(machine.Next(pod, lifecycle.Want{Intent: lifecycle.Delete}).Act == lifecycle.DeletePod)
 	// Output:

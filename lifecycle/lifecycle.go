@@ -1,34 +1,35 @@
 // Package lifecycle answers "may I delete or update this Pod now, or does somebody have to finish something first?".
 //
-// A hook is a set of labels and finalizers on the Pod that somebody outside keeps there for as long as the Pod must not be
-// touched: to drain connections, to save data, to take an address out of a load balancer. A Pod's state is a label of its
-// own. There are three hooks: before deletion, before and after an in-place update, and before a new Pod counts as normal.
+// A hook is a set of labels and finalizers on the Pod. Somebody outside keeps the set there as long as the Pod must not
+// be touched: to drain connections, to save data, to take an address out of a load balancer. A Pod's state is a label
+// of its own. There are three hooks: before deletion, before and after an in-place update, and before a new Pod counts
+// as normal.
 //
 //	(unset), PreparingNormal --> Normal --> PreparingUpdate --> Updating --> Updated --> Normal
 //	any state                           --> PreparingDelete --> deleted, or back to PreparingNormal
 //
 // # Use
 //
-// Make a [Machine] of your [Keys] once with [New], and give it the hooks of each owner with [Machine.With]. [Machine.Next]
-// takes a Pod and what its owner wants of it, and returns a [Transition]: Act says whether the Pod may be deleted or
-// updated now, Why what it waits for. [Machine.Change] says what to write: the state's label and timestamp, and the
-// hook's labels and finalizers where they come back. Send it in one write with the update, where there is one. Hold,
-// ReleaseDelete and ReleaseUpdate say which holders of the readiness gate to add and to remove.
+// Make a [Machine] of your [Keys] once with [New], and give it the hooks of each owner with [Machine.With].
+// [Machine.Next] takes a Pod and its owner's wish, and returns a [Transition]: Act says whether the Pod may be deleted
+// or updated now, and Why lists the reasons for waiting. [Machine.Change] returns the writes: the state's label and
+// timestamp, and the hook's labels and finalizers if they come back. Send the change in a single write with an update,
+// if any. Hold, ReleaseDelete and ReleaseUpdate name the holders of the readiness gate to add and to remove.
 //
-// # What decides
+// # Facts behind a decision
 //
-// Next looks at nothing but these facts:
+// Next looks only at the following facts:
 //
-//   - the Pod's state, which is its label;
-//   - of each hook: whether it is configured, whether the Pod has any of its labels and finalizers (then the hook holds it) or
-//     all of them (then the hook is complete), and how it is set;
+//   - the Pod's state, given by its label;
+//   - for each hook: its presence in the configuration, its settings, and whether the Pod has any of its labels and
+//     finalizers (the hook then holds the Pod) or all of them (the hook is then complete);
 //   - whether the Pod has a node;
-//   - what is in [Want].
+//   - the fields of [Want].
 //
-// A deletion goes first, then one that has begun, then an update, then what the state itself leads to:
+// A wanted deletion goes first, then a begun deletion, then an update, then the way given by the state:
 //
 //	state            intent        goes to
-//	any              Delete        PreparingDelete while the deletion hook holds the Pod, then it is deleted
+//	any              Delete        PreparingDelete while the deletion hook holds the Pod, then deleted
 //	PreparingDelete  Cancel        PreparingNormal; where a hook took the Pod out of service, its deletion goes on
 //	PreparingDelete  Update        the same
 //	PreparingDelete  Keep          its deletion goes on
@@ -36,34 +37,34 @@
 //	Updating         Update        Updating: another update starts
 //	any other        Update        PreparingUpdate while the update hook holds the Pod, then Updating
 //	PreparingNormal  Keep, Cancel  Normal when the preNormal hook is complete or, if there is none, the Pod has a node
-//	PreparingUpdate  Keep, Cancel  stays until it is Settled, then as from Updating
-//	Updating         Keep, Cancel  stays until it is Complete, then Normal, or Updated until the update hook is complete
+//	PreparingUpdate  Keep, Cancel  stays until Settled, then as from Updating
+//	Updating         Keep, Cancel  stays until Complete, then Normal, or Updated until the update hook is complete
 //	Updated          Keep, Cancel  Normal when the update hook is complete
 //
 // # A hook before updates only
 //
-// The update hook is asked twice: to release the Pod before an update, and to be complete again after it. If you only want
-// to be asked before, to drain connections for example, set [Hook].BeforeOnly and remove the hook's labels and finalizers
-// when the Pod may be updated. The machine puts them back in the write that returns the Pod from Updating to Normal,
-// without passing through Updated, so that the next update is held again. A Pod that waits in Updated when the setting is
-// switched on returns the same way. [Machine.Stamp] puts them on new Pods. Pods that were there before the hook do not
-// have them and are updated once without being asked.
+// The update hook is asked twice: to release the Pod before an update, and to be complete again after the update. To be
+// asked only before, to drain connections for example, set [Hook].BeforeOnly and remove the hook's labels and
+// finalizers when the Pod may be updated. The machine puts them back in the write that returns the Pod from Updating to
+// Normal, without passing through Updated, so the next update is held again. A Pod waiting in Updated when the setting
+// is switched on returns the same way. [Machine.Stamp] puts the hook's labels and finalizers on new Pods. Pods older
+// than the hook do not have them, so their next update does not wait for the hook.
 //
-// # Where this differs from OpenKruise 1.9
+// # Differences from OpenKruise 1.9
 //
-// The states and their names are the same, and so is where a Pod ends up. Ways that led nowhere have an exit:
+// The states and their names are the same, and so is a Pod's final state. Dead ends have an exit:
 //
-//   - A Pod in Updated that needs a newer revision while no update hook is configured is updated directly.
-//   - A Pod in PreparingDelete that should be updated instead returns to PreparingNormal, or where that is not allowed, its
-//     deletion goes on. Neither is an error that stalls its owner.
-//   - A Pod in PreparingUpdate whose update is no longer wanted returns as after a rollback, also when it is the
-//     partition that was raised.
+//   - A Pod in Updated with need for a newer revision is updated directly if no update hook is configured.
+//   - A Pod in PreparingDelete with a wish for an update returns to PreparingNormal, or, if the return is not allowed,
+//     its deletion goes on. Neither is an error, so neither stalls the owner.
+//   - A Pod in PreparingUpdate with a no longer wanted update returns as after a rollback, even after a raised
+//     partition.
 //   - The holder of the readiness gate for the update hook is released on entering Normal as well.
 //   - A state nobody knows is treated as PreparingNormal.
 //
-// Without an update hook, a finished update goes from Updating to Normal in one write instead of through Updated.
+// Without an update hook, a finished update goes from Updating to Normal in a single write instead of through Updated.
 //
-// Everything here is pure and safe for concurrent use; Pods are never modified.
+// All functions are pure and safe for concurrent use, and never modify Pods.
 package lifecycle
 
 import (
@@ -72,48 +73,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is the value of a Pod's state label. The empty State means that there is no label.
+// State is the value of a Pod's state label. The empty State stands for a missing label.
 type State string
 
-// The states of a Pod. Their spelling is that of OpenKruise's label, so that either can take over the Pods of the other.
+// The states of a Pod, spelled as in OpenKruise's label, so OpenKruise and the kit can take over each other's Pods.
 const (
-	// PreparingNormal is the state of a Pod that does not count yet.
+	// PreparingNormal is the state of a Pod not yet counted.
 	PreparingNormal State = "PreparingNormal"
 	// Normal is the state of a Pod in service.
 	Normal State = "Normal"
-	// PreparingUpdate is the state of a Pod that waits until the update hook no longer holds it.
+	// PreparingUpdate is the state of a Pod waiting for its release by the update hook.
 	PreparingUpdate State = "PreparingUpdate"
-	// Updating is the state of a Pod from the start of its in-place update until it is complete.
+	// Updating is the state of a Pod from the start of its in-place update to the end.
 	Updating State = "Updating"
-	// Updated is the state of a Pod that waits until the update hook is complete again.
+	// Updated is the state of a Pod waiting for a complete update hook.
 	Updated State = "Updated"
-	// PreparingDelete is the state of a Pod that waits until the deletion hook no longer holds it.
+	// PreparingDelete is the state of a Pod waiting for its release by the deletion hook.
 	PreparingDelete State = "PreparingDelete"
 )
 
-// Available reports whether a Pod in this state may count as available. Pods without a state may.
+// Available reports whether a Pod in the state may count as available. Pods without a state may.
 func (s State) Available() bool { return s == "" || s == Normal }
 
 // Keys names the label and the annotation of the state. Both are required: see New.
 //
-// Where Pods are updated in place, name both among inplaceupdate.Keys.Reserved: a template must not set them.
+// Where Pods are updated in place, put both into inplaceupdate.Keys.Reserved: a template must not set them.
 type Keys struct {
-	// State is the label that holds the state.
+	// State is the label with the state.
 	State string
-	// Timestamp is the annotation that holds when the state last changed, in RFC 3339 and UTC.
+	// Timestamp is the annotation with the time of the last change of the state, in RFC 3339 and UTC.
 	Timestamp string
 }
 
-// Hook is what somebody else holds a Pod by.
+// Hook is the means by which somebody else holds a Pod.
 type Hook struct {
-	// Labels hold the Pod while it has them with exactly these values.
+	// Labels hold the Pod while the Pod has any of them with exactly the given value.
 	Labels map[string]string
-	// Finalizers hold the Pod while it has them.
+	// Finalizers hold the Pod while the Pod has any of them.
 	Finalizers []string
-	// MarkNotReady takes the Pod's readiness away while it waits for the hook. It has no effect on PreNormal.
+	// MarkNotReady takes the Pod's readiness away while the Pod waits for the hook. No effect on PreNormal.
 	MarkNotReady bool
-	// BeforeOnly says that the hook is asked before an update and nobody restores it afterwards: the machine puts its labels
-	// and finalizers back when the Pod returns to Normal, which is at once. It has an effect on InPlaceUpdate alone.
+	// BeforeOnly says that the hook is asked before an update and nobody restores the hook afterwards: the machine puts
+	// the hook's labels and finalizers back at the Pod's return to Normal, at once after the update. Effect on
+	// InPlaceUpdate alone.
 	BeforeOnly bool
 }
 
@@ -132,7 +134,7 @@ const (
 	preNormal     Kind = "preNormal"
 )
 
-// hooked reports whether the Pod has at least one of the hook's labels, with its value, or finalizers. A nil or empty
+// hooked reports whether the Pod has any of the hook's labels, with its value, or any of its finalizers. A nil or empty
 // hook holds nothing.
 func hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
@@ -152,7 +154,7 @@ func hooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 }
 
 // allHooked reports whether the Pod has all of the hook's labels, with their values, and finalizers. A nil hook is
-// never all-hooked, an empty one always is.
+// never all-hooked, an empty hook always.
 func allHooked(meta *metav1.ObjectMeta, hook *Hook) bool {
 	if hook == nil {
 		return false
@@ -179,9 +181,9 @@ func hasFinalizer(meta *metav1.ObjectMeta, finalizer string) bool {
 	return slices.Contains(meta.Finalizers, finalizer)
 }
 
-// Initial returns the state of a Pod to be created from the template when nothing but a hook keeps it from being Normal
-// (StatefulSet): PreparingNormal if there is a preNormal hook that the template does not satisfy by itself. Owners that
-// prepare all their Pods create them in PreparingNormal (CloneSet), owners without states in none (DaemonSet).
+// Initial returns the state of a Pod created from the template if only a hook can keep the Pod from being Normal
+// (StatefulSet): PreparingNormal if the template does not satisfy the preNormal hook by itself. Owners that prepare all
+// their Pods create them in PreparingNormal (CloneSet), owners without states in none (DaemonSet).
 func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 	if h.PreNormal != nil && !allHooked(template, h.PreNormal) {
 		return PreparingNormal
@@ -189,11 +191,11 @@ func (h Hooks) Initial(template *metav1.ObjectMeta) State {
 	return Normal
 }
 
-// CancelDeletions returns how many Pods in PreparingDelete may return to PreparingNormal, because the workload was scaled up
-// again: call Next with the intent Cancel for that many of those that nobody asked to delete. staying counts the
-// active Pods that are neither in PreparingDelete nor asked to be deleted, waiting those in PreparingDelete that nobody
-// asked to delete. It is 0 when MarkNotReady is set for deletion or update: who drains a Pod that was taken out of
-// service relies on its end.
+// CancelDeletions returns the number of Pods in PreparingDelete that may return to PreparingNormal after a scale-up of
+// the workload: call Next with the intent Cancel for as many Pods without a requested deletion. staying counts the
+// active Pods neither in PreparingDelete nor with a requested deletion. waiting counts the Pods in PreparingDelete
+// without a requested deletion. The result is 0 if MarkNotReady is set for deletion or update: somebody who drains a
+// Pod taken out of service relies on its end.
 func (h Hooks) CancelDeletions(replicas, staying, waiting int) int {
 	if h.PreDelete != nil && h.PreDelete.MarkNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkNotReady {
 		return 0

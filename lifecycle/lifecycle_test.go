@@ -73,7 +73,7 @@ func TestHooked(t *testing.T) {
 	}
 }
 
-// The ways in which a Pod can stand to a hook.
+// Possible relations of a Pod to a hook.
 var (
 	none     = hookFacts{}
 	empty    = hookFacts{configured: true, empty: true, allHooked: true}
@@ -240,7 +240,7 @@ func everything(f func(facts)) {
 	}
 }
 
-// honour returns the facts after somebody has done what the transition waits for and the owner what it wants.
+// honour returns the facts after somebody has met the transition's condition and the owner has acted.
 func honour(f facts, d decision) facts {
 	f.state = d.To
 	if d.Rearm {
@@ -265,7 +265,7 @@ func honour(f facts, d decision) facts {
 	return f
 }
 
-// TestNoStateWithoutExit checks over all states and facts that a Pod reaches its end in a few steps when hooks are
+// TestNoStateWithoutExit checks over all states and facts that a Pod reaches its end in a few steps if hooks are
 // honoured, and that each single answer makes sense.
 func TestNoStateWithoutExit(t *testing.T) {
 	cases := 0
@@ -288,7 +288,7 @@ func TestNoStateWithoutExit(t *testing.T) {
 			if resting && (n.To == normal || n.To == unset) {
 				return
 			}
-			if resting && n.To == preparingUpdate { // the owner has not made up its mind; both ways out must work
+			if resting && n.To == preparingUpdate { // the owner is undecided; both ways out must work
 				f.Settled = start.Complete
 				if !f.Settled {
 					f.Intent = Update
@@ -496,7 +496,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}
 }
 
-// TestZeroMachine holds that whoever forgets New writes no label without a name.
+// TestZeroMachine: a program without New writes no label without a name.
 func TestZeroMachine(t *testing.T) {
 	hook := &Hook{Finalizers: []string{"f"}}
 	pod := newPod(unset, map[string]string{"": "Updating"}, "f")
@@ -552,7 +552,7 @@ func TestCancelDeletions(t *testing.T) {
 	}
 }
 
-// TestWalks follows one Pod through whole stories, each step being what somebody does followed by one pass of the owner.
+// TestWalks follows a Pod through whole stories. In each step somebody acts, and then the owner passes.
 func TestWalks(t *testing.T) {
 	hook := func(name string, mark bool) *Hook {
 		return &Hook{Labels: map[string]string{name: "on"}, Finalizers: []string{"f/" + name}, MarkNotReady: mark}
@@ -671,8 +671,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// FuzzSchedules lets users pull and put labels and finalizers on a real Pod while the owner changes its mind, then honours
-// all hooks and expects the Pod in Normal with nobody holding its gate.
+// FuzzSchedules lets users remove and add labels and finalizers on a real Pod while the owner changes its mind, then
+// honours all hooks and expects the Pod in Normal with nobody holding its gate.
 func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(0b111), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add(uint8(0b010), []byte{1, 10, 5, 1, 10, 10, 0, 7})
@@ -738,7 +738,7 @@ func FuzzSchedules(f *testing.F) {
 	})
 }
 
-// simulation is an owner with one Pod.
+// simulation is an owner with a single Pod.
 type simulation struct {
 	t                            *testing.T
 	m                            Machine
@@ -749,7 +749,7 @@ type simulation struct {
 	path                         []string
 }
 
-// step decides once and writes the result; it reports whether the Pod was deleted.
+// step decides once and writes the result, and reports whether the Pod was deleted.
 func (s *simulation) step() bool {
 	want := Want{Settled: s.atTarget, Complete: s.complete}
 	switch {
@@ -792,7 +792,7 @@ func (s *simulation) step() bool {
 	return false
 }
 
-// honour does what the Pod waits for.
+// honour meets the condition for which the Pod waits.
 func (s *simulation) honour() {
 	hook := s.m.hooks.of(s.last.hook)
 	if hook == nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// Machine decides about the states of an owner's Pods, and says what to write. It is a small value that is never changed, and is
-// safe for concurrent use. New makes one. The zero Machine has neither keys nor hooks: it allows everything, takes
-// every Pod for one without a state, and writes none.
+// Machine decides about the states of an owner's Pods, and returns the writes. A Machine is a small value, never
+// changed, and safe for concurrent use. Make a Machine with New. The zero Machine has neither keys nor hooks: the zero
+// Machine allows everything, takes every Pod for a Pod without a state, and writes none.
 type Machine struct {
 	keys  Keys
 	hooks Hooks
 }
 
-// New returns a Machine without hooks. The error names each of the keys that is empty, that cannot be the name of a label or
-// annotation, or that occurs twice.
+// New returns a Machine without hooks. The error names each key that is empty, cannot be the name of a label or
+// annotation, or occurs twice.
 func New(keys Keys) (Machine, error) {
 	var problems []error
 	for _, key := range []struct{ field, name string }{{"Keys.State", keys.State}, {"Keys.Timestamp", keys.Timestamp}} {
@@ -44,17 +44,17 @@ func New(keys Keys) (Machine, error) {
 	return Machine{keys: keys}, nil
 }
 
-// With returns the Machine for an owner's hooks, in place of those it had. It copies a few pointers, so call it wherever
-// the owner is at hand.
+// With returns the Machine with an owner's hooks in place of the earlier hooks. With copies a few pointers, so call
+// With wherever the owner is at hand.
 func (m Machine) With(hooks Hooks) Machine {
 	m.hooks = hooks
 	return m
 }
 
-// Keys returns the keys that the Machine was made with.
+// Keys returns the keys given to New.
 func (m Machine) Keys() Keys { return m.keys }
 
-// Hooks returns the hooks that the Machine was given.
+// Hooks returns the hooks given to With.
 func (m Machine) Hooks() Hooks { return m.hooks }
 
 // State returns the Pod's state.
@@ -65,15 +65,15 @@ func (m Machine) State(pod *corev1.Pod) State {
 	return State(pod.Labels[m.keys.State])
 }
 
-// Next decides what happens to a Pod now. Called again after its transition was written and the Pod has changed, it leads
-// every Pod to Normal or to its deletion as soon as hooks are honoured; no state is without exit.
+// Next decides what happens to a Pod now. Repeated calls, each after its transition was written and the Pod has
+// changed, lead every Pod to Normal or to its deletion as soon as hooks are honoured. No state is without exit.
 func (m Machine) Next(pod *corev1.Pod, want Want) Transition {
 	d := next(m.facts(pod, want))
 	d.Why = m.why(pod, &d)
 	return d.Transition
 }
 
-// facts reads what the Pod contributes to a decision.
+// facts reads the Pod's part of a decision.
 func (m Machine) facts(pod *corev1.Pod, want Want) facts {
 	read := func(hook *Hook) hookFacts {
 		f := hookFacts{configured: hook != nil, hooked: hooked(&pod.ObjectMeta, hook), allHooked: allHooked(&pod.ObjectMeta, hook)}
@@ -89,8 +89,8 @@ func (m Machine) facts(pod *corev1.Pod, want Want) facts {
 	}
 }
 
-// Change returns what to write for a transition: the label and timestamp of a state that changes, and the labels and
-// finalizers of a hook that is put back. It is empty when nothing changes.
+// Change returns the writes of a transition: the label and timestamp of a changed state, and the labels and finalizers
+// of a restored hook. The change is empty if nothing changes.
 func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.Change {
 	change := podpatch.Change{UID: pod.UID}
 	if t.From != t.To && m.keys.State != "" {
@@ -112,8 +112,8 @@ func (m Machine) Change(pod *corev1.Pod, t Transition, now time.Time) podpatch.C
 	return change
 }
 
-// Stamp prepares a Pod that has not been created yet: it sets the state, see Hooks.Initial, and puts on what an update hook that is
-// BeforeOnly holds Pods by, so that the first update is held too.
+// Stamp prepares a Pod before its creation: Stamp sets the state, see Hooks.Initial, and adds the labels and finalizers
+// of a BeforeOnly update hook, so the first update is held too.
 func (m Machine) Stamp(meta *metav1.ObjectMeta, state State, now time.Time) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}

@@ -2,38 +2,38 @@ package lifecycle
 
 import "github.com/workloadkit/workloadkit/reason"
 
-// Intent is what an owner wants for a Pod.
+// Intent is an owner's wish for a Pod.
 type Intent uint8
 
 // The intents of an owner.
 const (
-	// Keep wants nothing new; what has begun goes on. A Pod in PreparingDelete is still going to be deleted.
+	// Keep wants nothing new; begun actions go on. A Pod in PreparingDelete is still going to be deleted.
 	Keep Intent = iota
-	// Update wants the Pod updated in place to a revision that it does not have.
+	// Update wants the Pod updated in place to another revision.
 	Update
-	// Delete wants the Pod gone, also when it is to be created again.
+	// Delete wants the Pod gone, even if a new Pod follows.
 	Delete
-	// Cancel wants a deletion that waits for its hook undone, and otherwise nothing new.
+	// Cancel wants a waiting deletion undone, and otherwise nothing new.
 	Cancel
 )
 
-// Want is what an owner wants of a Pod and knows of it. The zero value wants nothing new.
+// Want is an owner's wish for a Pod and knowledge of the Pod. The zero value wants nothing new.
 type Want struct {
-	// Intent is what is to become of the Pod.
+	// Intent is the owner's wish.
 	Intent Intent
-	// Settled says that the Pod has the revision it is meant to have: the update revision, or an older one that a partition
-	// keeps. It takes a Pod out of PreparingUpdate. It has no meaning beside the intent Update.
+	// Settled says that the Pod has its intended revision: the update revision, or an older revision kept by a partition.
+	// Settled takes a Pod out of PreparingUpdate. Settled has no meaning beside the intent Update.
 	Settled bool
 	// Complete says that the Pod's in-place update, if any, is complete.
 	Complete bool
-	// AnyNode lets a Pod without preNormal hook become Normal before it has a node, as StatefulSets do.
+	// AnyNode lets a Pod without preNormal hook become Normal before the Pod has a node, as in StatefulSets.
 	AnyNode bool
-	// KeepUnset leaves a Pod without state without one when its update begins at once, as StatefulSets do.
+	// KeepUnset leaves a Pod without state stateless if its update begins at once, as in StatefulSets.
 	KeepUnset bool
 }
 
-// Action is what the owner does to the Pod beside writing its state. The zero Action does nothing: the Pod is where it
-// should be, moves on in the next pass, or waits.
+// Action is the owner's action on the Pod beside writing its state. The zero Action does nothing: the Pod is in its
+// final state, moves on in the next pass, or waits.
 type Action uint8
 
 // The actions of an owner.
@@ -44,32 +44,32 @@ const (
 	DeletePod
 )
 
-// Transition is what happens to one Pod now.
+// Transition is the present change of a Pod.
 type Transition struct {
 	// From and To are the states before and after; equal ones write nothing.
 	From, To State
-	// Act is what else the owner does.
+	// Act is the owner's further action.
 	Act Action
-	// Why says what the Pod waits for: a reason for each label or finalizer that has to go or to come. It is empty when it does not
-	// wait.
+	// Why lists the reasons for waiting: a reason for each label or finalizer to remove or to add. Why is empty if the Pod
+	// does not wait.
 	Why reason.List
-	// Rearm says that the update hook's labels and finalizers are put back in the same write: before another update, and
-	// after one where nobody else does.
+	// Rearm says that the same write restores the update hook's labels and finalizers: before another update, and after an
+	// update if nobody else does.
 	Rearm bool
-	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. Which podreadiness.Holder stands for a
-	// hook is the caller's choice, the same each time.
+	// Hold is the hook whose holder must hold the Pod's readiness gate, empty for none. The caller chooses the
+	// podreadiness.Holder of a hook, always the same.
 	Hold Kind
-	// ReleaseDelete and ReleaseUpdate say that the holders of these hooks must not hold the gate. Where they do not, there is
-	// nothing to write.
+	// ReleaseDelete and ReleaseUpdate say that the holders of the hooks must not hold the gate. If they do not, nothing is
+	// written.
 	ReleaseDelete, ReleaseUpdate bool
 }
 
-// awaited is what a Pod waits for.
+// awaited is the condition for which a Pod waits.
 type awaited uint8
 
 const (
 	nothing awaited = iota
-	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until it has all of them.
+	// hookReleased waits until the Pod has none of the hook's labels and finalizers, hookComplete until the Pod has all.
 	hookReleased
 	hookComplete
 	// scheduled waits for a node.
@@ -78,12 +78,12 @@ const (
 	updateComplete
 )
 
-// hookFacts is what a Pod shows of one hook.
+// hookFacts are a Pod's facts about a hook.
 type hookFacts struct {
 	configured, empty, hooked, allHooked, markNotReady, beforeOnly bool
 }
 
-// facts is everything that next looks at.
+// facts are all inputs of next.
 type facts struct {
 	Want
 
@@ -92,7 +92,7 @@ type facts struct {
 	unscheduled                         bool
 }
 
-// decision is a transition and what it waits for, not yet in words.
+// decision is a transition and its awaited condition, not yet in words.
 type decision struct {
 	Transition
 
@@ -118,7 +118,7 @@ func next(f facts) decision {
 	return d
 }
 
-// known maps what nobody knows to the state before Normal.
+// known maps unknown states to the state before Normal.
 func (s State) known() State {
 	switch s {
 	case "", PreparingNormal, Normal, PreparingUpdate, Updating, Updated, PreparingDelete:
@@ -137,7 +137,7 @@ func (d *decision) toDeletion(f *facts) {
 	d.Act = DeletePod
 }
 
-// fromPreparingDelete cancels a deletion where that is asked for and possible, and goes on with it otherwise.
+// fromPreparingDelete cancels a deletion if asked and possible, and otherwise goes on with the deletion.
 func (d *decision) fromPreparingDelete(f *facts) {
 	cancellable := !f.preDelete.markNotReady && !f.inPlaceUpdate.markNotReady
 	if cancellable && (f.Intent == Cancel || f.Intent == Update) {
@@ -154,7 +154,7 @@ func (d *decision) toUpdate(f *facts, state State) {
 		d.wait(hookReleased, InPlaceUpdate)
 		return
 	}
-	// A Pod that is being updated already was let go by the hook, which has not come back since.
+	// The hook has already let go of a Pod being updated, and has not come back since.
 	if state != Updating && state != Updated && f.inPlaceUpdate.hooked {
 		d.To = PreparingUpdate
 		d.wait(hookReleased, InPlaceUpdate)
@@ -166,7 +166,7 @@ func (d *decision) toUpdate(f *facts, state State) {
 	}
 }
 
-// onwards moves a Pod of which nothing new is wanted towards Normal.
+// onwards moves a Pod without a new wish towards Normal.
 func (d *decision) onwards(f *facts, state State) {
 	switch state {
 	case PreparingNormal:
@@ -189,7 +189,8 @@ func (d *decision) onwards(f *facts, state State) {
 	}
 }
 
-// afterUpdate returns a Pod to Normal once the update hook is back, or together with it where nobody brings it back.
+// afterUpdate returns a Pod to Normal once the update hook is back, or together with the hook if nobody else brings the
+// hook back.
 func (d *decision) afterUpdate(f *facts) {
 	if !f.inPlaceUpdate.configured || f.inPlaceUpdate.allHooked {
 		d.To = Normal
@@ -217,8 +218,8 @@ func (d *decision) toNormal(f *facts) {
 
 func (d *decision) wait(what awaited, hook Kind) { d.awaits, d.hook = what, hook }
 
-// readiness decides about the gate from the state alone, in each pass, so that no way out of a state can leave a
-// writer behind.
+// readiness decides about the gate from the state alone, in each pass, so no way out of a state can leave a writer
+// behind.
 func (d *decision) readiness(f *facts) {
 	switch {
 	case d.To == PreparingDelete && f.preDelete.markNotReady:
@@ -227,6 +228,6 @@ func (d *decision) readiness(f *facts) {
 		d.Hold = InPlaceUpdate
 	}
 	d.ReleaseDelete = d.To != PreparingDelete
-	// Updating keeps what PreparingUpdate has begun.
+	// Updating keeps the hold begun in PreparingUpdate.
 	d.ReleaseUpdate = d.Hold != InPlaceUpdate && d.To != Updating && d.To != PreparingDelete
 }

@@ -12,34 +12,34 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidNodeTerm means that the spec's nodeSelector or a requirement of its node affinity cannot be used. No Node fulfils the term
-// that it stands in.
+// InvalidNodeTerm means that the spec's nodeSelector or a requirement of its node affinity cannot be used. No Node
+// fulfils the requirement's term.
 const InvalidNodeTerm reason.Code = "InvalidNodeTerm"
 
-// What a term has its requirements under.
+// Fields of a term that hold its requirements.
 const expressions, fields = "matchExpressions", "matchFields"
 
 const requiredPath = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
-// affinity is a required node affinity: one of its terms must fit.
+// affinity is a required node affinity: at least a single term must fit.
 type affinity struct{ terms []term }
 
-// term is one of the terms, all of whose requirements must be met. A term that cannot be compiled holds why.
+// term is a term of the affinity. All its requirements must be met. A term that cannot be compiled holds the reasons.
 type term struct {
 	labels  []requirement
 	fields  []fieldRequirement
 	invalid reason.List
 }
 
-// place is where a requirement stands in the spec: in which term, and which one of its kind it is. Paths and texts are made when somebody is
-// told, because a controller keeps the requirements of thousands of templates.
+// place is the place of a requirement in the spec: its term, and its number within its kind. Paths and texts are made
+// only for reports, because a controller keeps the requirements of thousands of templates.
 type place struct{ term, at int32 }
 
 func (p place) path(kind string) string {
 	return fmt.Sprintf("%s[%d].%s[%d]", requiredPath, p.term, kind, p.at)
 }
 
-// requirement is one on the Node's labels.
+// requirement is a requirement on the Node's labels.
 type requirement struct {
 	labels.Requirement
 	place
@@ -51,7 +51,7 @@ func (r *requirement) text() string {
 	return textOf(corev1.NodeSelectorRequirement{Key: r.Key(), Operator: r.operator, Values: r.ValuesUnsorted()})
 }
 
-// fieldRequirement is one on a field of the Node, of which there is the name alone.
+// fieldRequirement is a requirement on a field of the Node. The only such field is the name.
 type fieldRequirement struct {
 	key, value string
 	differs    bool // the field must not have the value
@@ -160,7 +160,7 @@ func (t *term) matches(node *corev1.Node) bool {
 	return true
 }
 
-// matches asks nothing of a Node without a name: that is a Node of which nothing is known but its labels.
+// matches accepts a Node without a name, because only the labels of such a Node are known.
 func (f *fieldRequirement) matches(node *corev1.Node) bool {
 	if node.Name == "" {
 		return true
@@ -208,7 +208,7 @@ func (t *term) unmet(node *corev1.Node) reason.Reason {
 	return reason.Reason{}
 }
 
-// problems says what is wrong with an entry of a nodeSelector, which no Node can have then.
+// problems lists the faults of an entry of a nodeSelector. No Node can have a faulty entry.
 func (l *label) problems() reason.List {
 	if _, err := labels.NewRequirement(l.key, selection.Equals, []string{l.value}); err != nil {
 		return reason.List{{

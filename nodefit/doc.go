@@ -1,35 +1,35 @@
 // Package nodefit answers "may this Pod run on that Node?"
 //
-// It is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: one Pod on every Node, one
-// run of a job on every Node. The answer is the one that the DaemonSet controller of Kubernetes gives.
+// Package nodefit is for controllers that create a Pod for a Node instead of leaving the choice to the scheduler: a Pod
+// on every Node, or a run of a job on every Node. The answer is the same as from the DaemonSet controller of
+// Kubernetes.
 //
 // # Use
 //
-// Compile what the template requires with [New], once per template. [Requirements.Fits] then tells for each Node whether a Pod
-// should be created there, whether one that is there already should stay, and why not:
+// Compile the template's requirements with [New], once per template. [Requirements.Fits] then tells for each Node
+// whether a Pod should be created there, whether a present Pod should stay, and why not:
 //
-//   - Where the template names a Node, no other fits.
-//   - The Node's labels must fulfil spec.nodeSelector and one term of the required node affinity.
-//   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. A Pod that does not tolerate a taint of effect
-//     NoSchedule alone stays where it is, but none is created.
+//   - If the template names a Node, no other Node fits.
+//   - The Node's labels must fulfil spec.nodeSelector and a term of the required node affinity.
+//   - The Pod must tolerate the Node's taints of effect NoSchedule and NoExecute. A present Pod without toleration only
+//     for a taint of effect NoSchedule stays, but no Pod is created.
 //
-// A Node that is cordoned counts as tainted with node.kubernetes.io/unschedulable, also before it has that taint. Resources, ports and the
-// affinity to other Pods are not looked at: they are the scheduler's and the kubelet's affair. A job that is to be over when each Node is done
-// leaves out Nodes that have too little for its Pods even when they are empty: [SizeOf] tells.
+// A cordoned Node counts as tainted with node.kubernetes.io/unschedulable, even before the Node has the taint. Fits
+// ignores resources, ports and the affinity to other Pods, which are the scheduler's and the kubelet's affair. A job
+// that ends after a run on each Node must leave out Nodes too small for its Pods even when empty: see [SizeOf].
 //
-// Give New the tolerations that the controller adds to its Pods, so that a Pod is judged as it will be, and have [Requirements.Place] make a
-// new Pod one of its Node. [DaemonSetTolerations] are those of daemons.
+// Give New the controller's additional tolerations, so Fits judges the final Pod, and place a new Pod on its Node with
+// [Requirements.Place]. [DaemonSetTolerations] are the tolerations of daemons.
 //
-// # Pods for one Node
+// # Pods for a Node
 //
-// [Requirements.Place] gives a Pod its tolerations and calls [Pin], which makes its affinity name its Node, so that the scheduler binds it
-// there once there is room. [NodeOf] reads where a
-// Pod is, or where it is pinned to. [PodName] names the Pod of a Node so that nobody can create it twice. Which Nodes need one,
-// rollout.PerNode says.
+// [Requirements.Place] gives a Pod its tolerations and calls [Pin]. Pin names the Node in the Pod's affinity, so the
+// scheduler binds the Pod there once there is room. [NodeOf] reads a Pod's bound or pinned Node. [PodName] names the
+// Pod of a Node so that nobody can create the Pod twice. rollout.PerNode says which Nodes need a Pod.
 //
-// Nodes report their health all the time: ask [Changed] before an update of one is given a thought, and
-// [ChangedSize] where resources count.
+// Nodes report their health all the time: ask [Changed] first about an update of a Node, and [ChangedSize] if resources
+// count.
 //
-// Everything here is pure and safe for concurrent use. Nodes are never modified; Tolerate and Pin modify the spec that they are given, and
-// nothing that it shares with others.
+// All functions are pure and safe for concurrent use, and never modify Nodes. Tolerate and Pin modify the given spec,
+// but no memory shared with other specs.
 package nodefit

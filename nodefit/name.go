@@ -13,12 +13,13 @@ import (
 // maxHash is how many characters the hash in a Pod's name has at most.
 const maxHash = 10
 
-// PodName returns the name for the Pod of a revision that an owner creates for a Node. Who asks with the same answers of taken gets the same
-// name: so two processes that both take themselves for the leader, or one whose cache does not show what it has created, cannot create a
-// second Pod, because the API server refuses the name. taken reports whether a Pod of a name exists; there the next name is tried.
-// A Pod of another revision has another name: who deletes the old one late and by its name alone does not hit its successor.
+// PodName returns the name for the Pod of a revision created by an owner for a Node. Callers with the same answers of
+// taken get the same name. So two processes that both take themselves for the leader, or a process with a late cache,
+// cannot create a second Pod, because the API server refuses the name. taken reports whether a Pod of a name exists.
+// PodName then tries the next name. A Pod of another revision has another name: a late deletion of the old Pod by name
+// alone does not hit its successor.
 //
-// The name begins with that of the owner, cut so that the whole is a host name (63 characters).
+// The name begins with the owner's name, cut so that the whole is a host name (63 characters).
 func PodName(owner string, uid types.UID, node, revision string, taken func(name string) bool) string {
 	if room := validation.DNS1123LabelMaxLength - 1 - maxHash; len(owner) > room {
 		owner = strings.TrimRight(owner[:room], "-.")

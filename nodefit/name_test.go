@@ -19,15 +19,15 @@ func ExamplePodName() {
 	exists := map[string]bool{} // ask the cache of Pods
 	taken := func(name string) bool { return exists[name] }
 	first := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken)
-	again := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the API server refuses it
+	again := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the API server refuses the name
 	exists[first] = true
-	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the Pod that takes its place
+	beside := nodefit.PodName("agent", "3f0c", "node-1", "agent-6f5d", taken) // the Pod in its place
 	fmt.Println(strings.HasPrefix(first, "agent-"), again == first, beside == first)
 	// Output: true true false
 }
 
-// hashed is what the end of a name is made of, worked out by hand: the hash FNV-1a of 32 bits, whose digits become letters that make no
-// words. Other versions of this package have to find the same, or two of them would create two Pods.
+// hashed is the end of a name, computed by hand: the hash FNV-1a of 32 bits, with digits replaced by letters that form
+// no words. Other versions of the package must find the same end, because two versions would otherwise create two Pods.
 func hashed(text string) string {
 	h := uint32(2166136261)
 	for _, b := range []byte(text) {
@@ -84,8 +84,8 @@ func TestPodNameIsValid(t *testing.T) {
 	}
 }
 
-// TestPodNamesAreApart: 10,000 Nodes of one owner have names of their own, nearly all at once, and another owner's are others, also where
-// its name begins alike.
+// TestPodNamesAreApart: 10,000 Nodes of an owner have distinct names, nearly all at the first attempt. Another owner's
+// names differ, even if its name begins alike.
 func TestPodNamesAreApart(t *testing.T) {
 	taken := map[string]bool{}
 	again := 0
@@ -108,7 +108,7 @@ func TestPodNamesAreApart(t *testing.T) {
 	}
 }
 
-// TestPodNameOfOne: no other Node, no other owner and no other revision has the name.
+// TestPodNameOfOne: no other Node, owner or revision has the name.
 func TestPodNameOfOne(t *testing.T) {
 	names := []string{
 		nodefit.PodName("agent", "u1", "n1", "r1", untaken), nodefit.PodName("agent", "u1", "n2", "r1", untaken), nodefit.PodName("agent", "u2", "n1", "r1", untaken),

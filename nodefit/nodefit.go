@@ -14,16 +14,17 @@ import (
 const (
 	// OtherNode means that the Pod's spec names another Node.
 	OtherNode reason.Code = "OtherNode"
-	// NodeSelectorUnmet means that a Node lacks a label of the Pod's nodeSelector, or has another value for it.
+	// NodeSelectorUnmet means that a Node lacks a label of the Pod's nodeSelector, or has another value.
 	NodeSelectorUnmet reason.Code = "NodeSelectorUnmet"
-	// NodeAffinityUnmet means that a Node does not fulfil the Pod's required node affinity. There is a reason for each term, with the
-	// first requirement of it that is not met.
+	// NodeAffinityUnmet means that a Node does not fulfil the Pod's required node affinity. There is a reason for each
+	// term, with the term's first unmet requirement.
 	NodeAffinityUnmet reason.Code = "NodeAffinityUnmet"
-	// UntoleratedTaint means that a Node has a taint that the Pod does not tolerate.
+	// UntoleratedTaint means that the Pod does not tolerate a taint of the Node.
 	UntoleratedTaint reason.Code = "UntoleratedTaint"
 )
 
-// Requirements are what a Pod requires of its Node, compiled by New. The zero value requires nothing and tolerates nothing.
+// Requirements are a Pod's requirements for its Node, compiled by New. The zero value requires nothing and tolerates
+// nothing.
 type Requirements struct {
 	nodeName    string
 	labels      []label
@@ -37,21 +38,22 @@ type label struct{ key, value string }
 
 // Verdict says whether a Pod may be on a Node.
 type Verdict struct {
-	// Run means that the Pod should run on the Node: create it if it is not there.
+	// Run means that the Pod should run on the Node: create a missing Pod.
 	Run bool
-	// Continue means that a Pod which is on the Node already should stay. It is true wherever Run is.
+	// Continue means that a Pod already on the Node should stay. Continue is true whenever Run is true.
 	Continue bool
-	// Why says what keeps the Pod from running there; it is empty where Run is true. Each reason's Object is the Node and its Path the
-	// field of the Pod's spec that the Node does not suit. It holds the first ten reasons, or a long spec would fill the memory for every
-	// Node that does not fit.
+	// Why lists the obstacles to running on the Node, and is empty if Run is true. Each reason's Object is the Node, and
+	// its Path the field of the Pod's spec not met by the Node. Why holds the first ten reasons, because a long spec would
+	// fill the memory for every unfit Node.
 	Why reason.List
 }
 
-// New compiles what Pods of the spec require of a Node, once they have the tolerations too. The spec may change afterwards.
+// New compiles the requirements of Pods of the spec with the added tolerations. The spec may change afterwards.
 //
-// The error is a reason.List of InvalidNodeTerm and InvalidToleration, with a reason for each thing that cannot be compiled. The
-// Requirements are valid even then, and decide as the scheduler does: a term that cannot be compiled fits no Node, a toleration tolerates
-// nothing, and the others count. Whether to go on with them or to refuse the spec is up to the caller.
+// The error is a reason.List of InvalidNodeTerm and InvalidToleration, with a reason for each part that cannot be
+// compiled. The Requirements are valid even then, and decide like the scheduler: an uncompiled term fits no Node, an
+// uncompiled toleration tolerates nothing, and all remaining parts count. The caller decides whether to go on or to
+// refuse the spec.
 func New(spec *corev1.PodSpec, tolerations ...corev1.Toleration) (*Requirements, error) {
 	var problems reason.List
 	r := &Requirements{nodeName: spec.NodeName, added: slices.Clone(tolerations)}
@@ -73,7 +75,7 @@ func New(spec *corev1.PodSpec, tolerations ...corev1.Toleration) (*Requirements,
 	return r, problems.Err()
 }
 
-// Fits says whether a Pod of these requirements may be on the Node.
+// Fits says whether a Pod with the requirements may be on the Node.
 func (r *Requirements) Fits(node *corev1.Node) Verdict {
 	v := Verdict{Run: true, Continue: true}
 	if r.nodeName != "" && r.nodeName != node.Name {
@@ -89,7 +91,7 @@ func (r *Requirements) Fits(node *corev1.Node) Verdict {
 	return v
 }
 
-// refuse notes why neither a new Pod nor one that is there should be on the Node.
+// refuse notes why neither a new nor a present Pod should be on the Node.
 func (v *Verdict) refuse(node *corev1.Node, why reason.Reason) {
 	v.Continue = false
 	v.hold(node, why)
@@ -121,7 +123,7 @@ func (l *label) check(node *corev1.Node, v *Verdict) {
 	})
 }
 
-// has says which value of a label a Node has.
+// has names the Node's value of a label.
 func has(value string, found bool) string {
 	if !found {
 		return "the Node has no such label"
@@ -129,7 +131,7 @@ func has(value string, found bool) string {
 	return "the Node has " + strconv.Quote(value)
 }
 
-// checkTaints looks at each taint that keeps Pods away, and at being cordoned.
+// checkTaints checks each repelling taint, and cordoning.
 func (r *Requirements) checkTaints(node *corev1.Node, v *Verdict) {
 	cordoned := node.Spec.Unschedulable
 	for i := range node.Spec.Taints {

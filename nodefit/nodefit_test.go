@@ -22,7 +22,7 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
-// requires returns a spec with a required node affinity of these terms.
+// requires returns a spec with a required node affinity of the terms.
 func requires(terms ...corev1.NodeSelectorTerm) corev1.PodSpec {
 	return corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
@@ -58,7 +58,7 @@ func TestFits(t *testing.T) {
 		Code reason.Code
 		Path string
 	}
-	// What a Pod may do on a Node.
+	// A Pod's rights on a Node.
 	const (
 		run = iota
 		stay
@@ -312,7 +312,7 @@ func TestNewNamesEverythingThatCannotBeCompiled(t *testing.T) {
 	}
 }
 
-// TestHealthTolerations: a Node whose health is in doubt keeps what runs there, and one that somebody wants to be empty does not.
+// TestHealthTolerations: a Node of doubtful health keeps its running Pods, and a Node being emptied does not.
 func TestHealthTolerations(t *testing.T) {
 	fits := func(edit func(*corev1.Node), tolerations ...corev1.Toleration) bool {
 		requirements, err := nodefit.New(&corev1.PodSpec{}, tolerations...)
@@ -450,7 +450,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPlace: a Pod gets what it was judged with, and its Node.
+// TestPlace: a Pod gets the judged tolerations and its Node.
 func TestPlace(t *testing.T) {
 	template := corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}}
 	requirements, err := nodefit.New(&template, nodefit.DaemonSetTolerations(true)...)
@@ -498,7 +498,7 @@ func TestNodeOf(t *testing.T) {
 	}
 }
 
-// nodes returns 5,000 Nodes of a cluster in which one in ten has a GPU.
+// nodes returns 5,000 Nodes of a cluster. Every tenth Node has a GPU.
 func nodes() []*corev1.Node {
 	all := make([]*corev1.Node, 5000)
 	for i := range all {

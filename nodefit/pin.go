@@ -7,12 +7,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotPinned means that a Pod is on no Node yet, and its affinity does not name one.
+// NotPinned means that a Pod is on no Node yet, and its affinity names no Node.
 const NotPinned reason.Code = "NotPinned"
 
-// Pin makes the spec's required node affinity name the Node, so that the scheduler binds the Pod there and nowhere else. That takes the place
-// of all terms it had, since one of several terms is enough to be bound elsewhere: Requirements.Fits has judged them. What else the
-// affinity holds stays. The spec gets an affinity of its own, and may be a shallow copy of a template's.
+// Pin makes the spec's required node affinity name the Node, so the scheduler binds the Pod only there. The new term
+// replaces all earlier terms, because any single matching term would allow another Node. Requirements.Fits has judged
+// the earlier terms. The remaining affinity stays. The spec gets an affinity of its own, and may be a shallow copy of a
+// template's.
 func Pin(spec *corev1.PodSpec, node string) {
 	var affinity corev1.Affinity
 	if spec.Affinity != nil {
@@ -29,15 +30,15 @@ func Pin(spec *corev1.PodSpec, node string) {
 	spec.Affinity = &affinity
 }
 
-// Place makes a new Pod one of the Node, as Fits has judged it: it gets the tolerations that were given to New, and Pin. It is safe for
-// concurrent use.
+// Place puts a new Pod on the Node as judged by Fits: Place adds the tolerations given to New, and calls Pin. Place is
+// safe for concurrent use.
 func (r *Requirements) Place(pod *corev1.Pod, node string) {
 	Tolerate(&pod.Spec, r.added...)
 	Pin(&pod.Spec, node)
 }
 
-// NodeOf returns the name of the Node that the Pod is bound to, or else of the one that its affinity names. The error is a reason,
-// NotPinned.
+// NodeOf returns the name of the Pod's bound Node, or else of the Node named by the Pod's affinity. The error is a
+// reason, NotPinned.
 func NodeOf(pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName, nil

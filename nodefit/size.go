@@ -16,7 +16,7 @@ import (
 // NodeTooSmall means that a Pod requests more of a resource than the Node has for all its Pods together.
 const NodeTooSmall reason.Code = "NodeTooSmall"
 
-// Size is what Pods of a spec request, worked out by SizeOf. The zero value fits every Node.
+// Size is the requests of Pods of a spec, computed by SizeOf. The zero value fits every Node.
 type Size struct{ requests []request }
 
 type request struct {
@@ -24,7 +24,8 @@ type request struct {
 	most resource.Quantity
 }
 
-// SizeOf returns what a Pod of the spec requests, its overhead with it. What it requests as a whole counts in place of what its containers do.
+// SizeOf returns the requests of a Pod of the spec, including overhead. Requests of the Pod as a whole count in place
+// of its containers' requests.
 func SizeOf(spec *corev1.PodSpec) Size {
 	sum := podstate.Requests(spec.InitContainers, spec.Containers)
 	if spec.Resources != nil {
@@ -45,8 +46,8 @@ func SizeOf(spec *corev1.PodSpec) Size {
 	return s
 }
 
-// Fits says what the Node has too little of, were it empty; nothing if a Pod has room there once others make way. Pods that are on the Node are
-// not looked at: whether there is room now is the scheduler's affair.
+// Fits lists the resources of which the Node has too little even when empty. The list is empty if a Pod has room there
+// once other Pods make way. Fits ignores the Pods on the Node: room at the moment is the scheduler's affair.
 func (s Size) Fits(node *corev1.Node) (problems reason.List) {
 	for _, r := range s.requests {
 		has := node.Status.Allocatable[r.name]

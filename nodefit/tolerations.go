@@ -10,12 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidToleration means that a toleration tolerates nothing, because its operator is unknown or compares with what is no integer.
+// InvalidToleration means that a toleration tolerates nothing, because its operator is unknown or compares with a
+// non-integer.
 const InvalidToleration reason.Code = "InvalidToleration"
 
-// DaemonSetTolerations returns the tolerations that Kubernetes adds to the Pods of a DaemonSet: they stay on Nodes that are not ready or
-// cannot be reached, and start on those that lack disk, memory or process ids or are cordoned. Pods with the host's network start before
-// the Node has one, too.
+// DaemonSetTolerations returns the tolerations added by Kubernetes to the Pods of a DaemonSet. Such Pods stay on Nodes
+// that are not ready or cannot be reached, and start on Nodes that lack disk, memory or process ids or are cordoned.
+// Pods with the host's network also start on Nodes without a network.
 func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 	exists := func(key string, effect corev1.TaintEffect) corev1.Toleration {
 		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
@@ -34,9 +35,10 @@ func DaemonSetTolerations(hostNetwork bool) []corev1.Toleration {
 	return all
 }
 
-// HealthTolerations returns tolerations of the taints that Kubernetes itself gives to a Node whose health it doubts: one that is not ready, cannot be
-// reached, has no network, or lacks disk, memory or process ids. Such taints often go within seconds. Give them to New for Pods that run already
-// and are not to end for that: where the trouble lasts, Kubernetes evicts those that do not tolerate it.
+// HealthTolerations returns tolerations of the taints given by Kubernetes itself to a Node of doubtful health: a Node
+// that is not ready, cannot be reached, has no network, or lacks disk, memory or process ids. Such taints often go
+// within seconds. Give HealthTolerations to New for running Pods that should survive such taints. If the trouble lasts,
+// Kubernetes evicts Pods without the toleration.
 func HealthTolerations() (all []corev1.Toleration) {
 	for _, key := range []string{
 		corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable,
@@ -47,7 +49,7 @@ func HealthTolerations() (all []corev1.Toleration) {
 	return all
 }
 
-// Tolerate adds tolerations to a Pod's spec. Those that differ from one of the spec in tolerationSeconds alone take its place.
+// Tolerate adds tolerations to a Pod's spec. A toleration replaces an equal toleration with other tolerationSeconds.
 func Tolerate(spec *corev1.PodSpec, tolerations ...corev1.Toleration) {
 	spec.Tolerations = merged(spec.Tolerations, tolerations)
 }
@@ -72,7 +74,7 @@ func merged(have, add []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// toleration is compiled: number is the value of one that compares.
+// toleration is compiled: number is the value of a comparing toleration.
 type toleration struct {
 	key, value string
 	effect     corev1.TaintEffect
@@ -111,7 +113,7 @@ func compileToleration(from corev1.Toleration, path string) (toleration, reason.
 	return t, reason.List{problem}
 }
 
-// integer reads the value of a taint or of a toleration that compares.
+// integer reads the value of a taint or of a comparing toleration.
 func integer(value string) (int64, bool) {
 	if len(content.IsDecimalInteger(value)) > 0 {
 		return 0, false

@@ -267,7 +267,7 @@ func TestSortPods(t *testing.T) {
 	}
 }
 
-// FuzzParseName holds that a name is accepted only if Name gives it back.
+// FuzzParseName: a name is accepted only if Name gives the name back.
 func FuzzParseName(f *testing.F) {
 	for _, s := range []string{"web-0", "web-01", "a-b-2147483648", "--", "-", "web-+1"} {
 		f.Add(s)
@@ -363,7 +363,7 @@ func check(t *testing.T, set ordinals.Set, want []int) {
 	}
 }
 
-// lower counts the numbers below one.
+// lower counts the numbers below n.
 func lower(list []int, n int) int {
 	rank, _ := slices.BinarySearch(list, n)
 	return rank

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// OfPod returns the ordinal of the owner's Pod, and false for a Pod that does not have the name of one. It looks at nothing
-// but the name: whether the owner controls the Pod is for the caller to know.
+// OfPod returns the ordinal of the owner's Pod, and false for a Pod without such a name. OfPod looks only at the name:
+// the caller must know whether the owner controls the Pod.
 func OfPod(owner string, pod *corev1.Pod) (int, bool) {
 	name, ordinal, ok := ParseName(pod.Name)
 	if !ok || name != owner {
@@ -17,8 +17,8 @@ func OfPod(owner string, pod *corev1.Pod) (int, bool) {
 	return ordinal, true
 }
 
-// SortPods sorts the owner's Pods by ordinal, the lowest first. Pods that do not have the name of one of its Pods come last, in
-// the order they had. It reorders the slice and reads each Pod once. O(n log n).
+// SortPods sorts the owner's Pods by ordinal, the lowest first. Pods without a name of the owner's Pods come last, in
+// their earlier order. SortPods reorders the slice and reads each Pod once. O(n log n).
 func SortPods(owner string, pods []*corev1.Pod) {
 	type numbered struct {
 		ordinal int64 // an int may be too small for Max+1

@@ -1,15 +1,14 @@
-// Package ordinals answers "which numbers do Pods have, with a start and reserved ranges?" for workloads whose Pods are numbered,
-// as those of a StatefulSet are.
+// Package ordinals answers "which numbers do Pods have, with a start and reserved ranges?" for workloads with numbered
+// Pods, like a StatefulSet.
 //
-// With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved ones,
-// until there are as many as replicas says. [Of] computes them as a [Set] of intervals, so that a reserved range of a
+// With a start, a number of replicas and reserved numbers, the Pods are start, start+1, ... without the reserved
+// numbers, up to the number of replicas. [Of] computes the ordinals as a [Set] of intervals, so a reserved range of a
 // million costs as much as a reserved number. [Name] makes a Pod's name of an ordinal, [ParseName] and [OfPod] go back.
 //
-// What to do with these ordinals (create, delete, update) is the question of package rollout: give the Set to its
-// Numbered.
+// Package rollout decides the actions for the ordinals (create, delete, update): give the Set to rollout.Numbered.
 //
-// Everything here is pure; a Set never changes and is safe for concurrent use. Its zero value is empty. [Set.IsZero] tells it
-// from a set that was computed for no replicas, so that a forgotten error does not read as "no Pods are wanted".
+// All functions are pure. A Set never changes and is safe for concurrent use. The zero value is empty. [Set.IsZero]
+// tells the zero value from a set computed for no replicas, so a forgotten error does not read as "no Pods are wanted".
 package ordinals
 
 import (
@@ -26,33 +25,33 @@ import (
 )
 
 const (
-	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative or
-	// runs backwards. Leave the workload as it is then: with an empty list instead, Pods would be created and deleted.
+	// InvalidOrdinal means that a reserved ordinal, a range, a start or a number of replicas cannot be read, is negative
+	// or runs backwards. Leave such a workload as is: with an empty list instead, Pods would be created and deleted.
 	InvalidOrdinal reason.Code = "InvalidOrdinal"
-	// OrdinalOverflow means that there are not enough numbers: the last Pod would get one above Max.
+	// OrdinalOverflow means that there are not enough numbers: the last Pod would get a number above Max.
 	OrdinalOverflow reason.Code = "OrdinalOverflow"
 )
 
-// Max is the largest ordinal, that of an int32 in an API.
+// Max is the largest ordinal, the largest int32 in an API.
 const Max = math.MaxInt32
 
-// Set is a set of ordinals, kept as intervals: what it costs depends on their number and not on that of the ordinals. Of and
-// ParseSet make one.
+// Set is a set of ordinals, kept as intervals: the cost depends on the number of intervals, not of ordinals. Of and
+// ParseSet make a Set.
 type Set struct {
 	spans []span
 }
 
-// span is an interval with both ends in it; before counts the set's elements in front of it.
+// span is an interval including both ends. before counts the set's elements in front of the interval.
 type span struct {
 	first, last, before int
 }
 
-// ParseSet reads a list of single ordinals and ranges with both ends in them: 1, "7", "3-7". Entries may overlap and come
-// in any order. Leading zeros are accepted, as OpenKruise does: "0003-005" is 3, 4, 5. [Of] reads its list with it;
-// call it where nothing but the list is of interest, to validate one for example.
+// ParseSet reads a list of single ordinals and ranges including both ends: 1, "7", "3-7". Entries may overlap and come
+// in any order. Leading zeros are accepted, as in OpenKruise: "0003-005" is 3, 4, 5. [Of] reads its list with ParseSet.
+// Call ParseSet if only the list matters, for example for validation.
 //
-// path is the path of the list, for the error alone. The error is a reason.List with one InvalidOrdinal for each bad
-// entry, and the Set is the zero Set then. O(n log n).
+// path is the path of the list, for the error alone. The error is a reason.List with an InvalidOrdinal for each bad
+// entry, and the Set is then the zero Set. O(n log n).
 func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	var problems reason.List
 	spans := make([]span, 0, len(entries))
@@ -74,15 +73,16 @@ func ParseSet(path string, entries []intstr.IntOrString) (Set, error) {
 	return Set{merge(spans)}, nil
 }
 
-// Paths are where the numbers that Of is given stand in an API, such as spec.replicas, for its errors. Reserved is that of the list.
+// Paths are the places of Of's numbers in an API, such as spec.replicas, for errors. Reserved is the path of the list.
 type Paths struct{ Start, Replicas, Reserved string }
 
-// Of returns the ordinals of a workload's Pods: the first replicas numbers from start on that are not reserved. Reserved
-// numbers below start have no effect, and entries of reserved may overlap and come in any order, as for ParseSet.
+// Of returns the ordinals of a workload's Pods: the first replicas numbers from start on without the reserved numbers.
+// Reserved numbers below start have no effect, and entries of reserved may overlap and come in any order, as for
+// ParseSet.
 //
-// paths are for the error alone. The error is a reason.List: InvalidOrdinal for each bad entry, for a start that is not an ordinal
-// and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, when the numbers run out. The Set is the zero
-// Set then. O(n log n) for n entries, whatever the number of replicas is.
+// paths are for the error alone. The error is a reason.List: InvalidOrdinal for each bad entry, for a start outside of
+// the ordinals and for a negative number of replicas; OrdinalOverflow, at the path of the replicas, when the numbers
+// run out. The Set is then the zero Set. O(n log n) for n entries, for any number of replicas.
 func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, error) {
 	skip, err := ParseSet(paths.Reserved, reserved)
 	problems := reason.From(err)
@@ -98,7 +98,7 @@ func Of(paths Paths, start, replicas int, reserved ...intstr.IntOrString) (Set, 
 	return skip.free(paths.Replicas, start, replicas)
 }
 
-// free returns the first replicas numbers from start on that are not in the set. path is that of the replicas.
+// free returns the first replicas numbers from start on outside of the set. path is the path of the replicas.
 func (s Set) free(path string, start, replicas int) (Set, error) {
 	reserved := s.spans[s.from(start):]
 	spans := make([]span, 0, min(len(reserved)+1, replicas)) // not nil: the set was computed
@@ -128,8 +128,8 @@ func (s Set) free(path string, start, replicas int) (Set, error) {
 	return Set{spans}, nil
 }
 
-// IsZero reports whether the set is the zero value, which no call of Of or ParseSet returns without an error. A set that they
-// return for no replicas or no entries is empty and not zero.
+// IsZero reports whether the set is the zero value, never returned by Of or ParseSet without an error. Their set for no
+// replicas or no entries is empty and not zero.
 func (s Set) IsZero() bool { return s.spans == nil }
 
 // Len returns how many ordinals are in the set.
@@ -147,13 +147,13 @@ func (s Set) Contains(ordinal int) bool {
 	return ok
 }
 
-// Index returns how many ordinals of the set are below the given one, which is its rank counted from 0, and whether it is
-// in the set itself. O(log n) for n intervals, no allocation.
+// Index returns the number of the set's ordinals below the given ordinal, which is its rank counted from 0, and whether
+// the ordinal is in the set. O(log n) for n intervals, no allocation.
 func (s Set) Index(ordinal int) (int, bool) {
 	return s.index(s.from(ordinal), ordinal)
 }
 
-// index is Index, where span i is the first that does not end below the ordinal.
+// index is Index for a known span i, the first that does not end below the ordinal.
 func (s Set) index(i, ordinal int) (int, bool) {
 	if i == len(s.spans) {
 		return s.Len(), false
@@ -164,10 +164,10 @@ func (s Set) index(i, ordinal int) (int, bool) {
 	return s.spans[i].before, false
 }
 
-// Ascending returns a function that answers as Index does, and takes less time where each ordinal is above the one before: it begins where
-// it has found that one. It is not safe for concurrent use. No allocation for each call.
+// Ascending returns a function with the answers of Index. The function takes less time for ascending ordinals: each
+// search begins at the last found span. The function is not safe for concurrent use. No allocation for each call.
 func (s Set) Ascending() func(ordinal int) (int, bool) {
-	i := 0 // no span in front of it ends at the last ordinal or above
+	i := 0 // all spans in front of i end below the last ordinal
 	return func(ordinal int) (int, bool) {
 		if i > 0 && s.spans[i-1].last >= ordinal {
 			i = 0
@@ -191,7 +191,7 @@ func (s Set) At(n int) (int, bool) {
 	return s.spans[i].first + n - s.spans[i].before, true
 }
 
-// All iterates over the ordinals in ascending order, the order in which Pods are created.
+// All iterates over the ordinals in ascending order, the order of creation of Pods.
 func (s Set) All() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range s.spans {
@@ -204,7 +204,7 @@ func (s Set) All() iter.Seq[int] {
 	}
 }
 
-// Backward iterates over the ordinals in descending order, the order in which Pods are deleted and updated.
+// Backward iterates over the ordinals in descending order, the order of deletion and update of Pods.
 func (s Set) Backward() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, at := range slices.Backward(s.spans) {
@@ -236,7 +236,7 @@ func (s Set) String() string {
 // from returns the index of the first span that does not end below the ordinal.
 func (s Set) from(ordinal int) int { return s.within(0, len(s.spans), ordinal) }
 
-// within is from, where that is known to be from low to high.
+// within is from for an index known to be from low to high.
 func (s Set) within(low, high, ordinal int) int {
 	for low < high { // sort.Search would call a function for each step
 		if middle := (low + high) / 2; s.spans[middle].last >= ordinal {
@@ -270,7 +270,7 @@ func parseSpan(entry *intstr.IntOrString) (span, string) {
 	return span{first: first, last: last}, ""
 }
 
-// merge sorts, joins what overlaps or touches, and counts. It works in place.
+// merge sorts, joins overlapping or touching spans, and counts. merge works in place.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return a.first - b.first })
 	out := spans[:0]

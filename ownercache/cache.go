@@ -28,7 +28,7 @@ import (
 	"github.com/workloadkit/workloadkit/expectations/trackedclient"
 )
 
-// Manager is what a Cache needs of a controller-runtime manager.
+// Manager is the part of a controller-runtime manager needed by a Cache.
 type Manager interface {
 	GetCache() cache.Cache
 	GetClient() client.Client
@@ -39,33 +39,37 @@ type Manager interface {
 
 // Options of a Cache. The zero value is usable.
 type Options struct {
-	// Client is what is written with; nil stands for the manager's.
+	// Client is the client for writes. Nil stands for the manager's client.
 	Client client.Client
 	// Claims says that owners have PersistentVolumeClaims.
 	Claims bool
-	// Nodes says that Pods are made for Nodes: owners are not decided on before the cache of Nodes is known to be new enough. A cache that
-	// is restricted to a namespace must not be so for Nodes, which are in none. Give ControllerOptions.Watch what wakes owners for a Node, as
-	// WatchNodes does.
+	// Nodes says that Pods are made for Nodes: an owner waits until the cache of Nodes is known to be new enough. A cache
+	// restricted to a namespace must not restrict Nodes, which have no namespace. Give ControllerOptions.Watch a source
+	// that wakes owners for a Node, such as WatchNodes.
 	Nodes bool
-	// Owned are the caches of what owners write and decide on instead of Pods and revisions, such as ConfigMaps. With it, Cache.Pods and
-	// Cache.Revisions are nil, a View has none of both, and nothing wakes an owner but its own changes: give ControllerOptions.Watch. What
-	// knows Pods must not be used then: the options above and below that are about them, ObservePod, OwnerOf, IsNewest, AddPodController.
+	// Owned are the caches of objects that owners write and decide on instead of Pods and revisions, such as ConfigMaps.
+	// With Owned, Cache.Pods and Cache.Revisions are nil, a View has neither, and only its own changes wake an owner: give
+	// ControllerOptions.Watch. Everything about Pods is then forbidden: Claims, Nodes, Members, ObservePod, OwnerOf,
+	// IsNewest, AddPodController.
 	Owned []trackedclient.Source
-	// Members returns the names of the owners that a Pod belongs to, for owners that look after Pods which others control: those that have
-	// put something into them. It must depend on the Pod alone. With it, the Pods of a View are those, whoever controls them, and they wake
-	// the owner; where owners have a namespace, Pods of that one alone. Nil stands for the Pod's controller.
+	// Members returns the names of the owners to which a Pod belongs. Members is for owners that look after Pods
+	// controlled by somebody else, for example because the owner has put something into the Pod. Members must depend on
+	// the Pod alone. With Members, a View has the member Pods, whoever controls them, and the Pods wake the owner. If
+	// owners have a namespace, a View has only Pods of the owner's namespace. Nil stands for the Pod's controller.
 	Members func(*corev1.Pod) []string
-	// RevisionNamespace is where the revisions of owners are that have no namespace. Objects of other namespaces that claim to be such an owner's
-	// are not: whoever may write there can write owner references. Without it, owners without a namespace have no revisions.
+	// RevisionNamespace is the namespace for revisions of owners without a namespace. Objects of other namespaces with an
+	// owner reference to such an owner do not count: everybody with write access to a namespace can write owner references
+	// there. Without RevisionNamespace, owners without a namespace have no revisions.
 	RevisionNamespace string
-	// Namespace that the manager's cache is restricted to; empty for all.
+	// Namespace is the namespace to which the manager's cache is restricted, empty for all.
 	Namespace string
 	// Alarm is how long own writes may be missing from the cache before the Observer is told; 0 means a minute.
 	Alarm time.Duration
-	// DropLate has an owner go on after Alarm although its writes are not visible. That is not safe: it may create Pods twice.
-	// Without it an owner waits, and one live read each Alarm finds out whether the cache holds everything after all.
+	// DropLate lets an owner go on after Alarm although its writes are not visible. DropLate is not safe: the owner may
+	// create Pods twice. If false, an owner waits, and a live read per Alarm finds out whether the cache holds everything
+	// after all.
 	DropLate bool
-	// NoBarrier lets owners be decided on before the cache is known to show what an earlier leader has written. It is for tests
+	// NoBarrier lets owners decide before the cache is known to show an earlier leader's writes. NoBarrier is for tests
 	// that never start the manager.
 	NoBarrier bool
 	// Clock defaults to the real clock.
@@ -74,7 +78,7 @@ type Options struct {
 	Observer expectations.Observer
 }
 
-// complete fills in the defaults, and refuses what contradicts itself.
+// complete fills in the defaults, and refuses contradictory options.
 func (o Options) complete(mgr Manager, kind string) (Options, error) {
 	if len(o.Owned) > 0 && (o.Claims || o.Nodes || o.Members != nil) {
 		return o, fmt.Errorf("ownercache: Options.Owned of %s is for owners without Pods; Claims, Nodes and Members are about Pods", kind)
@@ -88,9 +92,11 @@ func (o Options) complete(mgr Manager, kind string) (Options, error) {
 	return o, nil
 }
 
-// Cache knows the owners of one kind and what they control. It is safe for concurrent use. Make it with New.
+// Cache knows the owners of a kind and their controlled objects. A Cache is safe for concurrent use. Make a Cache with
+// New.
 type Cache[O client.Object] struct {
-	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options, Pods and Revisions with Options.Owned.
+	// Owners, Pods and Revisions look single objects up. Claims and Nodes are nil without their options, Pods and
+	// Revisions with Options.Owned.
 	Owners    *Index[O]
 	Pods      *Index[*corev1.Pod]
 	Revisions *Index[*appsv1.ControllerRevision]
@@ -109,12 +115,12 @@ type Cache[O client.Object] struct {
 	replaced []func(owner types.UID, pod *corev1.Pod)
 }
 
-// claimIndex is the name of the index of Pods by the claims that they use.
+// claimIndex is the name of the index of Pods by their claims.
 const claimIndex = "workloadkit/claim"
 
-// New returns a cache for the kind of owner, which the manager's scheme must know, and adds to the manager what holds all owners
-// back until the cache is known to be new enough. Call it before the manager starts. The error is one of NewIndex, or of the
-// scheme.
+// New returns a cache for the kind of owner, which the manager's scheme must know. New adds a runnable to the manager
+// that holds all owners back until the cache is known to be new enough. Call New before the manager starts. The error
+// comes from NewIndex, or from the scheme.
 func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Options) (*Cache[O], error) {
 	kind, err := apiutil.GVKForObject(owner, mgr.GetScheme())
 	if err != nil {
@@ -162,7 +168,7 @@ func New[O client.Object](ctx context.Context, mgr Manager, owner O, options Opt
 	return c, nil
 }
 
-// index makes the indexes, and the sources that writes are compared with.
+// index makes the indexes and the sources for the comparison with writes.
 func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O) (sources []trackedclient.Source, err error) {
 	if c.Owners, err = NewIndex(ctx, informers, owner); err != nil {
 		return nil, err
@@ -192,7 +198,7 @@ func (c *Cache[O]) index(ctx context.Context, informers cache.Informers, owner O
 	return append(sources, trackedclient.Claims(c.Claims)), nil
 }
 
-// claimsUsedBy returns a key for each claim that a Pod names, whoever owns the Pod.
+// claimsUsedBy returns a key for each claim named by a Pod, regardless of the Pod's owner.
 func claimsUsedBy(pod *corev1.Pod) (keys []string) {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
@@ -202,21 +208,21 @@ func claimsUsedBy(pod *corev1.Pod) (keys []string) {
 	return keys
 }
 
-// UsersOf returns the Pods that use a claim, whoever owns them. It panics without the option Claims.
+// UsersOf returns the Pods that use a claim, regardless of their owners. UsersOf panics without the option Claims.
 func (c *Cache[O]) UsersOf(claim *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	return c.Pods.By(claimIndex, claim.Namespace+"/"+claim.Name)
 }
 
-// Kind returns the owners' kind, in the version that the scheme was asked about.
+// Kind returns the owners' kind, in the version of the scheme's answer.
 func (c *Cache[O]) Kind() schema.GroupVersionKind { return c.kind }
 
-// Clients returns what makes the clients of the views, for what is written in other ways, and to see what is awaited.
+// Clients returns the maker of the views' clients, for writes outside of views, and for a look at awaited writes.
 func (c *Cache[O]) Clients() *trackedclient.Clients { return c.clients }
 
 // APIReader returns a reader that does not read from a cache.
 func (c *Cache[O]) APIReader() client.Reader { return c.apiReader }
 
-// View is one owner and what it controls, as the cache shows it. Pods, revisions and claims are in no particular order; the
+// View is an owner and its controlled objects in the cache. Pods, revisions and claims are in no particular order. The
 // slices are the caller's, the objects are the cache's: read only.
 type View[O client.Object] struct {
 	// Owner is a copy.
@@ -224,7 +230,7 @@ type View[O client.Object] struct {
 	Pods      []*corev1.Pod
 	Revisions []*appsv1.ControllerRevision
 	Claims    []*corev1.PersistentVolumeClaim
-	// Client writes for the owner: nothing is decided for it again before the cache shows the writes.
+	// Client writes for the owner: the next Observe waits until the cache shows the writes.
 	Client client.Client
 	// Now is when the view was taken.
 	Now time.Time
@@ -233,22 +239,22 @@ type View[O client.Object] struct {
 	seen  O // the cache's own object
 }
 
-// Object returns the owner, as packages know it that are not about one kind.
+// Object returns the owner, for packages that are not specific to a kind.
 func (v *View[O]) Object() client.Object { return v.Owner }
 
 // Time returns Now.
 func (v *View[O]) Time() time.Time { return v.Now }
 
-// InDoubt reports whether a write of this pass was not answered. What it has done is not known before the next Observe, so go on
-// with other objects, but begin no next phase.
+// InDoubt reports whether a write of the pass got no answer. The effect of the write is unknown before the next
+// Observe, so go on with other objects, but begin no next phase.
 func (v *View[O]) InDoubt() bool { return v.cache.clients.InDoubt(v.Owner) }
 
-// For returns a client for writes to a Pod of the owner that the Pod's own loop has to see as well. See ObservePod.
+// For returns a client for writes to a Pod of the owner for which the Pod's own loop must also wait. See ObservePod.
 func (v *View[O]) For(pod *corev1.Pod) client.Client {
 	return v.cache.clients.For(v.Owner.GetUID(), pod.UID)
 }
 
-// Gone reports whether a Pod is no longer in the cache. It is false for objects of other kinds.
+// Gone reports whether a Pod is no longer in the cache. Gone is false for objects of other kinds.
 func (v *View[O]) Gone(object metav1.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || v.cache.Pods == nil {
@@ -265,9 +271,9 @@ func (v *View[O]) WakeAfter(d time.Duration) {
 	}
 }
 
-// Observe begins a reconcile of an owner. Where the view is nil, return the other two: the owner is gone, or the cache does not
-// show all that was written for it. An owner with a deletionTimestamp is returned like any other. The error is that of a read
-// of something whose write was not answered.
+// Observe begins a reconcile of an owner. If the view is nil, return the result and the error: the owner is gone, or
+// the cache does not show all writes for the owner. Observe also returns an owner with a deletionTimestamp. The error
+// is the error of a read after an unanswered write.
 func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctrl.Result, error) {
 	cached, ok := c.Owners.Get(req.Namespace, req.Name)
 	if !ok {
@@ -284,7 +290,7 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 		logr.FromContextOrDiscard(ctx).V(4).Info("waiting for the cache", "awaited", pending.Awaited)
 		return nil, ctrl.Result{RequeueAfter: pending.RequeueAfter}, nil
 	}
-	// Only now does the cache hold the status that was written last.
+	// Only now does the cache hold the last written status.
 	if cached, ok = c.Owners.Get(req.Namespace, req.Name); !ok {
 		return nil, ctrl.Result{}, nil
 	}
@@ -301,30 +307,31 @@ func (c *Cache[O]) Observe(ctx context.Context, req ctrl.Request) (*View[O], ctr
 	return v, ctrl.Result{}, nil
 }
 
-// dropLateRequeue is when an owner goes on whose writes are not awaited any longer.
+// dropLateRequeue is the time until an owner goes on after its writes were dropped.
 const dropLateRequeue = 10 * time.Second
 
-// PodView is one Pod and its owner, as the cache shows them: read only.
+// PodView is a Pod and its owner in the cache: read only.
 type PodView[O client.Object] struct {
 	Owner O
 	Pod   *corev1.Pod
-	// Client writes for the Pod alone: its own loop does not look at it again before the cache shows the writes. The owner does not
-	// wait for them.
+	// Client writes for the Pod alone: the Pod's own loop waits until the cache shows the writes. The owner does not wait
+	// for them.
 	Client client.Client
 	Now    time.Time
 }
 
-// podRetry is when to look again at a Pod that the cache is behind with. Its own events come sooner.
+// podRetry is the time until another look at a Pod with a late cache. The Pod's own events come sooner.
 const podRetry = 2 * time.Second
 
-// ObservePod begins a reconcile of a Pod. Where the view is nil, return the other two: the Pod or its owner is gone, it is
-// controlled by something else, or the cache does not show what was last written to it.
+// ObservePod begins a reconcile of a Pod. If the view is nil, return the result and the error: the Pod or its owner is
+// gone, the Pod has another controller, or the cache does not show the last writes to the Pod.
 func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O], ctrl.Result, error) {
 	pod, ok := c.Pods.Get(req.Namespace, req.Name)
 	if !ok || !c.isOwned(pod) {
 		return nil, ctrl.Result{}, nil
 	}
-	// A notification may come before the cache shows what was written last; deciding on that would only earn a conflict.
+	// A notification may come before the cache shows the last writes. A decision on the old state would only earn a
+	// conflict.
 	if pending, err := c.clients.Check(ctx, pod); pending != nil || err != nil {
 		return nil, ctrl.Result{RequeueAfter: podRetry}, err
 	}
@@ -338,7 +345,7 @@ func (c *Cache[O]) ObservePod(ctx context.Context, req ctrl.Request) (*PodView[O
 	return &PodView[O]{Owner: owner, Pod: pod, Client: c.clients.For(pod.UID), Now: c.options.Clock.Now()}, ctrl.Result{}, nil
 }
 
-// OwnerOf returns the owner that controls a Pod, as the cache has it.
+// OwnerOf returns the owner that controls a Pod, according to the cache.
 func (c *Cache[O]) OwnerOf(pod *corev1.Pod) (owner O, ok bool) {
 	if !c.isOwned(pod) {
 		return owner, false
@@ -351,7 +358,7 @@ func (c *Cache[O]) OwnerOf(pod *corev1.Pod) (owner O, ok bool) {
 	return owner, true
 }
 
-// RevisionsOf returns the revisions of an owner, of one namespace alone.
+// RevisionsOf returns the revisions of an owner, all in a single namespace.
 func (c *Cache[O]) RevisionsOf(owner O) []*appsv1.ControllerRevision {
 	namespace := cmp.Or(owner.GetNamespace(), c.options.RevisionNamespace)
 	if namespace == "" {
@@ -360,15 +367,16 @@ func (c *Cache[O]) RevisionsOf(owner O) []*appsv1.ControllerRevision {
 	return c.Revisions.Of(namespace, owner.GetUID())
 }
 
-// IsNewest reports whether a Pod of a view still is what the cache has, and the cache shows all that was written to it. Ask before
-// changing what the Pod's own loop changes too: a decision on an older Pod would undo what that has done.
+// IsNewest reports whether a Pod of a view still is the cache's object, and the cache shows all writes to the Pod. Ask
+// before a change of fields that the Pod's own loop changes too: a decision on an older Pod would undo the loop's
+// change.
 func (c *Cache[O]) IsNewest(ctx context.Context, pod *corev1.Pod) bool {
 	pending, err := c.clients.Check(ctx, pod)
 	newest, _ := c.Pods.Get(pod.Namespace, pod.Name)
 	return pending == nil && err == nil && newest == pod
 }
 
-// exists reports whether an owner or one of the Pods has the UID.
+// exists reports whether an owner or a Pod has the UID.
 func (c *Cache[O]) exists(uid types.UID) bool {
 	if _, ok := c.Owners.ByUID(uid); ok || c.Pods == nil {
 		return ok

@@ -29,7 +29,7 @@ import (
 
 var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a cluster, and a cache of ReplicaSets and what they control.
+// world is a cluster, and a cache of ReplicaSets and their objects.
 type world struct {
 	*clustertest.Cluster
 	*ownercache.Cache[*appsv1.ReplicaSet]
@@ -56,7 +56,7 @@ func (w *world) deliver() {
 	}
 }
 
-// add stores objects as others would, and shows them to the cache.
+// add stores objects like a foreign client, and shows them to the cache.
 func (w *world) add(objects ...client.Object) {
 	w.t.Helper()
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
 }
 
-// observe begins a reconcile, and fails the test where it has to wait.
+// observe begins a reconcile, and fails the test if the owner must wait.
 func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
 	w.t.Helper()
 	v, result, err := w.Observe(w.t.Context(), request(name))
@@ -97,7 +97,7 @@ func (w *world) observe(name string) *ownercache.View[*appsv1.ReplicaSet] {
 	return v
 }
 
-// ExampleNew: a reconciler creates the Pod that its owner lacks, and waits until its cache shows it.
+// ExampleNew: a reconciler creates the missing Pod of its owner, and waits until its cache shows the Pod.
 func ExampleNew() {
 	ctx, mgr := context.Background(), clustertest.New() // a controller-runtime manager in a program
 	c, err := ownercache.New(ctx, mgr, &appsv1.ReplicaSet{}, ownercache.Options{NoBarrier: true})
@@ -173,7 +173,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserveWaits: nothing is decided before the cache shows what was written, and then on the copy that it shows.
+// TestObserveWaits: no decision comes before the cache shows the write. The decision then uses the shown copy.
 func TestObserveWaits(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -188,14 +188,14 @@ func TestObserveWaits(t *testing.T) {
 	if v, result, err := w.Observe(t.Context(), request("web")); v != nil || result.RequeueAfter <= 0 || err != nil {
 		t.Errorf("before the cache shows the writes: %v, %v, %v", v, result, err)
 	}
-	w.observe("other") // does not wait for them
+	w.observe("other") // does not wait for the Pods of web
 	w.deliver()
 	if v := w.observe("web"); len(v.Pods) != 1 || v.Owner.Status.Replicas != 1 {
 		t.Errorf("%d Pods, status %+v", len(v.Pods), v.Owner.Status)
 	}
 }
 
-// TestUnanswered: a write that was not answered may have been carried out. The owner is in doubt until somebody has looked.
+// TestUnanswered: a write without an answer may have been carried out. The owner is in doubt until somebody has looked.
 func TestUnanswered(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -253,7 +253,7 @@ func TestObservePod(t *testing.T) {
 	if v == nil || err != nil || v.Owner.Name != "web" || !v.Now.Equal(begin) || !w.IsNewest(t.Context(), v.Pod) {
 		t.Fatalf("ObservePod = %+v, %v", v, err)
 	}
-	// The owner does not wait for what the Pod's own loop writes; the Pod does, and is not the one any more that was decided on.
+	// The owner does not wait for writes of the Pod's own loop. The Pod waits, and is no longer the Pod of the decision.
 	observed := v.Pod
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
 	if err := v.Client.Patch(t.Context(), v.Pod.DeepCopy(), label); err != nil {
@@ -272,7 +272,7 @@ func TestObservePod(t *testing.T) {
 	if v, _, err := w.ObservePod(t.Context(), request("web-0")); v == nil || err != nil || v.Pod.Labels["a"] != "b" {
 		t.Errorf("ObservePod = %+v, %v", v, err)
 	}
-	// Both wait for what the owner writes for the Pod's own loop to see.
+	// Both wait for the owner's write made visible to the Pod's own loop.
 	view := w.observe("web")
 	observed, _ = w.Pods.Get("default", "web-0")
 	if err := view.For(observed).Patch(t.Context(), observed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"c"}}}`))); err != nil {
@@ -284,7 +284,8 @@ func TestObservePod(t *testing.T) {
 	}
 }
 
-// TestGone: whoever remembers something of an owner or a Pod is told when it is gone or replaced, and what was awaited goes too.
+// TestGone: packages with records of an owner or a Pod hear when the object is gone or replaced, and awaited writes are
+// dropped too.
 func TestGone(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	var gone []types.UID
@@ -317,7 +318,7 @@ func TestGone(t *testing.T) {
 	if err := w.Delete(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	w.add(podOf(web, "web-0")) // in one go: the cache sees one object after the other
+	w.add(podOf(web, "web-0")) // all at once: the cache sees the objects in sequence
 	check("a successor of its name", []types.UID{uid}, "uid-web web-0 "+was)
 
 	v := w.observe("web")
@@ -337,7 +338,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestPassOutlastsItsOwner: what a pass remembers of an owner that was deleted meanwhile is let go of as well.
+// TestPassOutlastsItsOwner: the records of a pass are dropped too if its owner was deleted meanwhile.
 func TestPassOutlastsItsOwner(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	web := newOwner("web")
@@ -397,7 +398,8 @@ func invalid(causes ...metav1.StatusCause) error {
 	return err
 }
 
-// denied is the answer where a webhook has chosen the code 422 (k8s.io/apiserver, pkg/admission/plugin/webhook/errors/statuserror.go).
+// denied is the answer where a webhook has chosen the code 422 (k8s.io/apiserver,
+// pkg/admission/plugin/webhook/errors/statuserror.go).
 func denied() error {
 	err := apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 	err.ErrStatus.Details, err.ErrStatus.Message = nil, `admission webhook "w.example.com" denied the request: no`
@@ -412,7 +414,7 @@ func TestWriteStatus(t *testing.T) {
 		status appsv1.ReplicaSetStatus
 		before func(w *world, owner *appsv1.ReplicaSet)
 		wrote  int
-		newer  bool // whether the version is that of the write
+		newer  bool // whether the version is the write's version
 		err    error
 	}{
 		{"equal", appsv1.ReplicaSetStatus{}, nil, 0, false, nil},
@@ -445,7 +447,7 @@ func TestWriteStatus(t *testing.T) {
 				tc.before(w, web)
 			}
 			w.Requests()
-			v.Owner.Status = tc.status // which is the caller's, and says nothing of what was shown
+			v.Owner.Status = tc.status // the status is the caller's and says nothing about the shown status
 			version, err := v.WriteStatus(t.Context(), tc.status)
 			if (err == nil) != (tc.err == nil) || tc.err != nil && (!strings.Contains(err.Error(), tc.err.Error()) || !strings.Contains(err.Error(), "ReplicaSet default/web")) {
 				t.Errorf("WriteStatus = %v, want %v", err, tc.err)
@@ -460,7 +462,8 @@ func TestWriteStatus(t *testing.T) {
 	}
 }
 
-// TestMemo: a value is made once for each generation of an owner, an older one is not kept, and nothing is left of an owner that is gone.
+// TestMemo: a value is made once for each generation of an owner, an older value is not kept, and nothing is left of a
+// gone owner.
 func TestMemo(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	made := 0
@@ -486,7 +489,7 @@ func TestMemo(t *testing.T) {
 	}
 }
 
-// TestNodesNeedAWatch: nothing but a Watch wakes owners for a Node, so that one without would wait for ever.
+// TestNodesNeedAWatch: only a Watch wakes owners for a Node, so an owner without a Watch would wait for ever.
 func TestNodesNeedAWatch(t *testing.T) {
 	w := newWorld(t, ownercache.Options{Nodes: true})
 	err := w.Cache.AddController(nil, "agent", nil, ownercache.ControllerOptions{})
@@ -495,7 +498,7 @@ func TestNodesNeedAWatch(t *testing.T) {
 	}
 }
 
-// TestWriteStatusOfAnother: what is not the owner's status is not sent.
+// TestWriteStatusOfAnother: a value of another type than the owner's status is not sent.
 func TestWriteStatusOfAnother(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))
@@ -546,7 +549,8 @@ func TestPatchSpec(t *testing.T) {
 	}
 }
 
-// TestOwnedInsteadOfPods: owners without Pods have a view without any, and options that are about Pods, or nothing that wakes owners, are refused.
+// TestOwnedInsteadOfPods: owners without Pods have a view without any. Options about Pods are refused, and so are
+// missing sources of wakes.
 func TestOwnedInsteadOfPods(t *testing.T) {
 	cluster := clustertest.New()
 	index, err := ownercache.NewIndex(t.Context(), cluster.GetCache(), &corev1.Pod{})

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RetryConflicts returns a reconciler whose conflicts are tried again as errors are, and are none: somebody has written in between, and the next pass
-// decides on what was written. They are logged at V(1). AddController and AddPodController do so by themselves.
+// RetryConflicts returns a reconciler that tries conflicts again like errors, without reporting an error: somebody has
+// written in between, and the next pass decides on the new state. Conflicts are logged at V(1). AddController and
+// AddPodController wrap their reconcilers themselves.
 func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		result, err := r.Reconcile(ctx, req)
@@ -18,7 +19,7 @@ func RetryConflicts(r reconcile.Reconciler) reconcile.Reconciler {
 			return result, err
 		}
 		logr.FromContextOrDiscard(ctx).V(1).Info("A conflict is tried again", "conflict", err.Error())
-		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // RequeueAfter would forget how often it was tried.
+		return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // RequeueAfter would forget the number of attempts.
 	})
 }
 

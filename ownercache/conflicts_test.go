@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TestRetryConflicts: a conflict is tried again without an error, whatever wraps it, and hides no other.
+// TestRetryConflicts: a conflict is tried again without an error, however wrapped, and hides no other error.
 func TestRetryConflicts(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("the object has been modified"))
 	other := errors.New("no answer")

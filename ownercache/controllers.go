@@ -19,19 +19,20 @@ import (
 	"github.com/workloadkit/workloadkit/fairqueue"
 )
 
-// ControllerOptions are how a controller works through its queue. Namespaces take turns in it, so that one with thousands of
-// owners does not keep the others waiting (package fairqueue).
+// ControllerOptions say how a controller works through its queue. Namespaces take turns in the queue, so a namespace
+// with thousands of owners does not keep the other namespaces waiting (package fairqueue).
 type ControllerOptions struct {
-	// Workers is how many objects of one namespace are reconciled side by side; 0 means 1. There are as many again for others, and at
-	// least eight: where webhooks are slow in some namespaces, the rest is not to wait for them.
+	// Workers is the number of objects of a namespace reconciled side by side; 0 means 1. The other namespaces have as
+	// many workers again, and at least eight, so slow webhooks in some namespaces do not hold up the rest.
 	Workers int
-	// RateLimiter says when what failed is tried again; nil stands for controller-runtime's, for each namespace on its own.
+	// RateLimiter says when to try a failed request again. Nil stands for controller-runtime's limiter, separate for each
+	// namespace.
 	RateLimiter workqueue.TypedRateLimiter[ctrl.Request]
-	// Numbered says that Pods have ordinals: an owner is woken, too, by Pods that have a name of its own and that it does not control. It
-	// is of no use to the Pods' own loop.
+	// Numbered says that Pods have ordinals: an owner is also woken by uncontrolled Pods with a name of its own Pods.
+	// Numbered has no use in the Pods' own loop.
 	Numbered bool
-	// Watch adds event sources: those of WatchNodes and WatchOrphans, or the caller's own; nil for none. Required for owners with
-	// Options.Nodes, which nothing else wakes for a Node.
+	// Watch adds event sources: WatchNodes, WatchOrphans, or the caller's own; nil for none. Required for owners with
+	// Options.Nodes, because no other source wakes them for a Node.
 	Watch func(*builder.Builder) *builder.Builder
 }
 
@@ -54,9 +55,9 @@ func (o ControllerOptions) complete(b *builder.Builder, r reconcile.Reconciler) 
 	return b.Complete(RetryConflicts(r))
 }
 
-// AddController adds the loop of the owners to the manager. An owner is woken by changes of its spec, labels and annotations, not
-// of its status; by its Pods and claims; and by Wake. Of an owner with 250 Pods and more, passes begin at least 50 us for each Pod apart, 0.5 s
-// for 10,000: events that come meanwhile are gathered.
+// AddController adds the loop of the owners to the manager. Changes of its spec, labels and annotations wake an owner,
+// but changes of its status do not. Its Pods, its claims and Wake also wake the owner. For an owner with 250 Pods or
+// more, consecutive passes begin at least 50 us per Pod apart, 0.5 s for 10,000 Pods. Events in between are gathered.
 func (c *Cache[O]) AddController(mgr manager.Manager, name string, r reconcile.Reconciler, o ControllerOptions) error {
 	if c.Nodes != nil && o.Watch == nil {
 		return fmt.Errorf("ownercache: controller %s has Options.Nodes, and nothing that wakes its owners for a Node: give ControllerOptions.Watch, WatchNodes for example", name)
@@ -91,8 +92,8 @@ func (c *Cache[O]) forgetful(r reconcile.Reconciler) reconcile.Reconciler {
 	return &forgetful[O]{cache: c, inner: &paced[O]{c, r}, of: func(req ctrl.Request) (client.Object, bool) { return c.Owners.Get(req.Namespace, req.Name) }}
 }
 
-// AddPodController adds a second loop, of the single Pods of these owners. A Pod is woken by its own events and, where after
-// reports it, by a change of its owner's spec: another hook may hold it, and what was refused may be accepted now.
+// AddPodController adds a second loop, for the owners' Pods. A Pod's own events wake the Pod and, if after reports
+// true, so does a change of its owner's spec: another hook may hold the Pod, and a refused write may be accepted now.
 func (c *Cache[O]) AddPodController(
 	mgr manager.Manager, name string, r reconcile.Reconciler, after func(*corev1.Pod) bool, o ControllerOptions,
 ) error {
@@ -111,7 +112,8 @@ func (c *Cache[O]) AddPodController(
 	return nil
 }
 
-// forgetful drops what a reconcile has noted where its object was deleted meanwhile: its event came before, and there is no other.
+// forgetful drops the notes of a reconcile whose object was deleted meanwhile: the deletion's event came before, and no
+// other follows.
 type forgetful[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
@@ -128,7 +130,7 @@ func (f *forgetful[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	return result, err
 }
 
-// Wake has an owner reconciled soon, for what happened to its Pods in their own loop: no event will say so.
+// Wake has an owner reconciled soon, after news from the loop of its Pods: no event will wake the owner.
 func (c *Cache[O]) Wake(owner client.Object) {
 	if q := c.queue.Load(); q != nil { // else the controller has not started yet, and begins with all owners
 		(*q).Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(owner)})

@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestWake: an owner is reconciled once more, soon or after a while; before its controller has started, that is no error.
+// TestWake: an owner is reconciled again, soon or after a while. A wake before the start of the controller is no error.
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, ownercache.Options{})

@@ -20,7 +20,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueController returns an event handler that wakes the controller of a changed object, and both where it has changed hands.
+// enqueueController returns an event handler that wakes the controller of a changed object, and both controllers after
+// a change of controller.
 func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {
 		ref := metav1.GetControllerOfNoCopy(obj)
@@ -43,8 +44,8 @@ func enqueueController(kind schema.GroupKind) handler.EventHandler {
 	}
 }
 
-// specEvents lets through what an owner's pass depends on. The status is none of that, or the report of each failure would wake the
-// controller past its back-off.
+// specEvents passes the changes that matter for an owner's pass. The status does not matter, because the report of each
+// failure would otherwise wake the controller past its back-off.
 func specEvents() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -57,12 +58,13 @@ func specEvents() predicate.Predicate {
 	}
 }
 
-// isNewSpec reports whether the spec may have changed. Kinds such as ConfigMaps have no generation, and no status either.
+// isNewSpec reports whether the spec may have changed. Kinds such as ConfigMaps have no generation, and no status
+// either.
 func isNewSpec(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || after.GetGeneration() == 0 && before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// owned lets the events of Pods through that an owner of this kind controls, but for deletions.
+// owned passes the events of Pods controlled by an owner of the kind, except deletions.
 func (c *Cache[O]) owned() predicate.Predicate {
 	events := predicate.NewPredicateFuncs(func(obj client.Object) bool { return c.isOwned(obj) })
 	events.DeleteFunc = func(event.DeleteEvent) bool { return false }
@@ -74,13 +76,13 @@ func (c *Cache[O]) isOwned(obj client.Object) bool {
 	return ref != nil && isKind(ref, c.kind.GroupKind())
 }
 
-// isKind compares group and kind of a reference alone, because it may have been written through another version.
+// isKind compares only group and kind of a reference, because the reference may name another version.
 func isKind(ref *metav1.OwnerReference, kind schema.GroupKind) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// userGone wakes the owners of the claims that a Pod has used that is gone: they may have spared them for it.
+// userGone wakes the owners of a gone Pod's claims: an owner may have spared a claim for the Pod.
 func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	pod, ok := e.Object.(*corev1.Pod)
 	if !ok {
@@ -98,8 +100,8 @@ func (c *Cache[O]) userGone(_ context.Context, e event.DeleteEvent, q queue) {
 	}
 }
 
-// namesake wakes the owner that a Pod is named after, as those with ordinals are, and that does not control it: it may be one to adopt, or
-// it has had a name that the owner wants.
+// namesake wakes the owner after which a Pod is named, like Pods with ordinals, if the owner does not control the Pod:
+// the owner may adopt the Pod, or may want the name of a former Pod.
 func (c *Cache[O]) namesake() handler.EventHandler {
 	enqueue := func(obj client.Object, q queue) {
 		name, _, ok := ordinals.ParseName(obj.GetName())
@@ -122,8 +124,8 @@ func (c *Cache[O]) namesake() handler.EventHandler {
 	}
 }
 
-// specChanged has the Pods' controller look at those that look says after their owner's spec has changed: another hook may
-// hold them, and what was refused may be accepted now. No event of their own will say so.
+// specChanged wakes the Pods reported by look after a change of their owner's spec: another hook may hold a Pod, and a
+// refused write may be accepted now. No event of the Pods' own will wake them.
 func (c *Cache[O]) specChanged(look func(*corev1.Pod) bool) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 		if !isNewSpec(e.ObjectOld, e.ObjectNew) {

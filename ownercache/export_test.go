@@ -6,16 +6,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// EnqueueController is for the tests of what wakes an owner.
+// EnqueueController is for tests of an owner's wakes.
 var EnqueueController = enqueueController
 
-// Namesake is for the tests of what wakes an owner whose Pods have ordinals.
+// Namesake is for tests of the wakes of an owner whose Pods have ordinals.
 func Namesake[O client.Object](c *Cache[O]) handler.EventHandler { return c.namesake() }
 
-// Forgetful is for the tests of passes that outlast their owner: it is what AddController gives the manager.
+// Forgetful is for tests of passes that outlast their owner: AddController gives the manager the same wrapper.
 func Forgetful[O client.Object](c *Cache[O], r reconcile.Reconciler) reconcile.Reconciler {
 	return c.forgetful(r)
 }
 
-// SetQueue is for the tests of what wakes owners: the queue of a controller that has started.
+// SetQueue is for tests of wakes: the queue of a started controller.
 func SetQueue[O client.Object](c *Cache[O], q queue) { c.queue.Store(&q) }

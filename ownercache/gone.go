@@ -10,23 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OnGone has f called with the UID of each owner and each Pod that is gone, for whoever remembers something about them. f is
-// called by the informers: it must return soon, and not call OnGone. Call OnGone before the manager starts.
+// OnGone has f called with the UID of each owner and each Pod that is gone, for packages with records about the object.
+// The informers call f: f must return soon, and not call OnGone. Call OnGone before the manager starts.
 func (c *Cache[O]) OnGone(f func(uid types.UID)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = append(c.gone, f)
 }
 
-// OnReplaced has f called with each object of a Pod that the cache has replaced by a newer one or lost, and the UID of its
-// controller, for whoever remembers something by the pointer. Otherwise it is as OnGone.
+// OnReplaced has f called with each Pod object that the cache has replaced by a newer object or lost, and the UID of
+// its controller, for packages with records by pointer. In all else OnReplaced is like OnGone.
 func (c *Cache[O]) OnReplaced(f func(owner types.UID, pod *corev1.Pod)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replaced = append(c.replaced, f)
 }
 
-// watchGone adds the handlers that forget.
+// watchGone adds the handlers for forgetting.
 func (c *Cache[O]) watchGone() error {
 	if _, err := c.Owners.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) { c.dropReplaced(before, after) },
@@ -52,7 +52,7 @@ func (c *Cache[O]) watchGone() error {
 	return nil
 }
 
-// dropReplaced drops what was known about an object that a successor of its name has replaced.
+// dropReplaced drops the records about an object replaced by a successor of the same name.
 func (c *Cache[O]) dropReplaced(before, after any) {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -91,7 +91,7 @@ func (c *Cache[O]) replacedPod(obj any) {
 	}
 }
 
-// lastKnown returns what was deleted, also where the informer has missed the deletion itself.
+// lastKnown returns the deleted object, even if the informer has missed the deletion.
 func lastKnown(obj any) any {
 	if missed, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 		return missed.Obj

@@ -18,18 +18,19 @@ const (
 	uidIndexName = "workloadkit/uid"
 )
 
-// orphanPrefix marks the index keys of objects without a controller. A UID never begins like this.
+// orphanPrefix marks the index keys of objects without a controller. A UID never begins with orphanPrefix.
 const orphanPrefix = "orphans/"
 
-// Index looks up objects of one type by the UID of their controller. It is safe for concurrent use.
+// Index looks up objects of a type by the UID of their controller. An Index is safe for concurrent use.
 type Index[T client.Object] struct {
 	informer toolscache.SharedIndexInformer
 }
 
-// NewIndex adds the index to the informer of obj's type, creating the informer if need be. Several calls for one type share the
-// index. It must be called before the informers start. It returns an error when the cache is restricted by a list of
-// namespaces, even of one, because such a cache has no single store whose progress could be compared with a write. For one
-// namespace restrict the type by a field selector instead, which controller-runtime turns into requests for that namespace:
+// NewIndex adds the index to the informer of obj's type, creating the informer if need be. Several calls for the same
+// type share the index. Call NewIndex before the informers start. NewIndex returns an error if the cache is restricted
+// by a list of namespaces, even a list with a single namespace, because such a cache has no single store with
+// comparable progress. For a single namespace restrict the type by a field selector instead. controller-runtime turns
+// the selector into requests for the namespace:
 //
 //	cache.Options{ByObject: map[client.Object]cache.ByObject{
 //		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("metadata.namespace", "team-a")},
@@ -46,7 +47,7 @@ func NewIndex[T client.Object](ctx context.Context, informers cache.Informers, o
 	return IndexOf[T](shared)
 }
 
-// IndexOf is NewIndex for an informer that the caller made, without controller-runtime's cache.
+// IndexOf is NewIndex for an informer made by the caller, without controller-runtime's cache.
 func IndexOf[T client.Object](informer toolscache.SharedIndexInformer) (*Index[T], error) {
 	if _, ok := informer.GetIndexer().GetIndexers()[indexName]; !ok {
 		if err := informer.AddIndexers(toolscache.Indexers{indexName: controllerUID, uidIndexName: ownUID}); err != nil {
@@ -75,9 +76,10 @@ func ownUID(obj any) ([]string, error) {
 	return []string{string(object.GetUID())}, nil
 }
 
-// Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects are
-// the cache's. namespace is the owner's: objects of another namespace that claim to be its own are not, because Kubernetes
-// has no owner references across namespaces, though whoever may write there can write one. Empty stands for an owner without a namespace, which owns objects of any.
+// Of returns the objects whose controller has the UID, in no particular order. The slice is the caller's, the objects
+// are the cache's. namespace is the owner's namespace. Objects of another namespace with a reference to the owner do
+// not count: Kubernetes has no owner references across namespaces, though everybody with write access there can write a
+// reference. An empty namespace stands for an owner without a namespace, which owns objects of any namespace.
 func (x *Index[T]) Of(namespace string, owner types.UID) []T {
 	found := x.lookup(indexName, string(owner))
 	if namespace == "" {
@@ -86,10 +88,11 @@ func (x *Index[T]) Of(namespace string, owner types.UID) []T {
 	return slices.DeleteFunc(found, func(obj T) bool { return obj.GetNamespace() != namespace })
 }
 
-// Orphans returns the objects of a namespace that have no controller, for kinds that adopt.
+// Orphans returns the objects of a namespace without a controller, for kinds that adopt.
 func (x *Index[T]) Orphans(namespace string) []T { return x.lookup(indexName, orphanPrefix+namespace) }
 
-// ByUID returns the object with the UID, for questions about a deletion that a successor of the same name must not answer.
+// ByUID returns the object with the UID, for questions about a deletion to which a successor of the same name is no
+// answer.
 func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	if found := x.lookup(uidIndexName, string(uid)); len(found) > 0 {
 		return found[0], true
@@ -97,9 +100,9 @@ func (x *Index[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	return obj, false
 }
 
-// Add adds an index of the caller's, for By. keys returns the keys under which an object is found, and must depend on the
-// object alone. Names belong to the informer, which others share: begin them with something of your own. A name that is taken
-// is an error.
+// Add adds an index of the caller's, for By. keys returns the index keys of an object, and must depend on the object
+// alone. Names belong to the informer, which several packages share: begin names with a prefix of your own. A taken
+// name is an error.
 func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok || name == "" {
 		return fmt.Errorf("adding the index %q: the name is empty or taken", name)
@@ -117,8 +120,8 @@ func (x *Index[T]) Add(name string, keys func(T) []string) error {
 	return nil
 }
 
-// Ensure is Add for an index that several parts of one manager share: one that is there already stays as it is. Only one package should
-// use the name, always with the same keys.
+// Ensure is Add for an index shared by several parts of a manager: an existing index stays unchanged. Only a single
+// package should use the name, always with the same keys.
 func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	if _, ok := x.informer.GetIndexer().GetIndexers()[name]; ok {
 		return nil
@@ -126,7 +129,8 @@ func (x *Index[T]) Ensure(name string, keys func(T) []string) error {
 	return x.Add(name, keys)
 }
 
-// By returns the objects that an index has under a key, in no particular order. It panics if neither Add nor Ensure was called for the index.
+// By returns the objects under a key of an index, in no particular order. By panics if neither Add nor Ensure was
+// called for the index.
 func (x *Index[T]) By(index, key string) []T { return x.lookup(index, key) }
 
 // In returns the objects of a namespace, in no particular order.
@@ -134,7 +138,7 @@ func (x *Index[T]) In(namespace string) []T {
 	if found, err := x.informer.GetIndexer().ByIndex(toolscache.NamespaceIndex, namespace); err == nil {
 		return typed[T](found)
 	}
-	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace }) // an informer that somebody else made
+	return slices.DeleteFunc(x.All(), func(object T) bool { return object.GetNamespace() != namespace }) // an informer made by somebody else
 }
 
 // All returns all objects of the cache, in no particular order.
@@ -149,7 +153,7 @@ func (x *Index[T]) IsPresent(uid types.UID) bool {
 func (x *Index[T]) lookup(index, key string) []T {
 	found, err := x.informer.GetIndexer().ByIndex(index, key)
 	if err != nil {
-		// Only an index that does not exist is an error, and NewIndex added it.
+		// The only error is a missing index, and NewIndex added the index.
 		panic(err)
 	}
 	return typed[T](found)
@@ -165,7 +169,7 @@ func typed[T client.Object](objects []any) []T {
 	return out
 }
 
-// Get returns one object of the cache.
+// Get returns an object of the cache.
 func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 	key := name
 	if namespace != "" {
@@ -179,14 +183,14 @@ func (x *Index[T]) Get(namespace, name string) (obj T, ok bool) {
 	return obj, ok
 }
 
-// LastStoreSyncResourceVersion returns the resource version that the store has reached, events applied. It is empty before
-// the first sync, and always when client-go's feature AtomicFIFO was switched off.
+// LastStoreSyncResourceVersion returns the resource version reached by the store, with all events applied. The version
+// is empty before the first sync, and always if client-go's feature AtomicFIFO is off.
 func (x *Index[T]) LastStoreSyncResourceVersion() string {
 	return x.informer.GetIndexer().LastStoreSyncResourceVersion()
 }
 
-// Versions returns the resourceVersion of each object that matches, by UID; nil matches all. It is what a live list can be
-// compared with.
+// Versions returns the resourceVersion of each matching object, by UID, for a comparison with a live list. A nil match
+// matches all.
 func (x *Index[T]) Versions(match func(metav1.Object) bool) map[types.UID]string {
 	all := x.informer.GetIndexer().List()
 	versions := make(map[types.UID]string, len(all))

@@ -77,7 +77,7 @@ func Example() {
 	// Output: web-0
 }
 
-// run gives a test an index whose informer follows the source, inside a bubble in which settle waits for it.
+// run gives a test an index whose informer follows the source, inside a bubble. settle waits for the informer.
 func run(t *testing.T, test func(t *testing.T, source *fcache.FakeControllerSource, informer toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestLookups(t *testing.T) {
 		if _, ok := pods.ByUID("uid-a"); !ok || pods.IsPresent("uid-a") {
 			t.Error("a terminating Pod is live, or not found")
 		}
-		// A successor of the same name answers no question about the first one.
+		// A successor of the same name answers no question about the first Pod.
 		successor := newPod("ns", "a", "u1")
 		successor.UID = "uid-a2"
 		source.Delete(pod)
@@ -192,7 +192,7 @@ func TestLookups(t *testing.T) {
 	})
 }
 
-// TestAll: everything that the store has, of every namespace and owner, as it has it.
+// TestAll: All returns the whole store, of every namespace and owner, unchanged.
 func TestAll(t *testing.T) {
 	run(t, func(t *testing.T, source *fcache.FakeControllerSource, informer toolscache.SharedIndexInformer, pods *ownercache.Index[*corev1.Pod], settle func()) {
 		if all := pods.All(); len(all) > 0 {
@@ -269,7 +269,7 @@ func TestAddRefusesTakenNames(t *testing.T) {
 	}
 }
 
-// newCache is a cache that never talks to a server: nothing starts it.
+// newCache is a cache that never talks to a server, because nothing starts the cache.
 func newCache(t *testing.T, options cache.Options) cache.Cache {
 	t.Helper()
 	options.Scheme = runtime.NewScheme()
@@ -311,7 +311,7 @@ func TestNewNeedsOneStore(t *testing.T) {
 	}
 }
 
-// woken returns the names of the owners that an event wakes.
+// woken returns the names of the owners woken by an event.
 func woken(send func(handler.EventHandler, workqueue.TypedRateLimitingInterface[reconcile.Request])) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()

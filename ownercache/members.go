@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// memberIndex is the name of the index of Pods by the owners of this kind that they belong to without being controlled by them.
+// memberIndex is the name of the index of Pods by the owners to which they belong without being controlled.
 func (c *Cache[O]) memberIndex() string { return "workloadkit/members/" + c.kind.GroupKind().String() }
 
-// memberOf returns a key for each owner that a Pod belongs to: its name, and with the Pod's namespace.
+// memberOf returns two keys for each owner of a Pod: the owner's name, alone and with the Pod's namespace.
 func (c *Cache[O]) memberOf(pod *corev1.Pod) (keys []string) {
 	for _, name := range c.options.Members(pod) {
 		keys = append(keys, name, pod.Namespace+"/"+name)

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memo remembers what was worked out from the newest spec of each owner: what its Pods require of Nodes, for example, which is asked for
-// with each change of a Node. It holds one value for each owner that is there, so it is in proportion to what the cache holds anyway. Make it
-// with NewMemo. It is safe for concurrent use.
+// Memo remembers a value computed from the newest spec of each owner, for example the Pods' requirements for Nodes,
+// needed at each change of a Node. A Memo holds a value for each existing owner, so its size is in proportion to the
+// cache. Make a Memo with NewMemo. A Memo is safe for concurrent use.
 type Memo[O client.Object, V any] struct {
 	work func(owner O) V
 
@@ -22,14 +22,16 @@ type worked[V any] struct {
 	value      V
 }
 
-// NewMemo returns a Memo that works values out with work, which must depend on the owner's spec alone. Call it before the manager starts.
+// NewMemo returns a Memo that computes values with work. work must depend on the owner's spec alone. Call NewMemo
+// before the manager starts.
 func NewMemo[O client.Object, V any](cache *Cache[O], work func(owner O) V) *Memo[O, V] {
 	m := &Memo[O, V]{work: work, known: map[types.UID]worked[V]{}}
 	cache.OnGone(m.forget)
 	return m
 }
 
-// Of returns the value for an owner. That of an older generation than was asked for before is made, and not kept.
+// Of returns the value for an owner. The value of an older generation than the remembered generation is computed, and
+// not kept.
 func (m *Memo[O, V]) Of(owner O) V {
 	uid, generation := owner.GetUID(), owner.GetGeneration()
 	m.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestNamesake: an owner whose Pods have ordinals is woken by whoever has one of their names.
+// TestNamesake: a Pod with a name for an ordinal wakes the owner of the name.
 func TestNamesake(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	w.add(newOwner("web"))

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A pass reads all Pods of its owner, and each event of each of them asks for one. Passes of an owner with many Pods begin at least this far
-// apart, for each Pod: half a second for 10,000. That leaves them a small part of a core, and those who share the process the rest.
+// perPod is the least time per Pod between the beginnings of two passes of an owner with many Pods: half a second for
+// 10,000 Pods. A pass reads all Pods of its owner, and each event of a Pod asks for a pass. With perPod, large owners
+// take only a small part of a core and leave the rest to other users of the process.
 const perPod = 50 * time.Microsecond
 
 // fewPods need no pacing.
@@ -32,7 +33,7 @@ type pace struct {
 	pods  int
 }
 
-// begin notes that a pass begins.
+// begin notes the beginning of a pass.
 func (p *paces) begin(owner types.UID, pods int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,13 +61,13 @@ func (p *paces) forget(owner types.UID) {
 	delete(p.at, owner)
 }
 
-// paced holds passes of owners with many Pods apart. What fails is paced by its own back-off.
+// paced holds passes of owners with many Pods apart. A failed pass is paced by its own back-off.
 type paced[O client.Object] struct {
 	cache *Cache[O]
 	inner reconcile.Reconciler
 }
 
-// Reconcile passes the request on, or puts it off.
+// Reconcile passes the request on, or puts the request off.
 func (p *paced[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	owner, ok := p.cache.Owners.Get(req.Namespace, req.Name)
 	if !ok {

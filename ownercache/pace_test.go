@@ -15,7 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// TestPassesAreHeldApart: those of owners with many Pods; not those that fail, and not those of others.
+// TestPassesAreHeldApart: passes of owners with many Pods are held apart, but failed passes and passes of small owners
+// are not.
 func TestPassesAreHeldApart(t *testing.T) {
 	w := newWorld(t, ownercache.Options{})
 	many, few := newOwner("many"), newOwner("few")

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Share makes a Pod use the strings, maps and slices of another where they are equal, so that thousands of Pods made from one
-// template take less memory and are read faster: equal strings in one place are compared without looking at them. The Pod
-// says the same before and after. It must not be in use yet, and both must not be modified from then on, as it is with the
+// Share makes a Pod use the equal strings, maps and slices of another Pod, so thousands of Pods made from the same
+// template take less memory and are read faster: a comparison of strings at the same address reads no bytes. Share does
+// not change the Pod's content. The Pod must not be in use yet, and neither Pod may be modified from then on, as with
 // objects of a cache.
 func Share(pod, like *corev1.Pod) {
 	shareEntries(pod.Labels, like.Labels)
@@ -75,7 +75,7 @@ func shareString(s *string, like string) {
 	}
 }
 
-// shareEntries takes keys over also where values differ. Assigning to a string key that is there replaces the key.
+// shareEntries shares keys even if values differ. An assignment to an existing string key replaces the key.
 func shareEntries(m, like map[string]string) {
 	for key, other := range like {
 		value, ok := m[key]
@@ -94,21 +94,21 @@ func share[T any](value *T, like T) {
 }
 
 const (
-	// maxModels bounds the owners that a Sharer remembers.
+	// maxModels bounds the owners remembered by a Sharer.
 	maxModels = 10_000
 	// maxUID is longer than UIDs are. Owner references are anybody's to write.
 	maxUID = 64
 )
 
-// Sharer has the Pods of each controller share with the one that came before, as long as somebody else holds that. Its zero value is ready, and it is
-// safe for concurrent use.
+// Sharer has the Pods of each controller share memory with the preceding Pod, as long as another user holds the
+// preceding Pod. The zero value is ready. A Sharer is safe for concurrent use.
 type Sharer struct {
 	mu     sync.Mutex
 	models map[types.UID]weak.Pointer[corev1.Pod]
 }
 
-// Transform is a transform for a cache of Pods (client-go's TransformFunc). It also drops managed fields. What is no Pod stays
-// as it is.
+// Transform is a transform for a cache of Pods (client-go's TransformFunc). Transform also drops managed fields. Other
+// objects stay unchanged.
 func (s *Sharer) Transform(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache"
 )
 
-// decoded returns a Pod whose strings and maps are its own, as those of a Pod from the wire are.
+// decoded returns a Pod with strings and maps of its own, like a Pod from the wire.
 func decoded(t testing.TB, edits ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
@@ -66,7 +66,7 @@ func keyOf(m map[string]string, name string) *byte {
 	return nil
 }
 
-// TestShare: whatever two Pods have in common or not, sharing changes nothing that can be read.
+// TestShare: for any common parts of two Pods, sharing changes nothing readable.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Pod){
@@ -131,7 +131,7 @@ func TestSharer(t *testing.T) {
 	}
 }
 
-// BenchmarkSharer prints what a Pod takes in memory, and what sharing takes in time.
+// BenchmarkSharer prints the memory of a Pod and the time of sharing.
 func BenchmarkSharer(b *testing.B) {
 	for name, share := range map[string]bool{"own": false, "shared": true} {
 		b.Run(name, func(b *testing.B) {
@@ -154,7 +154,8 @@ func BenchmarkSharer(b *testing.B) {
 	}
 }
 
-// TestSharerHoldsNoPods: a Pod that nobody else holds is not kept, whatever owner it names. Owner references are anybody's to write.
+// TestSharerHoldsNoPods: a Pod held by nobody else is not kept, whatever owner the Pod names. Everybody can write owner
+// references.
 func TestSharerHoldsNoPods(t *testing.T) {
 	var sharer ownercache.Sharer
 	var pods []weak.Pointer[corev1.Pod]
@@ -174,7 +175,7 @@ func TestSharerHoldsNoPods(t *testing.T) {
 			kept++
 		}
 	}
-	if kept > 1 { // the last one may be in a register
+	if kept > 1 { // the last Pod may be in a register
 		t.Errorf("%d of %d Pods are kept", kept, len(pods))
 	}
 	runtime.KeepAlive(&sharer)

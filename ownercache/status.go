@@ -14,16 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteStatus replaces the owner's status where it differs from the one that the cache showed, whatever became of Owner since. status is a
-// value of the type of the owner's field Status. An owner that is gone or was replaced is no error. It
-// returns the newest known resourceVersion of the owner that has the spec it was observed with: another spec's version must not
-// become a precondition, because it would let a write that was decided on this spec undo the other.
+// WriteStatus replaces the owner's status if status differs from the status in the cache, regardless of later changes
+// to Owner. status is a value of the type of the owner's field Status. A missing or replaced owner is no error.
+// WriteStatus returns the newest known resourceVersion of the owner with the observed spec. The version of another spec
+// must not become a precondition, because a write decided on the observed spec would then undo the other spec.
 //
-// It is for a status that one controller writes. What others write to it, such as webhooks that spend from a budget, is lost: there, patch with the
-// resourceVersion that was read (client.MergeFromWithOptimisticLock).
+// WriteStatus is for a status with a single writing controller. Writes of others, such as webhooks that spend from a
+// budget, are lost: there, patch with the resourceVersion of the read (client.MergeFromWithOptimisticLock).
 //
-// It is a JSON patch that tests the UID. A merge patch would not do: the API server does not look at the UID that a patch of a
-// custom resource's status names, so that a successor would get it.
+// The write is a JSON patch with a test of the UID. A merge patch would not do: the API server ignores the UID in a
+// patch of a custom resource's status, so a successor would get the status.
 func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, err error) {
 	version = v.Owner.GetResourceVersion()
 	old, err := v.seenStatus(status)
@@ -55,7 +55,7 @@ func (v *View[O]) WriteStatus(ctx context.Context, status any) (version string, 
 	return changed.GetResourceVersion(), nil
 }
 
-// seenStatus returns the status that the cache showed, if the one to write is of its type.
+// seenStatus returns the status in the cache, provided that the status to write has the same type.
 func (v *View[O]) seenStatus(status any) (any, error) {
 	field := reflect.ValueOf(v.seen).Elem().FieldByName("Status")
 	if !field.IsValid() || field.Type() != reflect.TypeOf(status) {
@@ -64,9 +64,9 @@ func (v *View[O]) seenStatus(status any) (any, error) {
 	return field.Interface(), nil
 }
 
-// PatchSpec merges fields into the owner's spec, for the few that a controller writes itself. version is what WriteStatus has
-// returned: then only a change of somebody else's is a conflict, which apierrors.IsConflict recognises. An owner that is gone is
-// no error.
+// PatchSpec merges fields into the owner's spec, for the few fields written by a controller itself. version is the
+// result of WriteStatus: then only a foreign change is a conflict, recognised by apierrors.IsConflict. A missing owner
+// is no error.
 func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[string]any) error {
 	name := fmt.Sprintf("%s %s/%s", v.cache.kind.Kind, v.Owner.GetNamespace(), v.Owner.GetName())
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": v.Owner.GetUID(), "resourceVersion": version}, "spec": fields})
@@ -82,8 +82,8 @@ func (v *View[O]) PatchSpec(ctx context.Context, version string, fields map[stri
 	return nil
 }
 
-// isReplaced recognises the answer to a JSON patch whose test of the UID failed. The API server names no field then, as it
-// does where a value is wrong; a webhook that denies the write may name none either.
+// isReplaced recognises the answer to a JSON patch with a failed test of the UID. The API server then names no field,
+// whereas an invalid value has a named field. A denying webhook may name no field either.
 func isReplaced(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0) &&

@@ -15,10 +15,11 @@ import (
 	"github.com/workloadkit/workloadkit/nodefit"
 )
 
-// WatchNodes returns a ControllerOptions.Watch that wakes owners by what happens to Nodes, for owners of which each Node has a Pod. claim
-// says what a Node is to an owner: whether a Pod is to run there and whether one may stay, for example. Its zero value means nothing. An
-// owner is woken where that changes, and no Pod is looked at for it. claim is called for each owner when a Node comes, goes or changes in
-// what nodefit.Changed looks at, or one of also, so it must not compile the requirements each time. It must be safe for concurrent use.
+// WatchNodes returns a ControllerOptions.Watch that wakes owners for changes of Nodes, for owners of which each Node
+// has a Pod. claim says how an owner uses a Node: whether a Pod is to run there and whether a Pod may stay, for
+// example. The zero value of C means no use. A changed claim wakes the owner, without a look at any Pod. WatchNodes
+// calls claim for each owner when a Node comes, goes or changes in the view of nodefit.Changed or any function of also,
+// so claim must not compile the requirements each time. claim must be safe for concurrent use.
 func WatchNodes[O client.Object, C comparable](
 	cache *Cache[O], claim func(owner O, node *corev1.Node) C, also ...func(before, after *corev1.Node) bool,
 ) func(*builder.Builder) *builder.Builder {

@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// WatchOrphans returns a ControllerOptions.Watch that wakes owners by Pods that nobody controls and that they select, for them to adopt: a
-// Pod wakes no one else than its controller. An owner is woken when such a Pod appears, when its labels change, and when its controller lets
-// it go. selects is called for the owners of the Pod's namespace, and must be safe for concurrent use.
+// WatchOrphans returns a ControllerOptions.Watch that wakes owners for selected Pods without a controller, for
+// adoption: a Pod's own events wake only its controller. Such a Pod wakes an owner when the Pod appears, when its
+// labels change, and when its controller releases the Pod. WatchOrphans calls selects for the owners of the Pod's
+// namespace. selects must be safe for concurrent use.
 func WatchOrphans[O client.Object](cache *Cache[O], selects func(owner O, pod *corev1.Pod) bool) func(*builder.Builder) *builder.Builder {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, obj client.Object) {

@@ -1,13 +1,13 @@
-// Package partition answers "how many is that?" for the numbers of a workload's API that may be a count or a percentage:
+// Package partition answers "how many is that?" for the numbers of a workload's API, given as a count or a percentage:
 // partition, maxUnavailable, maxSurge, parallelism.
 //
-// There is one resolver for all of them: [Resolve], and [ResolveUncapped] for fields that may be more than 100 %. A
-// percentage may have decimals ("12.5%") and is computed exactly, so that "1.1%" of 1000 is 11 and never 12. Rounding is
-// named at the call, because API fields disagree about it and getting it wrong is an outage: maxUnavailable rounded up
-// deletes one Pod too many.
+// The resolver for all fields is [Resolve], or [ResolveUncapped] for fields with values above 100 %. A percentage may
+// have decimals ("12.5%") and is computed exactly, so "1.1%" of 1000 is 11 and never 12. Rounding is named at the call,
+// because API fields disagree about rounding, and wrong rounding is an outage: maxUnavailable rounded up deletes a Pod
+// too many.
 //
-// What cannot be read is an error that names the field, the value and what is allowed, and never a silent zero. In
-// particular "5" without "%" is refused: it was taken for 5 Pods by some readers and for 5 % by others.
+// An unreadable value gives an error with the field, the value and the allowed values, and never a silent zero. In
+// particular "5" without "%" is refused, because some readers took "5" for 5 Pods and some for 5 %.
 //
 // All functions are pure, safe for concurrent use and do not allocate unless they fail or a percentage has more than 17
 // digits.
@@ -27,14 +27,15 @@ import (
 
 const (
 	// InvalidValue means that a count or percentage cannot be read, is negative, or is larger than allowed. The reason
-	// holds the field's path and the value found, and as remedy what is allowed. Controllers may use the code for other values of their
-	// specs that cannot be used.
+	// holds the field's path and the found value, and as remedy the allowed values. Controllers may use the code for
+	// further unusable values of their specs.
 	InvalidValue reason.Code = "InvalidValue"
-	// MissingValue means that a value is nil. What nil stands for differs between fields, so callers decide before they ask.
+	// MissingValue means that a value is nil. The meaning of nil differs between fields, so callers decide before the
+	// call.
 	MissingValue reason.Code = "MissingValue"
 )
 
-// Rounding says what happens to a percentage that is no whole number of Pods.
+// Rounding says how to round a percentage that is no whole number of Pods.
 type Rounding uint8
 
 const (
@@ -44,17 +45,17 @@ const (
 	Up
 )
 
-// Resolve turns value into a number. An absolute number is returned as it is, also when it is larger than total; a
-// percentage is taken of total and rounded as round says; any other value of round than [Up] rounds down.
+// Resolve turns value into a number. An absolute number is returned unchanged, even if larger than total. A percentage
+// is taken of total and rounded as round says. Any value of round except [Up] rounds down.
 //
 // path is the field's path, for the error alone. The error is a reason.Reason: MissingValue for nil, otherwise
-// InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%" are
-// refused), a percentage above 100, a negative total, or a result above the largest int32.
+// InvalidValue: a negative number, a string that is no decimal percentage (signs, exponents, blanks and a missing "%"
+// are refused), a percentage above 100, a negative total, or a result above the largest int32.
 func Resolve(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
 	return resolve(path, value, total, round, true)
 }
 
-// ResolveUncapped is [Resolve] for fields that may be more than 100 %, such as maxSurge and maxUnavailable of Kubernetes.
+// ResolveUncapped is [Resolve] for fields with values above 100 %, such as maxSurge and maxUnavailable of Kubernetes.
 func ResolveUncapped(path string, value *intstr.IntOrString, total int, round Rounding) (int, error) {
 	return resolve(path, value, total, round, false)
 }
@@ -79,10 +80,11 @@ func resolve(path string, value *intstr.IntOrString, total int, round Rounding, 
 	return n, nil
 }
 
-// Validate reports what [Resolve] would refuse about value whatever the total. A nil value is valid.
+// Validate reports every fault of value that [Resolve] would refuse for any total. A nil value is valid.
 func Validate(path string, value *intstr.IntOrString) error { return validate(path, value, true) }
 
-// ValidateUncapped reports what [ResolveUncapped] would refuse about value whatever the total. A nil value is valid.
+// ValidateUncapped reports every fault of value that [ResolveUncapped] would refuse for any total. A nil value is
+// valid.
 func ValidateUncapped(path string, value *intstr.IntOrString) error {
 	return validate(path, value, false)
 }
@@ -95,13 +97,13 @@ func validate(path string, value *intstr.IntOrString, capped bool) error {
 	return err
 }
 
-// Kept returns how many Pods a partition keeps at the old revision: a percentage is rounded up, but any other
-// percentage than exactly "100%" lets at least one Pod of two or more be updated. The result is between 0 and replicas.
+// Kept returns how many Pods a partition keeps at the old revision: a percentage is rounded up, but any percentage
+// except exactly "100%" lets at least a single Pod of two or more be updated. The result is between 0 and replicas.
 //
 //	10, "25%" -> 3    3, "90%" -> 2    99, "99%" -> 98    1, "10%" -> 1    4, "100.0%" -> 3
 //
-// A nil value keeps none; nil replicas are 1, as the API defaults them. Percentages above 100 keep all. The error is
-// that of [ResolveUncapped].
+// A nil value keeps none; nil replicas are 1, as in the API's defaults. Percentages above 100 keep all. The error comes
+// from [ResolveUncapped].
 func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) {
 	total := 1
 	if replicas != nil {
@@ -114,7 +116,7 @@ func Kept(path string, value *intstr.IntOrString, replicas *int32) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	// The string is compared, not its meaning: "100.0%" has always let one Pod through.
+	// The string is compared, not its meaning: "100.0%" has always let a Pod through.
 	if value.Type == intstr.String && total > 1 && kept == total && value.StrVal != "100%" {
 		kept--
 	}
@@ -129,13 +131,14 @@ func invalid(path, value, problem string, capped bool) error {
 	return reason.Reason{Code: InvalidValue, Path: path, New: value, Detail: problem, Remedy: "use " + allowed}
 }
 
-// Digits that fit the fast path: a numerator of 17 digits and a divisor of 100 * 10^17 both fit 64 bits.
+// fastDigits are the digits that fit the fast path: a numerator of 17 digits and a divisor of 100 * 10^17 both fit 64
+// bits.
 const fastDigits = 17
 
 // A longer percentage is junk or an attack on the big arithmetic.
 const maxDigits = 200
 
-// percentOf returns the percentage s of total, or what is wrong with s.
+// percentOf returns the percentage s of total, or the fault of s.
 func percentOf(s string, total uint64, round Rounding, capped bool) (int, string) {
 	number, found := strings.CutSuffix(s, "%")
 	if !found {

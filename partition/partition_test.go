@@ -38,7 +38,7 @@ func ExampleKept() {
 	// Output: 2
 }
 
-// resolver is one of the ways in which a field is resolved.
+// resolver is a way to resolve a field.
 type resolver func(path string, value *intstr.IntOrString, total int) (int, error)
 
 func down(path string, value *intstr.IntOrString, total int) (int, error) {
@@ -243,7 +243,7 @@ func TestNoAllocations(t *testing.T) {
 
 var decimal = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)%$`)
 
-// FuzzResolve holds the resolver against rational arithmetic and a regular expression for what is a percentage.
+// FuzzResolve compares the resolver with rational arithmetic and a regular expression for percentages.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"12.5%", "33.3%", "100.0%", "0.29%", "5", "", "%", "-1%", "NaN%", "1e3%", "99999999999999999999%", ".%"} {
 		f.Add(s, int32(10), uint8(0))
@@ -292,7 +292,7 @@ func FuzzResolve(f *testing.F) {
 	})
 }
 
-// FuzzKept checks what a partition promises whatever its value: within bounds, and never stuck short of "100%".
+// FuzzKept checks a partition's promises for any value: within bounds, and never stuck short of "100%".
 func FuzzKept(f *testing.F) {
 	f.Add(uint16(9999), int32(99))
 	f.Add(uint16(10000), int32(4))

@@ -14,39 +14,41 @@ import (
 
 // Orders say which Pods come first. The zero value takes the order of package podorder alone.
 type Orders struct {
-	// Priority and Scatter refine the order of updates; the zero values leave it as it is.
+	// Priority and Scatter refine the order of updates. The zero values change nothing.
 	Priority podorder.Priority
 	Scatter  podorder.Scatter
-	// Constraints are the topology spread constraints of the Pods' template, and NodeLabels finds the labels of a node: Pods are
-	// deleted where there are too many of them. Both may be nil.
+	// Constraints are the topology spread constraints of the Pods' template, and NodeLabels finds the labels of a node:
+	// deletions take Pods from crowded places. Both may be nil.
 	Constraints []corev1.TopologySpreadConstraint
 	NodeLabels  func(node string) (labels map[string]string, ok bool)
-	// Busy reports Pods that are not to be updated now, because an update of theirs is about to start; nil for none.
+	// Busy reports Pods that must not be updated now, because an update is about to start. Nil for none.
 	Busy func(*corev1.Pod) bool
-	// Rest is for how much longer a Pod is to be left alone, because an attempt was refused or its state cannot be read: such Pods are
-	// updated last, so that they do not use up the budget of others; nil for none. See executor.Executor.Rest.
+	// Rest is the remaining rest of a Pod whose attempt was refused or whose state cannot be read. Resting Pods are
+	// updated last, so that they do not use up the budget of other Pods. Nil for none. See executor.Executor.Rest.
 	Rest func(*Pod) time.Duration
 }
 
-// Choice is which Pods a step concerns. Each list is in the order in which it is to be worked on.
+// Choice names the Pods of a step. Work on each list in its order.
 type Choice struct {
-	// Leaving Pods wait for their hook before they are deleted. Call executor.Pods.Delete for them too, before the others: it deletes
-	// those whose hook has ended. There are none where owners have no hooks.
+	// Leaving Pods wait for their hook before their deletion. Call executor.Pods.Delete for Leaving Pods too, before
+	// Delete: the call deletes a Pod whose hook has ended. Leaving is empty if owners have no hooks.
 	Leaving []*corev1.Pod
-	// Delete Pods that somebody has asked for or, where there are none and none is Leaving, that are too many. Their number is
-	// within the budget.
+	// Delete has the Pods whose deletion somebody has requested. Without such Pods, and without Leaving Pods, Delete has
+	// surplus Pods. Their number is within the budget.
 	Delete []*corev1.Pod
-	// Settle Pods that wait for an update which is not wanted any more.
+	// Settle has Pods that wait for a no longer wanted update.
 	Settle []*corev1.Pod
-	// Update Pods to the update revision or, with Back, to the one before. Their number is within the budget.
+	// Update has the Pods to take to the update revision or, with Back, to the earlier revision. Their number is within
+	// the budget.
 	Update []*corev1.Pod
-	// Back says that Pods are taken back to the revision before.
+	// Back says that Pods are taken back to the earlier revision.
 	Back bool
 }
 
-// ChooseDeletions returns which Pods to delete in a step, as Leaving and Delete of the choice. Of those that are too many, old ones come
-// first, as many as Step.DeleteOld says, whether they serve or not: a scale-in in the middle of a rollout takes what the rollout would
-// have replaced. Within a revision unready and young ones come first, see podorder.Deletion.
+// ChooseDeletions returns the Pods to delete in a step, as Leaving and Delete of the choice. Of the surplus Pods, old
+// Pods come first, up to Step.DeleteOld, whether they serve or not: a scale-in in the middle of a rollout takes the
+// Pods that the rollout would have replaced. Within a revision unready and young Pods come first, see
+// podorder.Deletion.
 func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	c.Leaving = s.Select(func(p *Pod) bool { return p.Leaving })
 	order := podorder.Deletion{
@@ -60,7 +62,7 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 		first := func(updated bool, n int) []*corev1.Pod {
 			pods := s.Select(func(p *Pod) bool { return p.Updated == updated })
 			if n = min(max(n, 0), len(pods)); n > 0 {
-				order.Sort(pods) // also where all go: the budget may not have room for all of them now
+				order.Sort(pods) // even if all go: the budget may not have room for all now
 			}
 			return pods[:n]
 		}
@@ -70,9 +72,9 @@ func (s *Set) ChooseDeletions(step rollout.Step, o Orders) (c Choice) {
 	return c
 }
 
-// ChooseUpdates returns which Pods to update in a step, as Settle, Update and Back of the choice. Pods that are prepared already,
-// are not available or have waited longest come first, see podorder. Pods in PreparingUpdate that have the revision they are to
-// have, or that a partition keeps where they are, are settled.
+// ChooseUpdates returns the Pods to update in a step, as Settle, Update and Back of the choice. Prepared Pods,
+// unavailable Pods and Pods with the longest wait come first, see podorder. ChooseUpdates settles a Pod in
+// PreparingUpdate if the Pod has its wanted revision, or if a partition keeps the Pod at its revision.
 func (s *Set) ChooseUpdates(step rollout.Step, o Orders) (c Choice) {
 	c.Back = step.Back
 	preparing := func(p *Pod) bool { return p.State == lifecycle.PreparingUpdate }
@@ -105,8 +107,8 @@ func (s *Set) updateOrder(back bool, o Orders) []*corev1.Pod {
 	return waiting
 }
 
-// ChooseCancellations returns which Pods to take back that wait for their hook before they are deleted, because the workload was
-// scaled up again. Pods that somebody has asked to be deleted, by label or in Want.Delete, are none.
+// ChooseCancellations returns the Pods to take back from waiting for their hook before a deletion, because the workload
+// was scaled up again. Pods with a requested deletion, by label or in Want.Delete, are excluded.
 func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1.Pod {
 	staying, leaving := 0, false
 	for i := range s.Active {
@@ -122,8 +124,8 @@ func (s *Set) ChooseCancellations(replicas int, hooks lifecycle.Hooks) []*corev1
 	return cancellable[:hooks.CancelDeletions(replicas, staying, len(cancellable))]
 }
 
-// WhollyInPlace reports whether every Pod that is not at the update revision can be taken there in place: a rollout has no use for
-// surge Pods then. plan returns the plan for the Pods whose revision label is as given.
+// WhollyInPlace reports whether every outdated Pod can be updated in place: a rollout then has no use for surge Pods.
+// plan returns the plan for the Pods with the given revision label.
 func (s *Set) WhollyInPlace(plan func(revision string) *inplaceupdate.Plan) bool {
 	possible := map[string]bool{}
 	for i := range s.Active {

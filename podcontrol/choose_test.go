@@ -248,7 +248,7 @@ func TestChooseCancellations(t *testing.T) {
 	}
 }
 
-// draw makes a set of Pods and what is wanted of them from bytes; every byte string is some set.
+// draw makes a set of Pods and their wanted state from bytes. Every byte string is a set.
 func draw(data []byte) (pods []*corev1.Pod, want podcontrol.Want, spec rollout.Spec, hooks lifecycle.Hooks) {
 	next := func(n int) int {
 		if len(data) == 0 {
@@ -335,7 +335,7 @@ func FuzzChoose(f *testing.F) {
 	})
 }
 
-// checkBudgets judges by what a step says in words, and not by how it is chosen.
+// checkBudgets judges by the numbers of a step, and not by the code that chose the Pods.
 func checkBudgets(t *testing.T, set *podcontrol.Set, step rollout.Step, deletions, updates podcontrol.Choice) {
 	t.Helper()
 	serving, specified, old := 0, 0, 0

@@ -15,31 +15,32 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Numbered is the Pods of an owner whose Pods have ordinals, as rollout.Numbered takes them. Nothing but Sort modifies it.
+// Numbered is the Pods of an owner with ordinals, in the form for rollout.Numbered. Only Sort modifies a Numbered.
 type Numbered struct {
-	// Pods are all that hold an ordinal, also those that are terminating, have ended or are not selected any more.
+	// Pods are all Pods that hold an ordinal, including terminating, ended and no longer selected Pods.
 	Pods []rollout.NumberedPod
-	// Unnumbered Pods are controlled by the owner and do not have the name of one of its Pods. No step concerns them.
+	// Unnumbered Pods are controlled by the owner, but have no name of the owner's Pods. No step concerns them.
 	Unnumbered []*corev1.Pod
-	// NextBroken is when a Pod that is Starting will count as broken, which no event tells; zero for never.
+	// NextBroken is the time until a Starting Pod counts as broken, without an event; zero for never.
 	NextBroken time.Duration
 
 	byOrdinal map[int]*corev1.Pod
 }
 
-// NumberedOptions say how Pods are described. The zero value takes every Pod for broken that is not ready.
+// NumberedOptions say how Pods are described. The zero value counts every unready Pod as broken.
 type NumberedOptions struct {
-	// StartTime is how long a Pod may take to become ready, after it was created or its update in place began, before it is taken
-	// for broken. One that is ready for less than Want.MinReady is starting, too.
+	// StartTime is the time for a Pod to become ready, after its creation or the begin of its update in place, before the
+	// Pod counts as broken. A Pod ready for less than Want.MinReady is starting, too.
 	StartTime time.Duration
 	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
-	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
+	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
 	Ended func(*corev1.Pod) time.Duration
 }
 
-// Numbered describes the Pods by their ordinals. owner is the name of the owner, now the time that the Set was read at. A Pod
-// that the selector does not match counts as terminating: it holds its ordinal, and only others can end that. O(n).
+// Numbered describes the Pods by their ordinals. owner is the name of the owner, now the time of the Set's read. A Pod
+// not matched by the selector counts as terminating: the Pod holds its ordinal, and only somebody else can end the
+// hold. O(n).
 func (s *Set) Numbered(owner string, o NumberedOptions, now time.Time) *Numbered {
 	n := &Numbered{byOrdinal: make(map[int]*corev1.Pod, len(s.Active)+len(s.Inactive))}
 	for i := range s.Active {
@@ -102,7 +103,8 @@ func restOf(p *Pod, rest func(*Pod) time.Duration) time.Duration {
 // maxWhy is how many bytes of a Pod's own words are repeated.
 const maxWhy = 300
 
-// Explain returns the limits of a step with the name of the Pod that OrderedWait is about, and with what that Pod waits for.
+// Explain returns the limits of a step. Explain adds the awaited Pod and the Pod's reason for not being ready to
+// OrderedWait.
 func (n *Numbered) Explain(step *rollout.NumberedStep) reason.List {
 	limits := slices.Clone(step.Limits)
 	if step.Awaited == nil || n.byOrdinal[*step.Awaited] == nil {
@@ -121,7 +123,7 @@ func (n *Numbered) Explain(step *rollout.NumberedStep) reason.List {
 	return limits
 }
 
-// Of returns the Pods of ordinals, in their order: those of the lists of a rollout.NumberedStep. Ordinals that no Pod holds are
+// Of returns the Pods of ordinals, in the order of list, a list of a rollout.NumberedStep. Ordinals without a Pod are
 // left out.
 func (n *Numbered) Of(list []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(list))
@@ -133,8 +135,8 @@ func (n *Numbered) Of(list []int) []*corev1.Pod {
 	return pods
 }
 
-// Sort puts the Pods into the order in which they are updated, for rollout.NumberedSpec.Unordered: those of the highest ordinals first,
-// and from there as the order says.
+// Sort puts the Pods into update order, for rollout.NumberedSpec.Unordered: the highest ordinals first, and then as the
+// order says.
 func (n *Numbered) Sort(order podorder.Update) {
 	slices.SortFunc(n.Pods, func(a, b rollout.NumberedPod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 	pods, described := make([]*corev1.Pod, len(n.Pods)), make(map[*corev1.Pod]rollout.NumberedPod, len(n.Pods))
@@ -149,11 +151,11 @@ func (n *Numbered) Sort(order podorder.Update) {
 	}
 }
 
-// IsComplete reports whether every wanted ordinal has an available Pod at the update revision, and nothing has begun for any of
-// them. Then the update revision takes the place of the current one.
+// IsComplete reports whether every wanted ordinal has an available Pod at the update revision without any begun action.
+// Then the update revision becomes the current revision.
 func (n *Numbered) IsComplete(wanted ordinals.Set) bool {
 	if wanted.IsZero() {
-		return false // nobody has computed it
+		return false // nobody has computed the wanted ordinals
 	}
 	complete := 0
 	for i := range n.Pods {

@@ -38,7 +38,7 @@ func numberedControl(t *testing.T) *podcontrol.Control {
 	return control
 }
 
-// member returns a Pod at the update revision that is ready, an hour old, and then changed.
+// member returns a ready Pod at the update revision, an hour old, and then changed.
 func member(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -189,7 +189,7 @@ func TestNumberedIsComplete(t *testing.T) {
 	}
 }
 
-// TestNewPodIsHeld: the first update of a Pod asks a hook that is asked before updates only.
+// TestNewPodIsHeld: the first update of a Pod asks a hook for updates only.
 func TestNewPodIsHeld(t *testing.T) {
 	rules := podcontrol.Rules{Hooks: lifecycle.Hooks{InPlaceUpdate: &lifecycle.Hook{Labels: map[string]string{"hold": "yes"}, BeforeOnly: true}}}
 	pod := numberedControl(t).NewPod(&corev1.PodTemplateSpec{}, "default", metav1.OwnerReference{}, rules, "web-2", noon)
@@ -199,7 +199,7 @@ func TestNewPodIsHeld(t *testing.T) {
 	}
 }
 
-// TestCancel: what waits for a hook and is wanted as it is goes back, whatever it waits for.
+// TestCancel: a Pod waiting for a hook but wanted unchanged goes back, for any hook.
 func TestCancel(t *testing.T) {
 	for state, want := range map[string]string{"PreparingDelete": "PreparingNormal", "PreparingUpdate": "Normal", "Updating": ""} {
 		t.Run(state, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestExplain: the reason for waiting in order names the Pod that is waited for, and repeats what it says itself, cut short.
+// TestExplain: the reason for waiting in order names the awaited Pod, and repeats the Pod's own message, cut short.
 func TestExplain(t *testing.T) {
 	control := numberedControl(t)
 	says := func(message string) func(*corev1.Pod) {

@@ -10,9 +10,9 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// PerNode is the Pods of an owner of which each Node has one, as rollout.PerNode takes them.
+// PerNode is the Pods of an owner with a Pod per Node, in the form for rollout.PerNode.
 type PerNode struct {
-	// Pods are those of the owner, also those that are terminating, have ended, are not selected any more or have no Node.
+	// Pods are the owner's Pods, including terminating, ended and no longer selected Pods, and Pods without a Node.
 	Pods []rollout.NodePod
 
 	// Nodeless Pods are on no Node and name none: they were not made by CreatePerNode. No step concerns them.
@@ -25,13 +25,14 @@ type PerNode struct {
 type PerNodeOptions struct {
 	// Rest is as in Orders; nil for none.
 	Rest func(*Pod) time.Duration
-	// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop; nil for none.
+	// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop; nil for none.
 	Ended func(pod *corev1.Pod, node string) time.Duration
 }
 
-// PerNode describes the Pods by their Nodes. A Pod that the selector does not match counts as terminating: it holds its Node, and only
-// others can end that. Pods that have ended and terminate are left out: whatever finalizer holds them, nothing of them is left on the Node. As
-// Kubernetes has it (getNodesToDaemonPods in pkg/controller/daemon/daemon_controller.go). O(n).
+// PerNode describes the Pods by their Nodes. A Pod not matched by the selector counts as terminating: the Pod holds its
+// Node, and only somebody else can end the hold. Ended and terminating Pods are left out: even with a finalizer nothing
+// of such a Pod is left on the Node. Kubernetes does the same (getNodesToDaemonPods in
+// pkg/controller/daemon/daemon_controller.go). O(n).
 func (s *Set) PerNode(o PerNodeOptions) *PerNode {
 	all := len(s.Active) + len(s.Inactive) + len(s.NotSelected)
 	n := &PerNode{Pods: make([]rollout.NodePod, 0, all), objects: make([]*corev1.Pod, 0, all)}
@@ -75,7 +76,7 @@ func (n *PerNode) add(pod *corev1.Pod, described rollout.NodePod) {
 	n.objects = append(n.objects, pod)
 }
 
-// Of returns the Pods at positions: those of the lists of a rollout.NodeStep.
+// Of returns the Pods at positions, a list of a rollout.NodeStep.
 func (n *PerNode) Of(positions []int) []*corev1.Pod {
 	pods := make([]*corev1.Pod, len(positions))
 	for i, at := range positions {

@@ -115,7 +115,7 @@ func TestPerNode(t *testing.T) {
 	}
 }
 
-// TestPerNodeOf: positions lead to the Pods that were described, whatever became of them.
+// TestPerNodeOf: positions lead to the described Pods, in any state.
 func TestPerNodeOf(t *testing.T) {
 	pods := []*corev1.Pod{
 		member("a", onNode("n1")), member("b", onNode("n1"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
@@ -147,7 +147,7 @@ func gateless(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
 
 func onlyPreDelete(c *podcontrol.Config) { c.OnlyPreDelete = true }
 
-// TestOnlyPreDelete: but while its deletion waits for its hook a Pod has no state.
+// TestOnlyPreDelete: a Pod has a state only while its deletion waits for its hook.
 func TestOnlyPreDelete(t *testing.T) {
 	c := control(t, onlyPreDelete)
 	hooks := func(notReady bool) podcontrol.Rules {
@@ -237,7 +237,7 @@ func TestOnlyPreDelete(t *testing.T) {
 	}
 }
 
-// TestOnlyPreDeleteHasNoOtherHook: a hook that nobody would keep is an error, and nothing is done.
+// TestOnlyPreDeleteHasNoOtherHook: an unsupported hook is an error, and nothing is done.
 func TestOnlyPreDeleteHasNoOtherHook(t *testing.T) {
 	c := control(t, onlyPreDelete)
 	plan := updater(t).Plan(template("app:v1"), template("app:v2"))

@@ -19,45 +19,48 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// Config says under which names a controller keeps what it knows on its Pods. Only InPlace and RevisionLabel are required. The
-// labels must be among inplaceupdate.Keys.Reserved, so that no template changes them.
+// Config names a controller's keys on its Pods. Only InPlace and RevisionLabel are required. The labels must be among
+// inplaceupdate.Keys.Reserved, so no template changes them.
 type Config struct {
-	// InPlace updates Pods in place. New Pods get its readiness gate, if it has one.
+	// InPlace updates Pods in place. New Pods get the gate of InPlace, if InPlace has a gate.
 	InPlace *inplaceupdate.Updater
-	// RevisionLabel holds the name of a Pod's revision without that of its owner, so that it fits a label.
+	// RevisionLabel holds the name of a Pod's revision without the owner's name, in order to fit a label.
 	RevisionLabel string
-	// FullRevisions has RevisionLabel hold the whole name, as OpenKruise does. A label has 63 characters at most: the API server refuses
-	// the Pods of owners whose names are longer than about 52.
+	// FullRevisions has RevisionLabel hold the whole name, as OpenKruise does. A label has 63 characters at most: the API
+	// server refuses the Pods of owners with names longer than about 52.
 	FullRevisions bool
-	// HashLabel holds the name without that of its owner, too; empty for none.
+	// HashLabel also holds the revision's name without the owner's name; empty for none.
 	HashLabel string
-	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. Its value does not matter. A
-	// Pod that waits for its hook is taken back when the label is removed, unless a hook has MarkNotReady.
+	// DeleteLabel is the label by which a user, or Update, asks for a Pod's deletion; empty for none. The value does not
+	// matter. After the removal of the label a Pod waiting for its hook is taken back, unless a hook has MarkNotReady.
 	DeleteLabel string
-	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no state then.
+	// Lifecycle decides about the states of a Pod's hooks. The zero Machine is for owners without hooks: Pods have no
+	// state then.
 	Lifecycle lifecycle.Machine
-	// HookGate is the readiness gate that hooks with MarkNotReady close, to take a Pod out of service. New Pods get it; older ones
-	// that do not list it stay in service while they wait. Holder says who holds it, another holder for each kind of hook. Both or
-	// none are needed.
+	// HookGate is the readiness gate closed by hooks with MarkNotReady, to take a Pod out of service. New Pods get the
+	// gate. Older Pods without the gate stay in service while they wait. Holder names the gate's holder, a different
+	// holder for each kind of hook. Both fields or none are needed.
 	HookGate corev1.PodConditionType
 	Holder   func(lifecycle.Kind) podreadiness.Holder
-	// CountUnscheduled lets new Pods count as normal before they have a node. They are created so, unless a preNormal hook waits for
-	// something that their template does not bring.
+	// CountUnscheduled lets new Pods count as normal before they have a node. Pods are created as normal, unless a
+	// preNormal hook waits for a mark missing in their template.
 	CountUnscheduled bool
-	// OnlyPreDelete leaves Pods without a state, but for those whose deletion waits for its hook: for owners that have no other hook.
+	// OnlyPreDelete leaves Pods without a state, except Pods waiting for their hook before a deletion: for owners with no
+	// further hook.
 	OnlyPreDelete bool
-	// NeedsGate recreates Pods that do not list the gate of InPlace, where others are updated in place: nothing would take them out of
-	// service first, or tell when their update is complete.
+	// NeedsGate recreates Pods without the gate of InPlace instead of updating them in place: nothing would take them out
+	// of service first, or tell the end of their update.
 	NeedsGate bool
-	// GateWhereUpdated gives new Pods the gate of InPlace only where the rules update Pods in place, so that others need no write to
-	// open it. A Pod without the gate is not taken out of service before it is updated in place. A template may list the gate itself.
+	// GateWhereUpdated gives new Pods the gate of InPlace only if the rules update Pods in place, so all further Pods need
+	// no write to open a gate. A Pod without the gate stays in service before an update in place. A template may list the
+	// gate itself.
 	GateWhereUpdated bool
 }
 
-// Control decides about single Pods. It is safe for concurrent use. Make it with New.
+// Control decides about single Pods. A Control is safe for concurrent use. Make a Control with New.
 type Control struct{ config Config }
 
-// New returns a Control. The error says what of the config is missing, or does not fit together.
+// New returns a Control. The error names the missing or contradictory part of the config.
 func New(config Config) (*Control, error) {
 	switch {
 	case config.InPlace == nil:
@@ -83,7 +86,7 @@ func New(config Config) (*Control, error) {
 	return &Control{config: config}, nil
 }
 
-// checkLabels refuses labels that templates may set, and one label with two uses.
+// checkLabels refuses labels open to templates, and labels with two uses.
 func checkLabels(config *Config) error {
 	users := map[string]string{}
 	for _, label := range []struct{ field, key string }{
@@ -111,12 +114,12 @@ func isReserved(updater *inplaceupdate.Updater, label string) bool {
 	return len(updater.ValidateTemplate(template)) > 0
 }
 
-// InvalidRules means that nothing is done to a Pod, because rules have a policy that is none of the three, or hooks that the Config has no
-// names for. It is an error of the program.
+// InvalidRules means that nothing is done to a Pod, because the rules have an unknown policy, or hooks without names in
+// the Config. InvalidRules is an error of the program.
 const InvalidRules reason.Code = "InvalidRules"
 
-// GateMissing means that a Pod is not updated in place because it does not list the readiness gate for that: it was created when its owner
-// recreated Pods for updates.
+// GateMissing means that a Pod is not updated in place because the Pod lacks the readiness gate for updates: at the
+// Pod's creation its owner recreated Pods for updates.
 const GateMissing reason.Code = "GateMissing"
 
 // Policy says how Pods are taken to another revision.
@@ -125,7 +128,8 @@ type Policy string
 const (
 	// Recreate deletes Pods, for their owner to make new ones. The empty Policy means the same.
 	Recreate Policy = "Recreate"
-	// InPlaceIfPossible updates Pods in place, and recreates those where the change or the API server does not allow that.
+	// InPlaceIfPossible updates Pods in place, and recreates a Pod if the change or the API server does not allow an
+	// update in place.
 	InPlaceIfPossible Policy = "InPlaceIfPossible"
 	// InPlaceOnly never deletes a Pod for an update.
 	InPlaceOnly Policy = "InPlaceOnly"
@@ -134,15 +138,15 @@ const (
 // Recreates reports whether the policy always recreates Pods.
 func (p Policy) Recreates() bool { return p == Recreate || p == "" }
 
-// Rules are what an owner wants for its Pods. The zero value recreates Pods for updates and has no hooks.
+// Rules are an owner's wishes for its Pods. The zero value recreates Pods for updates and has no hooks.
 type Rules struct {
 	Hooks  lifecycle.Hooks
 	Policy Policy
-	// GracePeriod is how long a Pod is out of service before it is updated in place, in whole seconds, rounded up.
+	// GracePeriod is a Pod's time out of service before its update in place, in whole seconds, rounded up.
 	GracePeriod time.Duration
 }
 
-// RevisionLabels returns the labels of a Pod at a revision, which inplaceupdate.Target takes too.
+// RevisionLabels returns the labels of a Pod at a revision, also for inplaceupdate.Target.
 func (c *Control) RevisionLabels(name string) map[string]string {
 	short := revision.ShortName(name)
 	labels := map[string]string{c.config.RevisionLabel: short}
@@ -155,9 +159,9 @@ func (c *Control) RevisionLabels(name string) map[string]string {
 	return labels
 }
 
-// NewPod returns a Pod of a revision for its owner, from the template that the revision is of: with the readiness gates, the
-// labels of the revision, the first state and what a hook that is BeforeOnly holds Pods by, and without what only the controller
-// may write. Name or GenerateName are left to the caller. The template is not modified.
+// NewPod returns a Pod of a revision for its owner, from the revision's template. The Pod has the readiness gates, the
+// labels of the revision, the first state and the marks of a BeforeOnly hook. The Pod lacks all keys that only the
+// controller may write. Name or GenerateName are left to the caller. NewPod does not modify the template.
 func (c *Control) NewPod(
 	template *corev1.PodTemplateSpec, namespace string, owner metav1.OwnerReference, rules Rules, revisionName string, now time.Time,
 ) *corev1.Pod {
@@ -179,15 +183,16 @@ func (c *Control) NewPod(
 	return pod
 }
 
-// RevisionOf returns what the Pod's revision label says.
+// RevisionOf returns the value of the Pod's revision label.
 func (c *Control) RevisionOf(pod *corev1.Pod) string { return pod.Labels[c.config.RevisionLabel] }
 
-// StateOf returns where the Pod is in its lifecycle; empty for a Pod without a state.
+// StateOf returns the Pod's state in its lifecycle; empty for a Pod without a state.
 func (c *Control) StateOf(pod *corev1.Pod) lifecycle.State {
 	return c.config.Lifecycle.State(pod)
 }
 
-// IsUpdating reports whether an update of the Pod has begun and not ended. Without a state of its lifecycle, the gate tells.
+// IsUpdating reports whether an update of the Pod has begun and not ended. Without a state of its lifecycle, the gate
+// tells.
 func (c *Control) IsUpdating(pod *corev1.Pod) bool {
 	if state := c.StateOf(pod); state != "" {
 		return state == lifecycle.Updating
@@ -195,13 +200,13 @@ func (c *Control) IsUpdating(pod *corev1.Pod) bool {
 	return !podstate.GateOpen(pod, c.config.InPlace.Gate())
 }
 
-// IsMarked reports whether somebody has asked for the Pod's deletion by its label.
+// IsMarked reports whether the Pod's label asks for its deletion.
 func (c *Control) IsMarked(pod *corev1.Pod) bool {
 	_, ok := pod.Labels[c.config.DeleteLabel]
 	return ok && c.config.DeleteLabel != ""
 }
 
-// mark asks for a Pod's deletion, so that nobody takes it for one to cancel.
+// mark asks for a Pod's deletion, so nobody cancels the deletion.
 func (c *Control) mark() podpatch.Change {
 	if c.config.DeleteLabel == "" {
 		return podpatch.Change{}
@@ -210,7 +215,7 @@ func (c *Control) mark() podpatch.Change {
 	return podpatch.Change{Labels: map[string]*string{c.config.DeleteLabel: &value}}
 }
 
-// missingHash adds the label that older controllers did not write.
+// missingHash adds the label not written by older controllers.
 func (c *Control) missingHash(pod *corev1.Pod) podpatch.Change {
 	label := c.RevisionOf(pod)
 	if c.config.HashLabel == "" || label == "" || pod.Labels[c.config.HashLabel] != "" {

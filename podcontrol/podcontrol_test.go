@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/podreadiness"
 )
 
-// The names that the tests' controller writes on Pods.
+// The names of the tests' controller on Pods.
 const (
 	revisionLabel = "example.com/revision"
 	hashLabel     = "example.com/hash"
@@ -49,7 +49,7 @@ func updater(t testing.TB) *inplaceupdate.Updater {
 	return u
 }
 
-// config is that of a controller that uses everything.
+// config is the configuration of a controller that uses everything.
 func config(t testing.TB) podcontrol.Config {
 	t.Helper()
 	machine, err := lifecycle.New(lifecycle.Keys{State: stateLabel, Timestamp: since})
@@ -77,7 +77,7 @@ func control(t testing.TB, change ...func(*podcontrol.Config)) *podcontrol.Contr
 	return c
 }
 
-// newPod is a Pod of revision web-1 as its controller created it, after what happened to it since.
+// newPod is a Pod of revision web-1 as created by its controller, with later changes.
 func newPod(name string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -139,7 +139,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, value) }
 }
 
-// heldBy gives the Pod a gate that hooks close, with the holders of its message.
+// heldBy gives the Pod a closed hook gate with the holders in message.
 func heldBy(message string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: hookGate})
@@ -199,7 +199,7 @@ func TestNew(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*podcontrol.Config)
-		want   string // what the error names; empty for none
+		want   string // part of the error; empty for none
 	}{
 		{"everything", func(*podcontrol.Config) {}, ""},
 		{"what is required", func(c *podcontrol.Config) { *c = podcontrol.Config{InPlace: c.InPlace, RevisionLabel: c.RevisionLabel} }, ""},
@@ -253,7 +253,7 @@ func TestRevisionLabels(t *testing.T) {
 	}
 }
 
-// TestNewPod: a template cannot set what the controller writes.
+// TestNewPod: a template cannot set the controller's keys.
 func TestNewPod(t *testing.T) {
 	from := template("app:v1")
 	from.Labels = map[string]string{"app": "web", revisionLabel: "mine", deleteLabel: "true", stateLabel: "Normal"}
@@ -287,7 +287,7 @@ func TestNewPod(t *testing.T) {
 	}
 }
 
-// TestNewPodBegins: in which state a Pod begins, and with which gates.
+// TestNewPodBegins: a new Pod's first state and gates.
 func TestNewPodBegins(t *testing.T) {
 	hook := podcontrol.Rules{Hooks: lifecycle.Hooks{PreNormal: &lifecycle.Hook{Labels: map[string]string{"registered": "yes"}}}}
 	inPlace := podcontrol.Rules{Policy: podcontrol.InPlaceIfPossible}
@@ -368,7 +368,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// apply returns the Pod with a strategic merge patch, as an API server stores it.
+// apply returns the Pod with a strategic merge patch, as stored by an API server.
 func apply(t *testing.T, pod *corev1.Pod, patch []byte) *corev1.Pod {
 	t.Helper()
 	before, err := json.Marshal(pod)

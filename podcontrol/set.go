@@ -18,27 +18,27 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Facts are what an owner needs to know of a Pod, whatever the time and whatever happens to other Pods.
+// Facts are an owner's facts about a Pod, independent of time and of other Pods.
 type Facts struct {
 	// Active Pods have neither ended nor a deletionTimestamp.
 	Active bool
 	// Ready Pods are ready, and no update in place is under way.
 	Ready bool
-	// Updating Pods have an update that has begun and not ended.
+	// Updating Pods have a begun, unfinished update.
 	Updating bool
-	// Marked Pods carry the label that asks for their deletion.
+	// Marked Pods carry the label for a requested deletion.
 	Marked bool
 	State  lifecycle.State
-	// Revision is what the Pod's revision label says.
+	// Revision is the value of the Pod's revision label.
 	Revision string
-	// Began is when the Pod was created or, if that is later, its last update in place began.
+	// Began is the Pod's creation or, if later, the begin of its last update in place.
 	Began time.Time
-	// Unreadable says why the state of its update, or who holds its gate, cannot be read. Such a Pod
-	// is not updated in place; it can be deleted.
+	// Unreadable says why the state of the Pod's update, or the holders of its gate, cannot be read. Such a Pod is not
+	// updated in place, but can be deleted.
 	Unreadable error
 }
 
-// Read reads a Pod. It depends on the Pod alone.
+// Read reads a Pod. The result depends on the Pod alone.
 func (c *Control) Read(pod *corev1.Pod) Facts {
 	began := pod.CreationTimestamp.Time
 	state, err := c.config.InPlace.State(pod)
@@ -52,35 +52,36 @@ func (c *Control) Read(pod *corev1.Pod) Facts {
 	}
 }
 
-// Pod is an active Pod and what its owner needs to know of it.
+// Pod is an active Pod with its owner's facts.
 type Pod struct {
 	*corev1.Pod
 	Facts
 
 	// Updated Pods are at the update revision.
 	Updated bool
-	// Available Pods count as serving: ready for long enough, in a state that counts.
+	// Available Pods count as serving: ready for long enough, in a counting state.
 	Available bool
-	// Leaving Pods wait for their hook before they are deleted.
+	// Leaving Pods wait for their hook before their deletion.
 	Leaving bool
 	// Named Pods are among Want.Delete.
 	Named bool
-	// Specified Pods are to be deleted because somebody has asked for it, by label or name, and are not Leaving.
+	// Specified Pods have a requested deletion, by label or name, and are not Leaving.
 	Specified bool
 }
 
-// Serves reports whether the Pod is ready now, however long it has been.
+// Serves reports whether the Pod is ready now, for any length of time.
 func (p *Pod) Serves() bool { return p.Ready && p.Facts.State.Available() }
 
-// Want is what the Pods of an owner are compared with.
+// Want is the wanted state of an owner's Pods.
 type Want struct {
-	// Update is the name of the update revision. Without one every Pod counts as updated, so that none is updated to nothing.
+	// Update is the name of the update revision. Without a name every Pod counts as updated, so no Pod is updated to
+	// nothing.
 	Update string
 	// MinReady is how long a Pod must have been ready to count as available.
 	MinReady time.Duration
-	// Delete names Pods that are to be deleted.
+	// Delete names Pods to delete.
 	Delete []string
-	// Selector is the owner's; nil selects all of its Pods.
+	// Selector is the owner's selector. Nil selects all of the owner's Pods.
 	Selector labels.Selector
 }
 
@@ -88,25 +89,25 @@ func (w *Want) isUpdated(facts *Facts) bool {
 	return w.Update == "" || revision.Same(facts.Revision, w.Update)
 }
 
-// Set is the Pods of an owner at an instant. It is not modified after it was made.
+// Set is the Pods of an owner at an instant. A Set never changes after its creation.
 type Set struct {
 	// Active Pods, in no particular order: see ByName.
 	Active []Pod
 	// Inactive Pods have ended or have a deletionTimestamp.
 	Inactive []*corev1.Pod
-	// NotSelected Pods are controlled by the owner, but its selector does not match them. They are in none of the others.
+	// NotSelected Pods are controlled by the owner, but not matched by its selector. They are in no other list.
 	NotSelected []*corev1.Pod
-	// NextAvailable is when another Pod may become available that no event will tell of; zero for never.
+	// NextAvailable is the time until another Pod may become available without an event; zero for never.
 	NextAvailable time.Duration
 
-	// inactive and notSelected say which of Inactive and NotSelected are at the update revision.
+	// inactive and notSelected say which Pods of Inactive and NotSelected are at the update revision.
 	inactive, notSelected []bool
 
 	index  sync.Once
 	byName map[string]*Pod
 }
 
-// Of returns what is known of an active Pod, nil for any other. Safe for concurrent use.
+// Of returns the facts about an active Pod, nil for any other Pod. Safe for concurrent use.
 func (s *Set) Of(pod *corev1.Pod) *Pod {
 	s.index.Do(func() { // most passes choose no Pod, and never ask
 		s.byName = make(map[string]*Pod, len(s.Active))
@@ -117,7 +118,7 @@ func (s *Set) Of(pod *corev1.Pod) *Pod {
 	return s.byName[pod.Name]
 }
 
-// Names calls yield for the names of the active Pods until it returns false.
+// Names calls yield for the names of the active Pods until yield returns false.
 func (s *Set) Names(yield func(name string) bool) {
 	for i := range s.Active {
 		if !yield(s.Active[i].Name) {
@@ -126,8 +127,8 @@ func (s *Set) Names(yield func(name string) bool) {
 	}
 }
 
-// Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods that wait for their hook before an update as
-// updated.
+// Counts sums the active Pods up for package rollout. preparingIsUpdated counts Pods waiting for their hook before an
+// update as updated.
 func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 	var c rollout.Counts
 	for i := range s.Active {
@@ -152,7 +153,7 @@ func (s *Set) Counts(preparingIsUpdated bool) rollout.Counts {
 	return c
 }
 
-// Totals are numbers of active Pods, as statuses report them.
+// Totals are numbers of active Pods in the form of statuses.
 type Totals struct{ Pods, Ready, Available, Updated, UpdatedReady, UpdatedAvailable int32 }
 
 // Totals counts the active Pods.
@@ -174,12 +175,12 @@ func (s *Set) Totals() Totals {
 	return t
 }
 
-// Uses reports whether an active Pod was made from a revision, or updated to it.
+// Uses reports whether an active Pod was made from a revision, or updated to the revision.
 func (s *Set) Uses(rev *appsv1.ControllerRevision) bool {
 	return slices.ContainsFunc(s.Active, func(p Pod) bool { return revision.Same(p.Revision, rev.Name) })
 }
 
-// Select returns the active Pods that pass the test, by name, so that equal sets give equal decisions.
+// Select returns the active Pods that pass the test, by name, so equal sets give equal decisions.
 func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range s.Active {
@@ -191,9 +192,10 @@ func (s *Set) Select(test func(*Pod) bool) []*corev1.Pod {
 	return out
 }
 
-// Reader reads the Pods of owners, each Pod once for as long as a cache holds the same object: it knows Pods by their pointer,
-// which is safe because a cache replaces an object that changes and never modifies it. It is safe for concurrent use. Make it
-// with NewReader, and have it forget what is gone: ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
+// Reader reads the Pods of owners, each Pod once as long as a cache holds the same object. A Reader knows Pods by their
+// pointer. The pointer is safe because a cache replaces a changed object and never modifies an object. A Reader is safe
+// for concurrent use. Make a Reader with NewReader, and have the Reader forget gone objects:
+// ownercache.Cache.OnReplaced takes Drop, and OnGone takes Forget.
 type Reader struct {
 	control *Control
 
@@ -201,14 +203,14 @@ type Reader struct {
 	owners map[types.UID]*known
 }
 
-// known is what is remembered for one owner.
+// known is the memory about an owner.
 type known struct {
 	mu       sync.Mutex
 	selector basis
 	facts    map[*corev1.Pod]selectedFacts
 }
 
-// basis is the selector that Pods were read under. Its text does not tell one that selects everything from one that selects nothing.
+// basis is the selector of the remembered reads. The text alone is the same for selectors of everything and of nothing.
 type basis struct {
 	text string
 	all  bool
@@ -220,7 +222,7 @@ type selectedFacts struct {
 	selected bool
 }
 
-// NewReader returns a Reader that has read nothing.
+// NewReader returns a Reader without any reads.
 func NewReader(control *Control) *Reader {
 	return &Reader{control: control, owners: map[types.UID]*known{}}
 }
@@ -251,7 +253,7 @@ func (r *Reader) Read(owner types.UID, pods []*corev1.Pod, want Want, now time.T
 	return s
 }
 
-// read adds what depends on the owner and on the time.
+// read adds the facts that depend on the owner and on the time.
 func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod {
 	p := Pod{Pod: pod, Facts: facts, Updated: want.isUpdated(&facts), Leaving: facts.State == lifecycle.PreparingDelete}
 	p.Named = len(want.Delete) > 0 && slices.Contains(want.Delete, pod.Name)
@@ -265,7 +267,7 @@ func (s *Set) read(pod *corev1.Pod, facts Facts, want *Want, now time.Time) Pod 
 	return p
 }
 
-// selectBy forgets what was read under another selector.
+// selectBy forgets reads under another selector.
 func (k *known) selectBy(selector labels.Selector, pods int) {
 	now := basis{all: true}
 	if selector != nil {
@@ -298,7 +300,7 @@ func (r *Reader) known(owner types.UID, pods int) *known {
 	return k
 }
 
-// shrink drops Pods that are not shown any more, where nobody calls Drop.
+// shrink drops Pods no longer shown, if nobody calls Drop.
 func (k *known) shrink(pods []*corev1.Pod) {
 	if len(k.facts) <= len(pods)+len(pods)/16 {
 		return
@@ -310,7 +312,7 @@ func (k *known) shrink(pods []*corev1.Pod) {
 	k.facts = kept
 }
 
-// Drop forgets an object that the cache has replaced or lost. Dropping an unknown one does nothing.
+// Drop forgets an object replaced or lost by the cache. Dropping an unknown object does nothing.
 func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
 	r.mu.Lock()
 	k := r.owners[owner]
@@ -323,7 +325,7 @@ func (r *Reader) Drop(owner types.UID, pod *corev1.Pod) {
 	delete(k.facts, pod)
 }
 
-// Forget drops what is remembered for an owner that is gone.
+// Forget drops the memory about a gone owner.
 func (r *Reader) Forget(owner types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

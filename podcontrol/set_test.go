@@ -42,7 +42,7 @@ func read(t testing.TB, want podcontrol.Want, pods ...*corev1.Pod) *podcontrol.S
 	return podcontrol.NewReader(control(t)).Read("owner", pods, want, begin.Add(time.Minute))
 }
 
-// ExampleReader: what an owner reports about its Pods, and what package rollout plans with.
+// ExampleReader: an owner's report about its Pods, and the counts for package rollout.
 func ExampleReader() {
 	inPlace, err := inplaceupdate.New(inplaceupdate.Config{Keys: inplaceupdate.Keys{
 		StateAnnotation: "example.com/update", GraceAnnotation: "example.com/grace", Reserved: []string{"example.com/revision"},
@@ -56,7 +56,7 @@ func ExampleReader() {
 		fmt.Println(err)
 		return
 	}
-	reader := podcontrol.NewReader(control) // one for the controller; cache.OnReplaced(reader.Drop); cache.OnGone(reader.Forget)
+	reader := podcontrol.NewReader(control) // one per controller; cache.OnReplaced(reader.Drop); cache.OnGone(reader.Forget)
 	pods := []*corev1.Pod{newPod("web-a", running), newPod("web-b", running, updated), newPod("web-c")}
 	set := reader.Read("uid-of-web", pods, podcontrol.Want{Update: "web-2", Delete: []string{"web-c"}}, begin.Add(time.Minute))
 
@@ -70,8 +70,8 @@ func ExampleReader() {
 	// update [web-a]
 }
 
-// TestMemoryIsLetGo holds that nothing of a Pod that the cache has replaced or lost stays in memory, and that what it still has is
-// read once.
+// TestMemoryIsLetGo: nothing of a Pod replaced or lost by the cache stays in memory, and the remaining Pods are read
+// once.
 func TestMemoryIsLetGo(t *testing.T) {
 	all := podcontrol.Want{Update: "web-2"}
 	read := func(r *podcontrol.Reader, pods ...*corev1.Pod) *podcontrol.Set {
@@ -112,7 +112,8 @@ func TestMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-// TestReadOnce: the Pods of a cache are known by their pointer. One that changes in place would not be noticed, as Reader says.
+// TestReadOnce: the Reader knows the Pods of a cache by their pointer. A change in place goes unnoticed, as Reader
+// says.
 func TestReadOnce(t *testing.T) {
 	r, pod := podcontrol.NewReader(control(t)), newPod("a")
 	isMarked := func(pod *corev1.Pod) bool {
@@ -131,7 +132,7 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestSelectors: what the owner selects may change while its Pods do not.
+// TestSelectors: the owner's selector may change while its Pods do not.
 func TestSelectors(t *testing.T) {
 	parse := func(s string) labels.Selector {
 		selector, err := labels.Parse(s)
@@ -163,7 +164,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// TestReaderIsSafe: run it with -race.
+// TestReaderIsSafe: run with -race.
 func TestReaderIsSafe(t *testing.T) {
 	r := podcontrol.NewReader(control(t))
 	pods := make([]*corev1.Pod, 50)
@@ -221,7 +222,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// TestNoUpdateRevision: where none is named, no Pod is one that has to be updated.
+// TestNoUpdateRevision: without a named revision, no Pod is outdated.
 func TestNoUpdateRevision(t *testing.T) {
 	set := podcontrol.NewReader(control(t)).Read("owner", []*corev1.Pod{newPod("a", running)}, podcontrol.Want{}, begin)
 	if !set.Active[0].Updated {
@@ -257,7 +258,7 @@ func TestCountsAndTotals(t *testing.T) {
 	if set.Of(pods[12]) != nil || set.Of(&corev1.Pod{}) != nil || set.Of(pods[0]).Pod != pods[0] {
 		t.Error("Of knows Pods that are not active, or another than was asked for")
 	}
-	for name, uses := range map[string]bool{"web-1": true, "web-2": true, "web-3": false, "other-2": true} { // a short hash names it too
+	for name, uses := range map[string]bool{"web-1": true, "web-2": true, "web-3": false, "other-2": true} { // a short hash names the revision too
 		if got := set.Uses(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}); got != uses {
 			t.Errorf("Uses(%s) = %t, want %t", name, got, uses)
 		}

@@ -16,37 +16,38 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Act is what a step does.
+// Act is the action of a step.
 type Act string
 
 const (
-	// Nothing is to be written now. It is the zero value's meaning.
+	// Nothing means no write now. The zero value means Nothing.
 	Nothing Act = ""
 	// Patch writes Step.Changes.
 	Patch Act = "Patch"
-	// Start writes Step.Changes, which begin an update in place. Nobody else must change the Pod's gates meanwhile.
+	// Start writes Step.Changes and so begins an update in place. Nobody else may change the Pod's gates meanwhile.
 	Start Act = "Start"
 	// Delete deletes the Pod.
 	Delete Act = "Delete"
-	// Blocked does nothing; Step.Why says what stands in the way.
+	// Blocked does nothing. Step.Why names the obstacle.
 	Blocked Act = "Blocked"
 )
 
-// Step is what a Pod needs now.
+// Step is a Pod's need now.
 type Step struct {
 	Act     Act
 	Changes []podpatch.Change
-	// Recreate is set where a Pod is deleted, or waits for its deletion, in place of an update.
+	// Recreate is set if a Pod is deleted, or waits for its deletion, in place of an update.
 	Recreate bool
-	// Why says what the Pod waits for, what stands in the way, or why it is recreated.
+	// Why says why the Pod waits, is blocked or is recreated.
 	Why reason.List
 	// RequeueAfter, when positive, is when to look again; nothing else may wake the caller.
 	RequeueAfter time.Duration
 }
 
-// Update takes a Pod to the target that the plan is for: in place where the plan allows it, by its deletion otherwise, or not at
-// all where the rules forbid that. A Pod that its hook holds waits first. The plan may be nil where the rules recreate Pods. The error
-// is that of a Pod whose annotations or gate cannot be read, which cannot be updated in place until somebody mends it, or InvalidRules.
+// Update takes a Pod to the target of the plan: in place if the plan allows, otherwise by its deletion, or not at all
+// if the rules forbid the deletion. A Pod held by its hook waits first. The plan may be nil if the rules recreate Pods.
+// The error is InvalidRules, or concerns a Pod with unreadable annotations or gate, which cannot be updated in place
+// until somebody repairs the Pod.
 func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
 	switch {
 	case revisionName == "":
@@ -68,7 +69,7 @@ func (c *Control) Update(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan,
 		if !errors.Is(err, inplaceupdate.UpdateBlocked) {
 			return step, err
 		}
-		why, _ = errors.AsType[reason.List](err) // what this very Pod cannot take
+		why, _ = errors.AsType[reason.List](err) // the reasons for this Pod alone
 	}
 	if rules.Policy == InPlaceOnly {
 		return Step{Act: Blocked, Why: why}, nil
@@ -80,7 +81,7 @@ func invalidRules(value, detail, remedy string) error {
 	return reason.Reason{Code: InvalidRules, New: value, Detail: detail, Remedy: remedy}
 }
 
-// check says what of the rules this Control has no names for.
+// check lists the parts of the rules without names in the Control.
 func (c *Control) check(rules Rules) error {
 	hooks := rules.Hooks
 	switch {
@@ -99,7 +100,7 @@ func (c *Control) check(rules Rules) error {
 }
 
 func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, revisionName string, now time.Time) (Step, error) {
-	if err := errors.Join(c.check(rules), c.unreadable(pod)); err != nil { // or it would leave service for a hook, and stay there
+	if err := errors.Join(c.check(rules), c.unreadable(pod)); err != nil { // otherwise the Pod would leave service for a hook, and stay out
 		return Step{}, err
 	}
 	t := c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Update})
@@ -117,8 +118,8 @@ func (c *Control) start(pod *corev1.Pod, rules Rules, plan *inplaceupdate.Plan, 
 	return step, nil
 }
 
-// Recreate deletes a Pod in place of an update, for its owner to make another. A Pod that its hook holds is marked as one that is
-// to be deleted. why says why it is not updated in place.
+// Recreate deletes a Pod in place of an update, for its owner to make a new Pod. A Pod held by its hook is marked for
+// deletion. why says why the Pod is not updated in place.
 func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now time.Time) (Step, error) {
 	step, err := c.Delete(pod, rules, now)
 	if step.Act == Patch {
@@ -128,7 +129,7 @@ func (c *Control) Recreate(pod *corev1.Pod, rules Rules, why reason.List, now ti
 	return step, err
 }
 
-// Delete deletes a Pod, or has it wait for its hook. The error is InvalidRules, or that of a gate that cannot be read.
+// Delete deletes a Pod, or has the Pod wait for its hook. The error is InvalidRules, or concerns an unreadable gate.
 func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	if err := c.check(rules); err != nil {
 		return Step{}, err
@@ -140,23 +141,24 @@ func (c *Control) Delete(pod *corev1.Pod, rules Rules, now time.Time) (Step, err
 	return c.move(pod, rules, t, false, now)
 }
 
-// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is.
+// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
 func (c *Control) Cancel(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Intent: lifecycle.Cancel, Settled: true}), false, now)
 }
 
-// Settle is Cancel for updates alone, which are not wanted any more after a rollback, or because a partition keeps the Pod where
-// it is. The deletion of a Pod goes on.
+// Settle is Cancel for updates alone, if an update is no longer wanted after a rollback, or because a partition keeps
+// the Pod at its revision. The deletion of a Pod goes on.
 func (c *Control) Settle(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	return c.move(pod, rules, c.next(pod, rules, lifecycle.Want{Settled: true, Complete: true}), false, now)
 }
 
-// settleTime is how long a new Pod's containers may take to become ready before its gates are opened without waiting for them.
-// Opening them in the moment they become ready spares a conflict with the kubelet, which writes until then.
+// settleTime is the longest wait for a new Pod's ready containers before its gates are opened anyway. Opening the gates
+// when the containers become ready spares a conflict with the kubelet, which writes until then.
 const settleTime = 10 * time.Second
 
-// Next does what needs no budget. Its changes demand the Pod as it is: a conflict means that something newer is on its way, whose
-// event brings the Pod back. The error is as for Update. A Pod without a state is one that was never updated to Next: ask Lost before.
+// Next takes the actions without need for a budget. Its changes demand the Pod as read: a conflict means that a newer
+// Pod is on its way, and its event brings the Pod back. The error is as for Update. Next takes a Pod without a state
+// for a Pod without any update: ask Lost before.
 func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error) {
 	next, err := c.config.InPlace.Next(pod, now)
 	if err != nil {
@@ -188,18 +190,18 @@ func (c *Control) Next(pod *corev1.Pod, rules Rules, now time.Time) (Step, error
 	return step, nil
 }
 
-// Lost says that somebody has removed or replaced the state of an update that goes on, as the Pod's gate or the state of its lifecycle says;
-// nil for any other Pod. The code is inplaceupdate.StateLost.
+// Lost says that somebody has removed or replaced the state of a running update, judged by the Pod's gate or the state
+// of its lifecycle. Lost returns nil for any other Pod. The code is inplaceupdate.StateLost.
 func (c *Control) Lost(pod *corev1.Pod) error {
 	err := c.config.InPlace.Lost(pod, c.RevisionOf(pod), c.StateOf(pod) == lifecycle.Updating)
 	if errors.Is(err, inplaceupdate.StateLost) {
 		return err
 	}
-	return nil // Next says what else there is
+	return nil // Next reports all other errors
 }
 
-// Redo begins the update of a Pod anew that is Lost. template is the one of the revision that the Pod's label names. It needs no budget: the
-// Pod has had its share of it when the update began. The error is as for Update, or inplaceupdate.UpdateBlocked.
+// Redo begins the Lost update of a Pod anew. template is the template of the revision in the Pod's label. Redo needs no
+// budget: the Pod has used its share when the update began. The error is as for Update, or inplaceupdate.UpdateBlocked.
 func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplateSpec, now time.Time) (Step, error) {
 	if err := errors.Join(c.check(rules), c.unreadableGate(pod)); err != nil {
 		return Step{}, err
@@ -212,7 +214,7 @@ func (c *Control) Redo(pod *corev1.Pod, rules Rules, template *corev1.PodTemplat
 	return Step{Act: Start, Changes: []podpatch.Change{change}}, nil
 }
 
-// target is what an update in place leads to.
+// target is the target of an update in place.
 func (c *Control) target(revisionName string, rules Rules) inplaceupdate.Target {
 	labels := c.RevisionLabels(revisionName)
 	return inplaceupdate.Target{Revision: labels[c.config.RevisionLabel], Labels: labels, GracePeriod: rules.GracePeriod}
@@ -237,7 +239,7 @@ func settling(pod *corev1.Pod, now time.Time) (wait time.Duration, event bool) {
 	}
 }
 
-// move writes a transition of the lifecycle, with the holders of the gate that it demands.
+// move writes a transition of the lifecycle, with the demanded holders of the gate.
 func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, initialize bool, now time.Time) (Step, error) {
 	if err := c.check(rules); err != nil {
 		return Step{}, err
@@ -264,7 +266,7 @@ func (c *Control) move(pod *corev1.Pod, rules Rules, t lifecycle.Transition, ini
 	return step, nil
 }
 
-// next is what comes next in the life of a Pod.
+// next is the next transition in the life of a Pod.
 func (c *Control) next(pod *corev1.Pod, rules Rules, want lifecycle.Want) lifecycle.Transition {
 	t := c.machine(rules).Next(pod, want)
 	if c.config.OnlyPreDelete && t.From == "" && t.To != lifecycle.PreparingDelete {
@@ -277,7 +279,7 @@ func (c *Control) machine(rules Rules) lifecycle.Machine {
 	return c.config.Lifecycle.With(rules.Hooks)
 }
 
-// unreadable says why the state of a Pod's update, or who holds its gate, cannot be read.
+// unreadable says why the state of a Pod's update, or the holders of its gate, cannot be read.
 func (c *Control) unreadable(pod *corev1.Pod) error {
 	_, err := c.config.InPlace.State(pod)
 	return errors.Join(err, c.unreadableGate(pod))

@@ -21,14 +21,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// drain holds Pods by the label that withHook gives them, and takes them out of service if notReady.
+// drain holds Pods by the label of withHook, and takes Pods out of service if notReady.
 func drain(notReady bool) *lifecycle.Hook {
 	return &lifecycle.Hook{Labels: map[string]string{"hook": "on"}, MarkNotReady: notReady}
 }
 
 var withHook = label("hook", "on")
 
-// said is what a step does, in short: the act, the requests in their order, and the codes of its reasons.
+// said is a step in short: the act, the requests in order, and the codes of its reasons.
 type said struct {
 	Act      podcontrol.Act
 	Recreate bool
@@ -37,8 +37,8 @@ type said struct {
 	After    time.Duration
 }
 
-// say merges the changes of a step. Of each request it tells the subresource, the labels of state, revision and deletion, the
-// image, and the conditions with their holders.
+// say merges the changes of a step. For each request say lists the subresource, the labels of state, revision and
+// deletion, the image, and the conditions with their holders.
 func say(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time) said {
 	t.Helper()
 	before := pod.DeepCopy()
@@ -76,7 +76,7 @@ func describe(t *testing.T, request podpatch.Patch) string {
 	}
 	for _, c := range body.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			continue // what the kubelet says of it then is podpatch's business
+			continue // the kubelet's view is tested in podpatch
 		}
 		words = append(words, strings.TrimSpace(strings.TrimPrefix(string(c.Type), "example.com/")+"="+string(c.Status)+" "+c.Message))
 	}
@@ -88,7 +88,7 @@ const (
 	heldForDeletion = `[{"userAgent":"hooks","key":"preDelete"}]`
 )
 
-// TestInvalidRules: what a program got wrong deletes no Pod and writes nothing.
+// TestInvalidRules: a program's mistake deletes no Pod and writes nothing.
 func TestInvalidRules(t *testing.T) {
 	noGate := func(c *podcontrol.Config) { c.HookGate, c.Holder = "", nil }
 	noStates := func(c *podcontrol.Config) { c.Lifecycle = lifecycle.Machine{} }
@@ -221,7 +221,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUnreadablePods: a Pod that cannot be read is not taken out of service for a hook, in which it would stay.
+// TestUnreadablePods: an unreadable Pod is not taken out of service for a hook, because the Pod would stay out.
 func TestUnreadablePods(t *testing.T) {
 	rules := podcontrol.Rules{Policy: podcontrol.InPlaceOnly, Hooks: lifecycle.Hooks{InPlaceUpdate: drain(true), PreDelete: drain(true)}}
 	plan := updater(t).Plan(template("app:v1"), template("app:v2"))
@@ -241,7 +241,7 @@ func TestUnreadablePods(t *testing.T) {
 			t.Errorf("%s: Next = %+v, %v", name, step, err)
 		}
 	}
-	// Its deletion does not depend on the state of its update.
+	// The deletion does not depend on the state of the update.
 	spoilt := newPod("a", running, annotated(updateState, "{"))
 	if step, err := control(t).Delete(spoilt, rules, begin); err != nil || step.Act != podcontrol.Delete {
 		t.Errorf("Delete = %+v, %v", step, err)
@@ -334,15 +334,15 @@ func TestRecreateSaysWhy(t *testing.T) {
 	}
 }
 
-// TestNextOfNewPods holds when a new Pod is written to: once, with its gate and its labels together, and not while scheduler and
-// kubelet are about to write it. A label that went ahead of the gate would be a write of its own.
+// TestNextOfNewPods: a new Pod gets a single write, with its gate and its labels together, and not while scheduler and
+// kubelet are about to write. A label ahead of the gate would be a write of its own.
 func TestNextOfNewPods(t *testing.T) {
 	once := said{Act: podcontrol.Patch, Requests: []string{"status: state=Normal, InPlace=True"}}
 	noGate := func(pod *corev1.Pod) { pod.Spec.ReadinessGates = nil }
 	for _, tc := range []struct {
 		name  string
 		pod   *corev1.Pod
-		after time.Duration // since it was scheduled
+		after time.Duration // since the Pod was scheduled
 		want  said
 	}{
 		{"L-7 no node yet", newPod("a"), 0, said{}},
@@ -386,7 +386,7 @@ func TestNextOfNewPods(t *testing.T) {
 	}
 }
 
-// TestNextLater: what Next does for Pods that are not new.
+// TestNextLater: Next for Pods that are not new.
 func TestNextLater(t *testing.T) {
 	c := control(t)
 	start := func(rules podcontrol.Rules, since ...func(*corev1.Pod)) *corev1.Pod {
@@ -444,7 +444,7 @@ func TestNextLater(t *testing.T) {
 	}
 }
 
-// patched returns the Pod after a step, as an API server that takes labels with the status would have it.
+// patched returns the Pod after a step, as stored by an API server that takes labels with the status.
 func patched(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time) *corev1.Pod {
 	t.Helper()
 	patches, err := podpatch.Merge(pod, now, step.Changes...)
@@ -457,8 +457,8 @@ func patched(t *testing.T, pod *corev1.Pod, step podcontrol.Step, now time.Time)
 	return pod
 }
 
-// TestNextNeverConflictsWithItself draws Pods in any state, under any hooks and with any gates, and merges what is decided for
-// them. A conflict would come back with every event, for ever.
+// TestNextNeverConflictsWithItself draws Pods in any state, under any hooks and with any gates, and merges the changes
+// decided for them. A conflict would come back with every event, for ever.
 func TestNextNeverConflictsWithItself(t *testing.T) {
 	c := control(t)
 	now := begin.Add(time.Minute)

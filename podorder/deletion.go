@@ -14,18 +14,18 @@ import (
 type Deletion struct {
 	// Available reports whether a Pod counts as available; nil stands for podstate.IsReady.
 	Available func(*corev1.Pod) bool
-	// Constraints are the Pod template's topologySpreadConstraints. With them, crowded domains shrink first; without, nodes
-	// that hold several Pods do.
+	// Constraints are the Pod template's topologySpreadConstraints. With Constraints, crowded domains shrink first;
+	// without, nodes with several Pods shrink first.
 	Constraints []corev1.TopologySpreadConstraint
-	// NodeLabels returns a node's labels, and false for a node that is not known. It is called once per node and Sort. It
+	// NodeLabels returns a node's labels, and false for an unknown node. Sort calls NodeLabels once per node. NodeLabels
 	// may be nil without Constraints.
 	NodeLabels func(node string) (map[string]string, bool)
 }
 
-// Sort puts the Pods that should be deleted first to the front: not assigned to a node; phase Pending, then
-// Unknown, then Running; not available; not ready; lower annotation controller.kubernetes.io/pod-deletion-cost (0 where it
-// is invalid or missing); more crowded; ready for less time; more container restarts; newer. The sort is
-// stable and ranks within the given Pods only.
+// Sort orders Pods for deletion, the first Pod to delete in front: not assigned to a node; phase Pending, then Unknown,
+// then Running; not available; not ready; lower annotation controller.kubernetes.io/pod-deletion-cost (0 if invalid or
+// missing); more crowded; ready for less time; more container restarts; newer. The sort is stable and ranks within the
+// given Pods only.
 func (d Deletion) Sort(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return
@@ -61,9 +61,9 @@ func (d Deletion) Sort(pods []*corev1.Pod) {
 	arrange(pods, order)
 }
 
-// spreadRanks returns each Pod's rank by topology: the sum over the constraints of its position from the end of its
-// domain, weighted by the logarithm of the number of domains. Within a host the order without ranks counts, elsewhere
-// that with the ranks by node.
+// spreadRanks returns each Pod's rank by topology: the sum over the constraints of the Pod's position from the end of
+// its domain, weighted by the logarithm of the number of domains. Within a host the order without ranks counts,
+// elsewhere the order with the ranks by node.
 func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []float64 {
 	ranks := make([]float64, len(pods))
 	if d.NodeLabels == nil {
@@ -94,7 +94,7 @@ func (d Deletion) spreadRanks(pods []*corev1.Pod, unranked, byNode []int32) []fl
 	return ranks
 }
 
-// places holds the position of each Pod within its domain, counted from the end: the last one has 1, a Pod without a
+// places holds the position of each Pod within its domain, counted from the end: the last Pod has 1, a Pod without a
 // domain 0.
 type places struct {
 	positions []int
@@ -114,7 +114,7 @@ func fromEnd(order []int32, domainOf func(i int32) (string, bool)) places {
 	return p
 }
 
-// deletionCost reads the annotation as the API server validates it: no plus sign, no leading zeros.
+// deletionCost reads the annotation as validated by the API server: no plus sign, no leading zeros.
 func deletionCost(pod *corev1.Pod) int32 {
 	value, ok := pod.Annotations[corev1.PodDeletionCost]
 	if !ok || value == "" || value[0] == '+' || (value[0] == '0' && value != "0") {

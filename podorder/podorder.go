@@ -1,17 +1,17 @@
 // Package podorder answers "which Pod first, to update and to delete?"
 //
-// Each answer is a value with a Sort method: [Update] for the Pods that wait for their update, [Deletion] for those of which
-// some are to be deleted. What they are made of ([Priority], [Scatter]) is compiled once from what users write, and refused with an
-// error if it makes no sense.
+// Each answer is a value with a Sort method: [Update] for Pods waiting for their update, [Deletion] for the candidates
+// of a deletion. Their parts ([Priority], [Scatter]) are compiled once from users' input, and senseless input is
+// refused with an error.
 //
-// # What priority does to Pods without a key
+// # Priority and Pods without a key
 //
-// With an order priority, Pods that have none of the keys come before all that have one. The descriptions of OpenKruise's API
-// say the opposite (Pods with a key first, the others behind them), but this is what every release of it does and what
-// rollouts were tuned to.
+// With an order priority, Pods without any of the keys come before all Pods with a key. The descriptions of
+// OpenKruise's API say the opposite (Pods with a key first), but every release of OpenKruise behaves like package
+// podorder, and rollouts were tuned to the behavior.
 //
-// Sort reorders the slice that it is given, never copies or modifies a Pod, and takes O(n log n). Compiled values are
-// immutable and safe for concurrent use; nothing here reads a clock or an API.
+// Sort reorders the given slice, never copies or modifies a Pod, and takes O(n log n). Compiled values are immutable
+// and safe for concurrent use; no function reads a clock or an API.
 package podorder
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// facts is what the orders compare, read once per Pod. What only deletion looks at is zero for updates, and so decides
-// nothing there.
+// facts are the compared facts, read once per Pod. Facts only for deletion are zero for updates, and so decide nothing
+// there.
 type facts struct {
-	stage      uint8 // what a Pod has achieved, the most telling first: assigned, phase, available, ready
+	stage      uint8 // the Pod's progress, the most telling first: assigned, phase, available, ready
 	restarts   int32
 	cost       int32
 	rank       float64
@@ -63,7 +63,7 @@ func factsOf(pod *corev1.Pod) facts {
 	return f
 }
 
-// instant makes a time comparable such that an unset one counts as later than all others.
+// instant makes a time comparable. An unset time counts as later than all set times.
 func instant(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MaxInt64

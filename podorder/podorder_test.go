@@ -112,7 +112,7 @@ func ExampleDeletion() {
 	// Output: delete a first: its node holds two
 }
 
-// expectOrder shuffles the Pods before it sorts them, so that no test passes by stability.
+// expectOrder shuffles the Pods before the sort, so no test passes by stability.
 func expectOrder(t *testing.T, sort func([]*corev1.Pod), want []*corev1.Pod) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -164,7 +164,7 @@ func TestUpdateIsStable(t *testing.T) {
 	}
 }
 
-// TestUpdateSteps holds that each step has the last word over those before it.
+// TestUpdateSteps: each step has the last word over the earlier steps.
 func TestUpdateSteps(t *testing.T) {
 	priority, err := podorder.CompileWeights("w", []podorder.WeightTerm{{Selector: selector("tier", "canary"), Weight: 1}})
 	if err != nil {
@@ -323,7 +323,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// row makes Pods from letters: "m m u" are two that match the term x=m and one that does not. Each gets its number.
+// row makes numbered Pods from letters: in "m m u" two Pods match the term x=m and a Pod does not.
 func row(kinds string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	counts := map[string]int{}
@@ -349,7 +349,7 @@ func TestScatter(t *testing.T) {
 		{"O-4 two and two", []podorder.ScatterTerm{m}, "u u m m", "", "m0 u0 u1 m1"},
 		{"O-4 many others", []podorder.ScatterTerm{m}, "m m m u u u u u u u", "", "m0 u0 u1 u2 u3 m1 u4 u5 u6 m2"},
 		{"O-4 many matches", []podorder.ScatterTerm{m}, "m m m m m m u u", "", "m0 m1 m2 u0 m3 m4 u1 m5"},
-		// Waiting m=1, n=4; all tm=2, tn=5: 5/2 < 4/1, so sizes 1 and 3, count 1, and one other goes first.
+		// Waiting m=1, n=4; all tm=2, tn=5: 5/2 < 4/1, so sizes 1 and 3, count 1, and an unmatched Pod goes first.
 		{"O-4 step 4 surplus of others", []podorder.ScatterTerm{m}, "m m u u u u", "m u", "u0 m0 u1 u2 u3 m1"},
 		// Waiting m=2, n=2; all tm=6, tn=2: 2/6 < 2/2, so sizes 3 and 1, count 0.
 		{"O-4 step 4 no whole group", []podorder.ScatterTerm{m}, "m m m u u", "m m m m", "u0 u1 m0 m1 m2"},
@@ -401,7 +401,7 @@ func FuzzScatter(f *testing.F) {
 				return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Labels["x"] != kind })
 			}
 			want, got := of(before), of(waiting)
-			if kind == "u" { // the others may be moved by one term after the other, but never reordered among themselves
+			if kind == "u" { // terms may move unmatched Pods, but never reorder them among themselves
 				if diff := cmp.Diff(names(want), names(got)); diff != "" {
 					t.Fatalf("others (-want +got):\n%s", diff)
 				}
@@ -488,7 +488,7 @@ func TestDeletionSpreads(t *testing.T) {
 			newPod("q2", node("b1"), since(9)), newPod("p2", node("a1"), since(4)),
 			newPod("q1", node("b1"), since(8)), newPod("p1", node("a2"), since(3)),
 		}},
-		// In zone a the Pod of the doubly used node comes first although it was ready for longest: rank by node breaks the tie.
+		// In zone a the Pod of the doubly used node comes first although ready for longest: rank by node breaks the tie.
 		{"C-25 node rank within the domain", podorder.Deletion{Constraints: zone, NodeLabels: facts}, []*corev1.Pod{
 			newPod("p3", node("a1"), since(2)), newPod("p2", node("a2"), since(9)), newPod("p1", node("a1"), since(1)),
 		}},
@@ -513,7 +513,8 @@ func TestDeletionSpreads(t *testing.T) {
 	}
 }
 
-// FuzzDeletionLevels shrinks a workload Pod by Pod and checks that the domains stay level: that is what the rank is for.
+// FuzzDeletionLevels shrinks a workload Pod by Pod and checks that the domains stay level, which is the purpose of the
+// rank.
 func FuzzDeletionLevels(f *testing.F) {
 	f.Add(uint8(4), uint8(2))
 	f.Add(uint8(9), uint8(9))

@@ -12,14 +12,14 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidTerm means that a term of a priority or scatter strategy cannot be used. The reason names the term's field and
-// value and says what is allowed.
+// InvalidTerm means that a term of a priority or scatter strategy cannot be used. The reason has the term's field and
+// value, and the allowed values.
 const InvalidTerm reason.Code = "InvalidTerm"
 
 // MaxWeight is the largest weight of a WeightTerm; the smallest is 0.
 const MaxWeight = 100
 
-// WeightTerm gives Pods that match the selector a weight.
+// WeightTerm gives a weight to Pods matched by the selector.
 type WeightTerm struct {
 	Selector *metav1.LabelSelector
 	Weight   int32
@@ -30,8 +30,8 @@ type OrderTerm struct {
 	Key string
 }
 
-// Priority is a compiled priority of one of two kinds, for Update. CompileWeights and CompileOrder make one; the zero value
-// changes no order.
+// Priority is a compiled priority of either kind, for Update. CompileWeights and CompileOrder make a Priority. The zero
+// value changes no order.
 type Priority struct {
 	weights []weight
 	keys    []string
@@ -42,9 +42,9 @@ type weight struct {
 	weight   int64
 }
 
-// CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come
-// first. path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil,
-// empty or invalid selector and each weight outside 0 to MaxWeight.
+// CompileWeights makes a priority by weight: the weights of all matching terms are added up and larger sums come first.
+// path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm for each nil, empty
+// or invalid selector and each weight outside 0 to MaxWeight.
 func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	var problems reason.List
 	p := Priority{weights: make([]weight, 0, len(terms))}
@@ -76,7 +76,7 @@ func CompileWeights(path string, terms []WeightTerm) (Priority, error) {
 	return p, nil
 }
 
-// CompileOrder makes a priority by order: the first term whose label a Pod has is its level. Pods without any
+// CompileOrder makes a priority by order: the first term with a label of the Pod is the Pod's level. Pods without any
 // come first, then level by level; within a level a larger number at the end of the label's value comes first ("sts-10"
 // is 10, "abc" is 0). path is the path of the list, for the error alone. The error is a reason.List with an InvalidTerm
 // for each empty key.
@@ -97,7 +97,7 @@ func CompileOrder(path string, terms []OrderTerm) (Priority, error) {
 	return p, nil
 }
 
-// sort puts the Pods of higher priority first. It is stable.
+// sort puts the Pods of higher priority first. The sort is stable.
 func (p Priority) sort(pods []*corev1.Pod) {
 	if len(p.weights) == 0 && len(p.keys) == 0 || len(pods) < 2 {
 		return

@@ -15,9 +15,9 @@ import (
 	"github.com/workloadkit/workloadkit/podorder"
 )
 
-// This file holds the orders against slow, literal readings of the statements they come from.
+// The file compares the orders with slow, literal readings of their statements.
 
-// before is the order of updates without available, costs and ranks, and that of deletions with them.
+// before is the order of updates without available, costs and ranks, and the order of deletions with them.
 func before(a, b *corev1.Pod, available func(*corev1.Pod) bool, costs bool, rank map[string]float64) bool {
 	phases := map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}
 	ready := func(p *corev1.Pod) bool {
@@ -55,7 +55,7 @@ func literalCost(p *corev1.Pod) int {
 	return cost
 }
 
-// stack groups the sorted Pods and returns for each its position from the end of its group, the last having 1.
+// stack groups the sorted Pods and returns each Pod's position from the end of its group. The last Pod has 1.
 func stack(pods []*corev1.Pod, group func(*corev1.Pod) string) (positions map[string]int, groups int) {
 	byGroup := map[string][]*corev1.Pod{}
 	for _, p := range pods {
@@ -112,7 +112,7 @@ func nodeLabels(name string) map[string]string {
 	return map[string]string{corev1.LabelHostname: name, "zone": fmt.Sprintf("z%d", (name[1]-'0')/2)}
 }
 
-// podsFrom makes one Pod of every three bytes.
+// podsFrom makes a Pod of every three bytes.
 func podsFrom(raw []byte) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := 0; i+2 < len(raw); i += 3 {
@@ -226,7 +226,7 @@ func literalScatter(waiting, all []*corev1.Pod) []*corev1.Pod {
 	return append(out, last)
 }
 
-// FuzzScatterLiterally compares one term with the literal reading.
+// FuzzScatterLiterally compares a term with the literal reading.
 func FuzzScatterLiterally(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 0, 0}, []byte{})
 	f.Add([]byte{1, 1, 0, 0, 0, 0}, []byte{1, 0})

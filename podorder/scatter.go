@@ -15,15 +15,16 @@ type ScatterTerm struct {
 	Key, Value string
 }
 
-// Scatter is a compiled scatter strategy, for Update: Pods that match a term are spread evenly among the others. With several
-// terms, those that match more waiting Pods are applied first. A term that matches fewer than two Pods, or all but one,
-// changes nothing. CompileScatter makes one; the zero value changes no order.
+// Scatter is a compiled scatter strategy, for Update: Pods matched by a term are spread evenly among the rest. With
+// several terms, terms with more matching waiting Pods are applied first. A term with fewer than two matching Pods, or
+// with all Pods but a single Pod matching, changes nothing. CompileScatter makes a Scatter. The zero value changes no
+// order.
 type Scatter struct {
 	terms []ScatterTerm
 }
 
-// CompileScatter checks the terms. path is the path of the list, for the error alone. The error is a reason.List with an
-// InvalidTerm for each empty key and each pair that occurs again.
+// CompileScatter checks the terms. path is the path of the list, for the error alone. The error is a reason.List with
+// an InvalidTerm for each empty key and each repeated pair.
 func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	var problems reason.List
 	for i, term := range terms {
@@ -43,10 +44,10 @@ func CompileScatter(path string, terms []ScatterTerm) (Scatter, error) {
 	return Scatter{slices.Clone(terms)}, nil
 }
 
-// apply spreads the Pods that match a term evenly among the others in waiting, the Pods still to be updated in the order
-// so far. all are all Pods of the workload, waiting ones included: their proportion keeps the spread the same in
-// each step of a rollout. With several terms, those that match more waiting Pods are applied first. A term that matches
-// fewer than two Pods, or all but one, changes nothing. O(n) per term.
+// apply spreads the Pods that match a term evenly among the rest of waiting, the Pods still to be updated in the
+// present order. all are all Pods of the workload, waiting Pods included: their proportion keeps the spread the same in
+// each step of a rollout. Terms with more matching waiting Pods are applied first. A term with fewer than two matching
+// Pods, or with all Pods but a single Pod matching, changes nothing. O(n) per term.
 func (s Scatter) apply(waiting, all []*corev1.Pod) {
 	type counted struct {
 		ScatterTerm
@@ -82,8 +83,8 @@ func (t ScatterTerm) count(pods []*corev1.Pod) int {
 	return n
 }
 
-// spread interleaves the matched Pods, of which there are at least two, with the others, at least two as well. The last
-// matched one ends the list, so that the whole rollout lies between the first and the last.
+// spread interleaves the matched Pods, at least two, with the unmatched Pods, at least two as well. The last matched
+// Pod ends the list, so the whole rollout lies between the first and the last.
 func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Pod) {
 	matched := make([]*corev1.Pod, 0, matches)
 	others := make([]*corev1.Pod, 0, len(waiting)-matches)
@@ -108,7 +109,7 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 		*from = (*from)[size:]
 	}
 	count, sizeMatched, sizeOthers := groups(m, n)
-	if tn*m < n*tm { // fewer others per matched Pod in the workload than are waiting: the surplus goes first
+	if tn*m < n*tm { // fewer unmatched Pods per matched Pod in the workload than are waiting: the surplus goes first
 		_, sizeMatched, sizeOthers = groups(tm, tn)
 		count = min(m/sizeMatched, n/sizeOthers)
 		take(&others, n-count*sizeOthers)
@@ -122,7 +123,7 @@ func (t ScatterTerm) spread(waiting []*corev1.Pod, matches int, all []*corev1.Po
 	_ = append(out, last)
 }
 
-// groups divides a and b into as many groups as the smaller of them has, and returns the rounded share of each.
+// groups divides a and b into as many groups as the smaller has, and returns the rounded share of each.
 func groups(a, b int) (count, sizeA, sizeB int) {
 	count = min(a, b)
 	return count, (2*a + count) / (2 * count), (2*b + count) / (2 * count)

@@ -7,28 +7,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Update is the order in which Pods are updated. The zero value updates first what serves least.
+// Update is the order of updates. The zero value updates the least serving Pods first.
 //
-// The order is made in steps. Each is stable: it keeps the order of the step before where it has no opinion of its own.
+// The order is made in steps. Each step is stable: a step without an opinion keeps the order of the step before.
 type Update struct {
-	// AsGiven begins with the Pods as they are given, for Pods that have an order of their own, such as ordinals. Without it
-	// they are sorted first: not assigned to a node; phase Pending, then Unknown, then Running; not ready; ready more
-	// recently; more container restarts; newer.
+	// AsGiven begins with the given order, for Pods with an order of their own, such as ordinals. If false, Pods are
+	// sorted first: not assigned to a node; phase Pending, then Unknown, then Running; not ready; ready more recently;
+	// more container restarts; newer.
 	AsGiven bool
-	// Priority goes next. Its zero value changes nothing.
+	// Priority goes next. The zero value changes nothing.
 	Priority Priority
-	// Scatter goes after Priority. Its zero value changes nothing.
+	// Scatter goes after Priority. The zero value changes nothing.
 	Scatter Scatter
-	// First are Pods that go before all others, such as those whose update has begun. Nil is none.
+	// First reports Pods that go before all others, such as Pods with a begun update. Nil reports none.
 	First func(*corev1.Pod) bool
-	// Rest is for how much longer a Pod is to be left alone, because its update was refused for example. Such Pods go behind all
-	// others, also if they are First, and those with the shortest rest first: they must not use up the budget of the others. Nil is none.
+	// Rest is the remaining rest of a Pod, for example after a refused update. Resting Pods go behind all others, even if
+	// First reports them, the shortest rest first, so that resting Pods do not use up the budget of others. Nil is none.
 	Rest func(*corev1.Pod) time.Duration
 }
 
-// Sort puts the Pods that should be updated first to the front. waiting are the Pods that are still to be updated. all are
-// all Pods of the workload, waiting ones included, for Scatter: their proportion keeps the spread the same in each step of a
-// rollout. It may be nil without Scatter.
+// Sort puts the first Pods to update to the front. waiting are the Pods still to be updated. all are all Pods of the
+// workload, waiting Pods included, for Scatter: their proportion keeps the spread the same in each step of a rollout.
+// all may be nil without Scatter.
 func (u Update) Sort(waiting, all []*corev1.Pod) {
 	if !u.AsGiven {
 		byService(waiting)
@@ -55,7 +55,7 @@ func (u Update) restLast(pods []*corev1.Pod) {
 	}
 }
 
-// byService sorts by what Pods do for their service, the least first.
+// byService sorts by service, the least serving Pods first.
 func byService(pods []*corev1.Pod) {
 	if len(pods) < 2 {
 		return
@@ -67,7 +67,7 @@ func byService(pods []*corev1.Pod) {
 	arrange(pods, sorted(len(pods), func(a, b int32) int { return facts[a].compare(&facts[b]) }))
 }
 
-// front moves the Pods for which first is true to the front, keeping the order among them and among the others. O(n).
+// front moves the Pods reported by first to the front, keeping the order within both parts. O(n).
 func front(pods []*corev1.Pod, first func(*corev1.Pod) bool) {
 	var rest []*corev1.Pod
 	n := 0

@@ -20,7 +20,7 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// maker draws Pods and changes from small sets of names and values, so that they often meet.
+// maker draws Pods and changes from small sets of names and values, so collisions are frequent.
 type maker struct{ *rand.Rand }
 
 func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
@@ -83,7 +83,7 @@ func (m maker) pod() *corev1.Pod {
 		pod.Status.Conditions = append(pod.Status.Conditions, c)
 	}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "proxy", Image: "i1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: m.resources()}}
-	// Not in the order of their names: a patch must not put them into another order.
+	// Not in the order of names: a patch must not reorder containers.
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "i3", Resources: m.resources()}, {Name: "app", Image: "i1", Resources: m.resources()}, {Name: "log", Image: "i2", Resources: m.resources()}}
 	return pod
 }
@@ -120,7 +120,7 @@ func (m maker) change() podpatch.Change {
 	return c
 }
 
-// wishes writes a change down as path and value. Two changes conflict when they have one path with two values.
+// wishes writes a change down as path and value. Two changes conflict if they have the same path with two values.
 func wishes(c podpatch.Change) map[string]string {
 	out := map[string]string{}
 	for _, f := range c.AddFinalizers {
@@ -169,7 +169,7 @@ func disagree(changes []podpatch.Change) bool {
 	return false
 }
 
-// intended carries the changes out on a copy of the Pod, one by one, without any patch.
+// intended carries the changes out on a copy of the Pod, in sequence, without any patch.
 func intended(pod *corev1.Pod, changes []podpatch.Change) *corev1.Pod {
 	out := pod.DeepCopy()
 	written, forced := false, false // conditions of gates
@@ -215,7 +215,7 @@ func setQuantities(have, want corev1.ResourceList) {
 	maps.Copy(have, want)
 }
 
-// setCondition reports whether anything changed. A condition without a time gets one whenever it is written.
+// setCondition reports any change. A condition without a time gets a time whenever written.
 func setCondition(pod *corev1.Pod, want corev1.PodCondition, force bool) bool {
 	for i := range pod.Status.Conditions {
 		have := &pod.Status.Conditions[i]
@@ -315,7 +315,7 @@ func checkMerge(t *testing.T, seed uint64) {
 	}
 }
 
-// unordered sorts what has no order that matters.
+// unordered sorts lists without a meaningful order.
 func unordered(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Finalizers = slices.Compact(slices.Sorted(slices.Values(pod.Finalizers)))

@@ -1,30 +1,30 @@
 // Package podpatch answers "which requests carry out all of these decisions?".
 //
-// Several deciders have an opinion about one Pod: the in-place updater wants another image, the lifecycle machine another
-// label, a readiness writer another condition. Each returns a [Change]. [Merge] turns all changes for one Pod into the
-// fewest requests: at most one patch each for pods/status, pods and pods/resize, with nothing in them that the Pod
-// already has, and none at all when nothing differs.
+// Several deciders have an opinion about a Pod: the in-place updater wants another image, the lifecycle machine another
+// label, a readiness writer another condition. Each returns a [Change]. [Merge] turns all changes for a Pod into the
+// fewest requests: at most a patch each for pods/status, pods and pods/resize, without values already on the Pod, and
+// no patch at all without a difference.
 //
 // # Ready
 //
-// The patch that closes a readiness gate sets the Pod's Ready condition False as well, with the kubelet's own reason and
-// message, so that traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves Ready to
-// the kubelet, which sets it True within about a second. If it were written here, the kubelet would see no change, keep the
-// False in its own memory, and take the Pod out of service again with its next status write.
+// The patch that closes a readiness gate sets the Pod's Ready condition False as well, with the kubelet's own reason
+// and message, so traffic ends at once and the kubelet finds nothing to correct. The patch that opens a gate leaves
+// Ready to the kubelet, which sets Ready True within about a second. If the patch set Ready True, the kubelet would see
+// no change, keep the False in its own memory, and take the Pod out of service again with its next status write.
 //
-// # Where metadata goes
+// # Metadata
 //
-// Labels, annotations and finalizers travel with a spec change when there is one, otherwise with a status change when
-// there is one, otherwise alone. pods/status keeps metadata (it resets only spec, deletionTimestamp and owner references),
-// which is what makes one request out of two. Two things follow for cluster owners: the right to patch pods/status is the
-// right to label Pods, and an admission policy that matches the resource pods alone does not see those writes.
+// Labels, annotations and finalizers travel with a spec change if any, otherwise with a status change if any, otherwise
+// alone. pods/status keeps metadata (pods/status resets only spec, deletionTimestamp and owner references), so a single
+// request replaces two. Cluster owners should know two consequences: the right to patch pods/status is the right to
+// label Pods, and an admission policy for the resource pods alone does not see such writes.
 //
 // # Preconditions
 //
-// Every patch carries the Pod's UID, so that nothing is done to a successor of the same name. A resourceVersion is
-// demanded only where a change says that a lost update would matter, and then by the first patch of the sequence.
+// Every patch carries the Pod's UID, so a successor of the same name is safe. A patch demands a resourceVersion only if
+// a change says that a lost update would matter, and then only the first patch of the sequence.
 //
-// Everything in this package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
+// Every function of the package is pure and safe for concurrent use; package podpatch/podwrite sends the patches.
 package podpatch
 
 import (
@@ -43,21 +43,22 @@ import (
 )
 
 const (
-	// ConflictingChange means that two deciders want different values for the same field of one Pod: Old is what the earlier
-	// change wants, New the later one. It is an error of the program that called them; nothing is written.
+	// ConflictingChange means that two deciders want different values for the same field of a Pod: Old is the earlier
+	// change's value, New the later value. ConflictingChange is an error of the calling program; nothing is written.
 	ConflictingChange reason.Code = "ConflictingChange"
-	// StaleDecision means that a change was decided on another Pod than the one it is merged for: another UID, or another
-	// resourceVersion where the change demands one.
+	// StaleDecision means that a change was decided on another Pod than the Pod of the merge: another UID, or another
+	// resourceVersion if the change demands a resourceVersion.
 	StaleDecision reason.Code = "StaleDecision"
-	// NoSuchContainer means that a change names a container that the Pod does not have.
+	// NoSuchContainer means that a change names a container missing in the Pod.
 	NoSuchContainer reason.Code = "NoSuchContainer"
-	// InvalidChange means that a change asks for what no Pod should have: a condition without type or status, a container
-	// without image, or a condition's transition at the zero time. It is an error of the program that called; nothing is written.
+	// InvalidChange means that a change asks for an impossible value: a condition without type or status, a container
+	// without image, or a condition's transition at the zero time. InvalidChange is an error of the calling program;
+	// nothing is written.
 	InvalidChange reason.Code = "InvalidChange"
 )
 
-// Change is what one decider wants done to one Pod. The zero value wants nothing. Changes are plain data: nothing in them
-// is modified by Merge.
+// Change is a decider's wish for a Pod. The zero value wants nothing. Changes are plain data, and Merge does not modify
+// them.
 type Change struct {
 	// UID of the Pod the decision was made on; empty skips the check against the Pod given to Merge.
 	UID types.UID
@@ -65,18 +66,18 @@ type Change struct {
 	ResourceVersion string
 	// Labels and Annotations are set to the value, or removed where the value is nil.
 	Labels, Annotations map[string]*string
-	// AddFinalizers and RemoveFinalizers name single finalizers; those of others are left alone.
+	// AddFinalizers and RemoveFinalizers name single finalizers. All further finalizers are left alone.
 	AddFinalizers, RemoveFinalizers []string
-	// Conditions are set by type. LastTransitionTime is filled in by Merge: now when the status changes, the old time
-	// otherwise. Status, reason and message replace those of the Pod's condition; its LastProbeTime and ObservedGeneration
-	// are left alone.
+	// Conditions are set by type. Merge fills in LastTransitionTime: now if the status changes, otherwise the old time.
+	// Status, reason and message replace the values of the Pod's condition. LastProbeTime and ObservedGeneration are left
+	// alone.
 	Conditions []corev1.PodCondition
-	// ForceConditions sends Conditions even where the Pod already shows them, because the Pod may come from a stale cache.
+	// ForceConditions sends Conditions even if the Pod already shows them, because the Pod may come from a stale cache.
 	ForceConditions bool
 	// Images by name of a container or native sidecar.
 	Images map[string]string
-	// Resources by name of a container or native sidecar: only the entries that change. They go through pods/resize, unless
-	// Merger.ResizeInSpec is set.
+	// Resources by name of a container or native sidecar: only the changed entries. Resources go through pods/resize,
+	// unless Merger.ResizeInSpec is set.
 	Resources map[string]corev1.ResourceRequirements
 }
 
@@ -86,7 +87,7 @@ func (c *Change) IsEmpty() bool {
 		len(c.Conditions) == 0 && len(c.Images) == 0 && len(c.Resources) == 0
 }
 
-// Patch is one request: a strategic merge patch for the Pod or one of its subresources.
+// Patch is a request: a strategic merge patch for the Pod or for a subresource.
 type Patch struct {
 	// Subresource is "status", "resize" or empty for the Pod itself.
 	Subresource string
@@ -94,24 +95,22 @@ type Patch struct {
 	Body []byte
 }
 
-// Patches are the requests for one Pod, in the order in which they must be sent: status first, so that traffic is off
-// before a container restarts.
+// Patches are the requests for a Pod, in sending order: status first, so traffic is off before a container restarts.
 type Patches struct {
 	// Pod names the Pod the patches are for.
 	Pod types.NamespacedName
-	// UID is the precondition that every body carries.
+	// UID is the precondition in every body.
 	UID types.UID
-	// Requests holds at most one patch each for status, the Pod and resize.
+	// Requests holds at most a patch each for status, the Pod and resize.
 	Requests []Patch
 }
 
 // IsEmpty reports whether there is nothing to send.
 func (p Patches) IsEmpty() bool { return len(p.Requests) == 0 }
 
-// Merger merges changes for one API server. The zero value is for API servers since Kubernetes 1.32.
+// Merger merges changes for an API server. The zero value is for API servers since Kubernetes 1.32.
 type Merger struct {
-	// ResizeInSpec sends Change.Resources with the Pod's spec. API servers before 1.32, which have no pods/resize, want them
-	// there.
+	// ResizeInSpec sends Change.Resources with the Pod's spec, for API servers before 1.32, which have no pods/resize.
 	ResizeInSpec bool
 }
 
@@ -120,11 +119,11 @@ func Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
 	return Merger{}.Merge(pod, now, changes...)
 }
 
-// Merge combines the changes into the fewest patches that turn the Pod into what all of them want. The Pod is not
-// modified. now becomes the transition time of conditions whose status changes, in whole seconds. If the changes cannot be
-// merged it returns no patches, and the error is a reason.List that names every obstacle by path, with the codes
-// ConflictingChange, StaleDecision, NoSuchContainer and InvalidChange. A stale change is reported once; its wishes are not
-// compared with others.
+// Merge combines the changes into the fewest patches that turn the Pod into the wanted Pod of all changes. Merge does
+// not modify the Pod. now becomes the transition time of conditions with a changed status, in whole seconds. If the
+// changes cannot be merged, Merge returns no patches, and the error is a reason.List with every obstacle by path, with
+// the codes ConflictingChange, StaleDecision, NoSuchContainer and InvalidChange. A stale change is reported once, and
+// its wishes are not compared with other wishes.
 func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patches, error) {
 	m := merge{pod: pod, now: now, resizeInSpec: o.ResizeInSpec}
 	for i := range changes {
@@ -138,7 +137,7 @@ func (o Merger) Merge(pod *corev1.Pod, now time.Time, changes ...Change) (Patche
 	return m.patches()
 }
 
-// merge collects changes and drops what the Pod already has.
+// merge collects changes and drops values already on the Pod.
 type merge struct {
 	pod              *corev1.Pod
 	now              time.Time
@@ -163,7 +162,7 @@ func (m *merge) invalid(path, detail string) {
 	m.problem(reason.Reason{Code: InvalidChange, Path: path, Detail: detail})
 }
 
-// problem adds a problem of the Pod unless it is known already.
+// problem adds a problem of the Pod unless known already.
 func (m *merge) problem(why reason.Reason) {
 	why.Object = reason.Object{Kind: "Pod", Namespace: m.pod.Namespace, Name: m.pod.Name, UID: m.pod.UID}
 	if !slices.Contains(m.problems, why) {
@@ -284,7 +283,7 @@ func (m *merge) addContainers(c *Change) {
 	}
 }
 
-// patches drops what the Pod already has and encodes the rest.
+// patches drops values already on the Pod and encodes the rest.
 func (m *merge) patches() (Patches, error) {
 	out := Patches{Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID}
 	meta := m.metadata()
@@ -362,8 +361,8 @@ func changedKeys(have map[string]string, want map[string]*string) map[string]*st
 	return changed
 }
 
-// specs returns what changes through the Pod and through its subresource resize. Containers are listed in the Pod's order:
-// the API server takes the order of a patch's entries for the one that is wanted, and refuses to change it on a live Pod.
+// specs returns the changes for the Pod and for its subresource resize. Containers are listed in the Pod's order: the
+// API server takes the order of a patch's entries for the wanted order, and refuses to change the order on a live Pod.
 func (m *merge) specs() (spec, resize *specBody) {
 	var direct, resized specBody
 	for _, list := range [][]corev1.Container{m.pod.Spec.InitContainers, m.pod.Spec.Containers} {
@@ -415,10 +414,10 @@ func changedQuantities(have, want corev1.ResourceList) corev1.ResourceList {
 	return changed
 }
 
-// What a conflict shows where there is no value to show.
+// Texts of a conflict without a value to show.
 const added, removed = "(added)", "(removed)"
 
-// rendered shows requests and limits as a user writes them.
+// rendered shows requests and limits in a user's notation.
 func rendered(r corev1.ResourceRequirements) string {
 	raw, err := json.Marshal(r)
 	if err != nil {

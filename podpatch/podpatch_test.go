@@ -26,7 +26,7 @@ var (
 	now    = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// newPod serves traffic: one container, one native sidecar, one plain init container, one open gate.
+// newPod serves traffic: a container, a native sidecar, a plain init container, an open gate.
 func newPod() *corev1.Pod {
 	status := func(t corev1.PodConditionType) corev1.PodCondition {
 		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: before}
@@ -215,7 +215,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestResizeInSpec: API servers before 1.32 take resources with the rest of the spec, one entry for each container.
+// TestResizeInSpec: API servers before 1.32 take resources with the rest of the spec, a single entry for each
+// container.
 func TestResizeInSpec(t *testing.T) {
 	image := podpatch.Change{Images: map[string]string{"app": "app:v2"}}
 	cpu := podpatch.Change{Resources: map[string]corev1.ResourceRequirements{"app": {Limits: quantities("cpu", "2")}}}
@@ -250,8 +251,8 @@ func TestResizeInSpec(t *testing.T) {
 	}
 }
 
-// TestPatchesKeepTheOrderOfContainers: the API server takes the order of a patch's entries for the wanted one, and answers
-// 422 to a patch that changes it on a live Pod.
+// TestPatchesKeepTheOrderOfContainers: the API server takes the order of a patch's entries for the wanted order, and
+// answers 422 to a patch with another order on a live Pod.
 func TestPatchesKeepTheOrderOfContainers(t *testing.T) {
 	pod := newPod()
 	app := pod.Spec.Containers[0]
@@ -354,7 +355,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestReady compares with what pkg/kubelet/status of Kubernetes 1.36 writes for the same Pods.
+// TestReady compares with the conditions written by pkg/kubelet/status of Kubernetes 1.36 for the same Pods.
 func TestReady(t *testing.T) {
 	const a, b = "a.example/x", "b.example/y"
 	at := func(t corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
@@ -478,8 +479,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorsNameEverything: the program that called the deciders is to be mended once, so it is told of all that is wrong,
-// and the same thing each time.
+// TestErrorsNameEverything: for a single repair of the calling program, the error names every fault, and always the
+// same faults.
 func TestErrorsNameEverything(t *testing.T) {
 	for _, tc := range disagreements() {
 		t.Run(tc.name, func(t *testing.T) {
@@ -494,7 +495,7 @@ func TestErrorsNameEverything(t *testing.T) {
 	}
 }
 
-// disagreement is what several deciders want, and what is told of it.
+// disagreement is the wishes of several deciders, and the expected report.
 type disagreement struct {
 	name    string
 	changes []podpatch.Change
@@ -593,7 +594,7 @@ func disagreements() []disagreement {
 	}
 }
 
-// TestZeroTime: a condition cannot have changed at no time; what needs no time is merged all the same.
+// TestZeroTime: a condition cannot have changed at no time. Changes without need for a time are merged all the same.
 func TestZeroTime(t *testing.T) {
 	if patches, err := podpatch.Merge(newPod(), time.Time{}, podpatch.Change{Conditions: closed("R")}); !errors.Is(err, podpatch.InvalidChange) || !patches.IsEmpty() {
 		t.Errorf("Merge of a condition = %s, %v", patches.Requests, err)
@@ -618,7 +619,7 @@ func TestChangeIsEmpty(t *testing.T) {
 	}
 }
 
-// TestOtherFieldsOfAConditionStay shows that what is not sent is not lost.
+// TestOtherFieldsOfAConditionStay shows that unsent fields are not lost.
 func TestOtherFieldsOfAConditionStay(t *testing.T) {
 	pod := newPod()
 	pod.Status.Conditions[0].LastProbeTime, pod.Status.Conditions[0].ObservedGeneration = before, 3
@@ -634,7 +635,7 @@ func TestOtherFieldsOfAConditionStay(t *testing.T) {
 	}
 }
 
-// applied is the Pod as an API server has it after the patches: each request changes only what its endpoint lets change.
+// applied is the Pod in an API server after the patches: each request changes only the fields open to its endpoint.
 func applied(t testing.TB, pod *corev1.Pod, patches podpatch.Patches) *corev1.Pod {
 	t.Helper()
 	for _, p := range patches.Requests {

@@ -1,22 +1,22 @@
 // Package podreadiness answers "who keeps this Pod from being ready?".
 //
-// A Pod's readiness gate is one condition with one status, but several parties may have a reason to keep the Pod out of
-// service. They share the gate by a list of holders in the condition's message: the status is False as long as the list is not
-// empty. Each party adds and removes only its own [Holder]. The gate must not be inplaceupdate.Keys.Gate, which has one
-// writer and no list.
+// A Pod's readiness gate is a condition with a single status, but several parties may have a reason to keep the Pod out
+// of service. They share the gate by a list of holders in the condition's message: the status is False as long as the
+// list is not empty. Each party adds and removes only its own [Holder]. The gate must not be inplaceupdate.Keys.Gate,
+// which has a single writer and no list.
 //
 //	[{"userAgent":"Lifecycle","key":"preDeleteHook"}]
 //
-// The list is sorted by userAgent, then key. It is "[]" when the last holder has been removed.
+// The list is sorted by userAgent, then key, and is "[]" after the removal of the last holder.
 //
-// Adding and removing is a read-modify-write of the message. The changes returned here therefore demand the
-// resourceVersion of the Pod that they were computed from, so that concurrent edits do not lose a holder; package
-// podreadiness/gatewriter retries them on a fresh Pod. A message that cannot be read is an error and is left as it is.
+// Adding and removing is a read-modify-write of the message. The returned changes therefore demand the resourceVersion
+// of the Pod as read, so concurrent edits do not lose a holder. Package podreadiness/gatewriter retries changes on a
+// fresh Pod. An unreadable message is an error and stays unchanged.
 //
-// A condition is never written without a status. One that is found without a status is repaired by the next edit (OpenKruise
-// leaves the status empty when it adds a holder before the condition exists).
+// A condition is never written without a status. The next edit repairs a condition without a status (OpenKruise leaves
+// the status empty when it adds a holder before the condition exists).
 //
-// Everything here is pure and safe for concurrent use; Pods are never modified.
+// All functions are pure and safe for concurrent use, and never modify Pods.
 package podreadiness
 
 import (
@@ -35,48 +35,49 @@ import (
 )
 
 const (
-	// UnreadableMessage means that the message of a shared readiness gate is not a list of holders. Writing a new list could
-	// lose a holder, so the message is left for somebody to correct.
+	// UnreadableMessage means that the message of a shared readiness gate is not a list of holders. Writing a new list
+	// could lose a holder, so the message is left for somebody to correct.
 	UnreadableMessage reason.Code = "UnreadableMessage"
-	// InvalidGate means that a function was called without the name of a readiness gate. It is an error of the program.
+	// InvalidGate means that a function was called without the name of a readiness gate. InvalidGate is an error of the
+	// program.
 	InvalidGate reason.Code = "InvalidGate"
-	// InvalidHolder means that an edit has a holder without UserAgent. It is an error of the program.
+	// InvalidHolder means that an edit has a holder without UserAgent. InvalidHolder is an error of the program.
 	InvalidHolder reason.Code = "InvalidHolder"
 )
 
-// Holder is one reason to keep a Pod out of service. Both fields are part of the identity.
+// Holder is a reason to keep a Pod out of service. Both fields are part of the identity.
 type Holder struct {
-	// UserAgent is the party that has the reason. Required.
+	// UserAgent is the party with the reason. Required.
 	UserAgent string `json:"userAgent"`
-	// Key tells several reasons of one party apart.
+	// Key tells several reasons of a party apart.
 	Key string `json:"key"`
 }
 
-// Edit is what one decision does to a readiness gate. The zero value adds and removes nobody.
+// Edit is a decision's edit of a readiness gate. The zero value adds and removes nobody.
 type Edit struct {
 	// Hold lists the holders to add. The gate is closed while there is any.
 	Hold []Holder
 	// Release lists the holders to remove, unless Hold lists them as well. The gate opens when no holder is left.
 	Release []Holder
-	// Initialize also sets the condition True if it is missing and there is no holder. It is for the owner of the Pod; a
+	// Initialize also sets a missing condition True if there is no holder. Initialize is for the owner of the Pod; a
 	// terminating Pod is not initialised. If nobody else writes the gate, the owner may clear the ResourceVersion of the
 	// change, to avoid conflicts with scheduler and kubelet.
 	Initialize bool
 }
 
-// Hold returns the change that adds a holder to the gate: Edit.Change with this holder alone.
+// Hold returns the change that adds a holder to the gate: Edit.Change with a single holder.
 func Hold(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podpatch.Change, error) {
 	return Edit{Hold: []Holder{holder}}.Change(pod, gate)
 }
 
-// Release returns the change that removes a holder from the gate: Edit.Change with this holder alone.
+// Release returns the change that removes a holder from the gate: Edit.Change with a single holder.
 func Release(pod *corev1.Pod, gate corev1.PodConditionType, holder Holder) (podpatch.Change, error) {
 	return Edit{Release: []Holder{holder}}.Change(pod, gate)
 }
 
-// Change returns the change that carries out the edit. It is empty if the Pod's spec does not list the gate, or if there is
-// nothing to write. Two changes of one gate cannot be merged, so use one Edit for everything that a decision does to a gate.
-// The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
+// Change returns the change that carries out the edit. The change is empty if the Pod's spec does not list the gate, or
+// if there is nothing to write. Two changes of the same gate cannot be merged, so use a single Edit for all of a
+// decision's changes of a gate. The error carries the code UnreadableMessage, InvalidGate or InvalidHolder.
 func (e Edit) Change(pod *corev1.Pod, gate corev1.PodConditionType) (podpatch.Change, error) {
 	if err := e.validate(pod, gate); err != nil || !podstate.HasGate(pod, gate) {
 		return podpatch.Change{}, err
@@ -113,7 +114,7 @@ func changeTo(pod *corev1.Pod, condition corev1.PodCondition) podpatch.Change {
 	return podpatch.Change{UID: pod.UID, ResourceVersion: pod.ResourceVersion, Conditions: []corev1.PodCondition{condition}}
 }
 
-// apply returns the list after the edit, and whether it differs. The list is the caller's.
+// apply returns the list after the edit, and whether the list differs. The list belongs to the caller.
 func (e Edit) apply(list []entry) (edited []entry, changed bool) {
 	before := len(list)
 	list = slices.DeleteFunc(list, func(have entry) bool {
@@ -181,7 +182,7 @@ func Holders(pod *corev1.Pod, gate corev1.PodConditionType) ([]Holder, error) {
 	return holders, nil
 }
 
-// entry is a holder as it was found. Fields that this version does not know are kept.
+// entry is a holder as found. Unknown fields are kept.
 type entry struct {
 	Holder
 

@@ -31,7 +31,7 @@ const (
 	otherDrain  = `[{"userAgent":"Agent","key":"z"},{"userAgent":"Lifecycle","key":"preDeleteHook"}]`
 )
 
-// newPod has the gate; its condition is as given, absent with nil.
+// newPod has the gate and the given condition; no condition for nil.
 func newPod(condition *corev1.PodCondition) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "u1", ResourceVersion: "7"},
@@ -138,7 +138,7 @@ func changeTo(want *corev1.PodCondition) podpatch.Change {
 	return podpatch.Change{UID: "u1", ResourceVersion: "7", Conditions: []corev1.PodCondition{condition}}
 }
 
-// TestInitialize: an owner's one change of a gate, with and without holders.
+// TestInitialize: an owner's single change of a gate, with and without holders.
 func TestInitialize(t *testing.T) {
 	type holders = []podreadiness.Holder
 	ending := metav1.Now()
@@ -234,7 +234,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestInvalidCalls: what has no name is refused, also where the Pod would not have been touched.
+// TestInvalidCalls: missing names are refused, even if the Pod would not have been touched.
 func TestInvalidCalls(t *testing.T) {
 	nobody := []podreadiness.Holder{drain, {Key: "k"}}
 	for _, tc := range []struct {
@@ -261,7 +261,8 @@ func TestInvalidCalls(t *testing.T) {
 	}
 }
 
-// FuzzHolders lets many holders come and go and holds the gate against a set: closed exactly while somebody holds it.
+// FuzzHolders lets many holders come and go and compares the gate with a set: closed exactly while somebody holds the
+// gate.
 func FuzzHolders(f *testing.F) {
 	f.Add([]byte{1, 2, 129, 3, 130, 131})
 	f.Add([]byte{1, 1, 129, 129})
@@ -299,7 +300,7 @@ func FuzzHolders(f *testing.F) {
 	})
 }
 
-// FuzzMessage feeds junk: whatever is accepted must survive a holder that comes and goes.
+// FuzzMessage feeds junk: an accepted message must survive a holder that comes and goes.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{"", "[]", drainOnly, otherDrain, "null", "[null]", "{", `[{"userAgent":"a","x":[1,2]}]`, `[{"KEY":"b"}]`} {
 		f.Add(s)

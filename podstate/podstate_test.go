@@ -199,7 +199,7 @@ func TestFromTemplate(t *testing.T) {
 	}
 }
 
-// TestIsRestarted: rules of a container precede its policy, and that precedes the Pod's.
+// TestIsRestarted: rules of a container precede its policy, and the container's policy precedes the Pod's.
 func TestIsRestarted(t *testing.T) {
 	rule := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) corev1.ContainerRestartRule {
 		return corev1.ContainerRestartRule{

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Requests returns what containers ask for together: those that run side by side, or an init container with the native sidecars before it,
-// whichever is more (AggregateContainerRequests in k8s.io/component-helpers, KEP-753).
+// Requests returns the joint requests of containers: the containers side by side, or an init container with the earlier
+// native sidecars, whichever is more (AggregateContainerRequests in k8s.io/component-helpers, KEP-753).
 func Requests(init, containers []corev1.Container) corev1.ResourceList {
 	most, sidecars := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range init {
@@ -29,7 +29,7 @@ func Requests(init, containers []corev1.Container) corev1.ResourceList {
 	return most
 }
 
-// addRequests adds what a container asks for. The API server takes a limit for a request that is missing.
+// addRequests adds a container's requests. The API server takes a limit for a missing request.
 func addRequests(sum corev1.ResourceList, c *corev1.Container) {
 	add := func(name corev1.ResourceName, more resource.Quantity) {
 		total := sum[name].DeepCopy()
@@ -46,7 +46,7 @@ func addRequests(sum corev1.ResourceList, c *corev1.Container) {
 	}
 }
 
-// raise makes each of the first at least as much as that of the second.
+// raise raises each quantity of most to at least the quantity of least.
 func raise(most, least corev1.ResourceList) {
 	for name, quantity := range least {
 		if have := most[name]; quantity.Cmp(have) > 0 {

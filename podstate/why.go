@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// WhyNotReady says what an active or terminating Pod that does not serve waits for, as far as its status and metadata tell: finalizers, the scheduler, a
-// container, a readiness gate. It is empty where they do not tell.
+// WhyNotReady says why an active or terminating Pod does not serve, judged by its status and metadata: finalizers, the
+// scheduler, a container, a readiness gate. The result is empty if the Pod gives no reason.
 func WhyNotReady(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		if len(pod.Finalizers) == 0 {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// ClaimDiffers means that a claim cannot become what its template says, because nothing but its size can be changed.
+	// ClaimDiffers means that a claim cannot become like its template, because only the size of a claim can change.
 	ClaimDiffers reason.Code = "ClaimDiffers"
-	// ClaimOfAnother means that a claim is not made to grow, because somebody else than the owner of the Pods controls it, or has
-	// Pods that use it.
+	// ClaimOfAnother means that a claim is not made to grow, because somebody else than the owner of the Pods controls the
+	// claim, or has Pods that use the claim.
 	ClaimOfAnother reason.Code = "ClaimOfAnother"
-	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow it.
+	// ClassCannotExpand means that a claim cannot grow, because its StorageClass does not exist or does not allow growth.
 	ClassCannotExpand reason.Code = "ClassCannotExpand"
 )
 
-// IsSmaller reports whether a claim asks for less storage than its template. A claim that asks for more is never made smaller.
+// IsSmaller reports whether a claim asks for less storage than its template. A larger claim is never made smaller.
 func IsSmaller(claim, template *corev1.PersistentVolumeClaim) bool {
 	has, wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage], template.Spec.Resources.Requests[corev1.ResourceStorage]
 	return has.Cmp(wanted) < 0
 }
 
-// Differences returns what keeps a claim from becoming what its template says: the storage class, where the template names one, and
-// the access modes. It is nil where there is nothing but perhaps the size.
+// Differences returns the obstacles between a claim and its template: the storage class, if the template names a class,
+// and the access modes. Differences returns nil if at most the size differs.
 func Differences(claim, template *corev1.PersistentVolumeClaim) (list reason.List) {
 	differs := func(path, old, wanted string) {
 		if old != wanted {
@@ -54,8 +54,8 @@ func modes(claim *corev1.PersistentVolumeClaim) string {
 	return strings.Join(slices.Compact(names), ",")
 }
 
-// MayGrow returns why claims of a StorageClass cannot grow, nil where they can. class is nil if no class has the name. Without a name
-// there is no class to ask, and the API server decides.
+// MayGrow returns why claims of a StorageClass cannot grow, nil if they can. class is nil if no class has the name.
+// Without a name there is no class to ask, and the API server decides.
 func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	switch {
 	case name == "":
@@ -74,7 +74,8 @@ func MayGrow(path, name string, class *storagev1.StorageClass) error {
 	return nil
 }
 
-// Expands reports whether a StorageClass lets claims grow. One that does not say so does not, and nor does a missing one.
+// Expands reports whether a StorageClass lets claims grow. A class without a word on growth does not, and nor does a
+// missing class.
 func Expands(class *storagev1.StorageClass) bool {
 	return class != nil && ptr.Deref(class.AllowVolumeExpansion, false)
 }
@@ -85,8 +86,8 @@ func HasGrown(claim *corev1.PersistentVolumeClaim) bool {
 	return has.Cmp(wanted) >= 0
 }
 
-// NeedsRestart reports whether a claim waits for its Pod to be started again: its volume has grown, the file system on it has not. Where
-// kubelet and driver can do that with the Pod running, the condition goes away by itself.
+// NeedsRestart reports whether a claim waits for a new start of its Pod: the volume has grown, but not the file system
+// on the volume. If kubelet and driver can grow the file system under a running Pod, the condition goes away by itself.
 func NeedsRestart(claim *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue

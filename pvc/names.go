@@ -10,27 +10,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Names finds names for new Pods that are made from claim templates and are called anything. All fields but Claims and Leaving
-// are required.
+// Names finds names for new Pods made from claim templates without fixed names. All fields but Claims and Leaving are
+// required.
 type Names struct {
 	Known
 
 	// Claims are the owner's.
 	Claims []*corev1.PersistentVolumeClaim
-	// Taken are the names of the owner's active Pods, and Leaving those of the others.
+	// Taken are the names of the owner's active Pods, and Leaving the names of the owner's remaining Pods.
 	Taken, Leaving sets.Set[string]
-	// MayReturn reports lost Pods that may be made again for the claims that they have left.
+	// MayReturn reports lost Pods that may be made again for their remaining claims.
 	MayReturn func(pod string) bool
-	// Fresh returns a random name. No claim that a Pod of the name would use may be somebody else's: those are not among Claims.
+	// Fresh returns a random name. A foreign claim must not have the name of a claim of such a Pod: foreign claims are not
+	// in Claims.
 	Fresh func() string
 }
 
-// NameAwaited means that a Pod is to be made again under the name of a former one, for its claims, and that one is still on its way out.
+// NameAwaited means that a Pod is to be made again under the name of a former Pod, for the claims of the former Pod,
+// which is still on its way out.
 const NameAwaited reason.Code = "NameAwaited"
 
-// New returns names for up to n new Pods: first those of lost Pods whose claims may be used again, then fresh ones that neither a
-// Pod nor a claim has. There are fewer than n where the Pod that such claims belong to is still on its way out: it has the name
-// that its successor is to have. Zero and less ask for none.
+// New returns names for up to n new Pods: first names of lost Pods with reusable claims, then fresh names that neither
+// a Pod nor a claim has. New returns fewer than n names if the Pod of such claims is still on its way out: its
+// successor is to have the same name. Zero and less ask for none.
 func (x *Names) New(n int) []string {
 	if n <= 0 {
 		return nil
@@ -54,7 +56,7 @@ func (x *Names) New(n int) []string {
 	return names
 }
 
-// Awaited says which Pods on their way out keep New from n names; nil where none does.
+// Awaited says which Pods on their way out keep New from n names, nil if no Pod does.
 func (x *Names) Awaited(n int) reason.List {
 	names, awaited := x.reusable()
 	short := min(n-len(names), len(awaited))
@@ -73,14 +75,14 @@ func (x *Names) Awaited(n int) reason.List {
 	return reason.List{why}
 }
 
-// reusable returns the names of lost Pods whose claims may be used again: those that nobody has, and those of Pods on their way out.
+// reusable returns the names of lost Pods with reusable claims: names free now, and names of Pods on their way out.
 func (x *Names) reusable() (names, awaited []string) {
 	for _, name := range x.Reusable(x.Claims, x.MayReturn) {
 		pod, exists := x.Pod(name)
 		switch {
 		case !exists && !x.Taken.Has(name) && !x.Leaving.Has(name):
 			names = append(names, name)
-		case !exists && x.Leaving.Has(name): // it has gone since the caller looked, and its event is about to wake the owner
+		case !exists && x.Leaving.Has(name): // the Pod has gone since the caller looked, and its event is about to wake the owner
 			awaited = append(awaited, name)
 		case exists && pod.DeletionTimestamp != nil && x.isOwned(pod):
 			awaited = append(awaited, name)

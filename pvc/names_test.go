@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/pvc"
 )
 
-// names returns what finds names in a world of Pods and claims. Fresh names are n0, n1, ...
+// names returns the Names of a world of Pods and claims. Fresh names are n0, n1, ...
 func names(claims []*corev1.PersistentVolumeClaim, pods ...*corev1.Pod) *pvc.Names {
 	next := -1
 	x := &pvc.Names{
@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnborn: what could not be created is tried again under its name, and nothing is kept of what is made or not wanted.
+// TestUnborn: a failed creation is tried again under the same name, and created or unwanted Pods are forgotten.
 func TestUnborn(t *testing.T) {
 	var u pvc.Unborn
 	none := func(string) bool { return false }
@@ -114,7 +114,7 @@ func TestUnborn(t *testing.T) {
 	}
 }
 
-// TestAwaited: who waits for a name is told, with the Pod that has it and what holds that Pod.
+// TestAwaited: a caller waiting for a name learns the Pod with the name and the Pod's finalizers.
 func TestAwaited(t *testing.T) {
 	type claims = []*corev1.PersistentVolumeClaim
 	a, b, c := claim("data", "a"), claim("data", "b"), claim("data", "c")

@@ -10,67 +10,70 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClaimInTheWay means that a Pod must not be created yet: a claim of its name is on its way out, and the Pod would be left without.
+// ClaimInTheWay means that a Pod must not be created yet: a claim of its name is on its way out, and the Pod would have
+// no claim.
 const ClaimInTheWay reason.Code = "ClaimInTheWay"
 
-// Numbered is the claims of Pods that are made again under their name, as those of a StatefulSet are. Templates and Claim are required.
-// It reads, and modifies nothing; answers hold for as long as those of Claim do.
+// Numbered is the claims of Pods made again under the same name, like the Pods of a StatefulSet. Templates and Claim
+// are required. Numbered only reads. Answers hold as long as the answers of Claim.
 type Numbered struct {
 	Templates []corev1.PersistentVolumeClaim
-	// Claim looks a claim up in the owner's namespace, whoever owns it: what has the name is used.
+	// Claim looks a claim up in the owner's namespace, regardless of the claim's owner: Pods use any claim of the name.
 	Claim func(name string) (*corev1.PersistentVolumeClaim, bool)
-	// Namespace and Labels are those of new claims. The labels are added to those of the templates.
+	// Namespace and Labels go to new claims. Labels are added to the labels of the templates.
 	Namespace string
 	Labels    map[string]string
-	// Retention says with whom claims go; nil leaves their owner references alone. Owner refers to the owner of the Pods, not as a
-	// controller: claims outlive it where Retention does not say otherwise. It is required for Owned and Sizes.
+	// Retention says with whom claims go. Nil leaves their owner references alone. Owner refers to the owner of the Pods,
+	// not as a controller: claims outlive the owner unless Retention says otherwise. Owner is required for Owned and
+	// Sizes.
 	Retention *Retention
 	Owner     metav1.OwnerReference
-	// Shared reports whether somebody else's Pods use a claim, as happens where the names of two owners and their templates come to the same:
-	// such a claim goes with nobody, and does not grow. nil for never. It is asked where Retention has claims go, and where one is to grow.
+	// Shared reports whether somebody else's Pods use a claim. Sharing happens if two owners and their templates give the
+	// same claim name. A shared claim goes with nobody, and does not grow. Nil means never. Numbered calls Shared if
+	// Retention has claims go, and before growth.
 	Shared func(claim *corev1.PersistentVolumeClaim) bool
-	// Rest is positive for claims whose last attempt to grow was refused: for how much longer they rest; nil for none.
+	// Rest is the remaining rest of a claim whose last attempt to grow was refused, or zero. Nil for no rest.
 	Rest func(claim *corev1.PersistentVolumeClaim) time.Duration
 }
 
-// Owned is a claim and the owner references that it is to have.
+// Owned is a claim and its wanted owner references.
 type Owned struct {
 	*corev1.PersistentVolumeClaim
 
 	Owners []metav1.OwnerReference
 }
 
-// Small is a claim that is to grow to the size of its template.
+// Small is a claim to grow to the size of its template.
 type Small struct {
 	*corev1.PersistentVolumeClaim
 
 	Template *corev1.PersistentVolumeClaim
 }
 
-// Sizes are how the claims of a Pod compare with templates that have become larger. Claims that are missing or on their way out do not
+// Sizes compares the claims of a Pod with their enlarged templates. Missing claims and claims on their way out do not
 // count.
 type Sizes struct {
 	// Small claims are to grow. Rest is the longest of their rests.
 	Small []Small
 	Rest  time.Duration
-	// Stuck says which claims are too small and cannot become what their templates say.
+	// Stuck says which claims are too small and cannot become like their templates.
 	Stuck reason.List
-	// Growing says that a volume is smaller than its claim asks for, and NeedsRestart that nothing but a start of the Pod is
+	// Growing says that a volume is smaller than its claim asks for. NeedsRestart says that only a start of the Pod is
 	// missing for all such volumes.
 	Growing, NeedsRestart bool
 }
 
-// Fit reports whether all claims ask for what their templates do, or more.
+// Fit reports whether all claims ask for at least the size in their templates.
 func (s *Sizes) Fit() bool { return len(s.Small) == 0 && len(s.Stuck) == 0 }
 
-// Ready reports whether no claim keeps the Pod from being updated, which may start it again.
+// Ready reports whether no claim keeps the Pod from an update. An update may start the Pod again.
 func (s *Sizes) Ready() bool { return s.Fit() && (!s.Growing || s.NeedsRestart) }
 
 func (n *Numbered) isShared(claim *corev1.PersistentVolumeClaim) bool {
 	return n.Shared != nil && n.Shared(claim)
 }
 
-// each calls f with the claims that Pods of the name use.
+// each calls f with the claims of Pods of the name.
 func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVolumeClaim)) {
 	for i := range n.Templates {
 		if claim, ok := n.Claim(Name(n.Templates[i].Name, pod)); ok {
@@ -79,12 +82,12 @@ func (n *Numbered) each(pod string, f func(template, claim *corev1.PersistentVol
 	}
 }
 
-// Missing returns the claims of a Pod to be made that do not exist.
+// Missing returns the missing claims of a new Pod.
 func (n *Numbered) Missing(pod string) []*corev1.PersistentVolumeClaim {
 	return Missing(n.Templates, n.Namespace, pod, n.Labels, n.owner(), n.exists)
 }
 
-// MissingOf returns the claims that a Pod uses and that do not exist.
+// MissingOf returns the missing claims of an existing Pod.
 func (n *Numbered) MissingOf(pod *corev1.Pod) []*corev1.PersistentVolumeClaim {
 	return MissingOf(pod, n.Templates, n.Labels, n.owner(), n.exists)
 }
@@ -94,7 +97,7 @@ func (n *Numbered) exists(name string) bool {
 	return exists
 }
 
-// owner is that of new claims of wanted Pods.
+// owner is the owner of new claims of wanted Pods.
 func (n *Numbered) owner() *metav1.OwnerReference {
 	if n.Retention != nil && n.Retention.WithOwner {
 		return &n.Owner
@@ -109,8 +112,8 @@ func (n *Numbered) With(templates []corev1.PersistentVolumeClaim) *Numbered {
 	return &other
 }
 
-// InTheWay says which claims keep a Pod from being created: those on their way out, and those that are going with an earlier Pod. No
-// event of theirs need wake the owner.
+// InTheWay says which claims keep a Pod from being created: claims on their way out, and claims going with an earlier
+// Pod. The claims' events need not wake the owner.
 func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	n.each(pod, func(_, claim *corev1.PersistentVolumeClaim) {
 		if claim.DeletionTimestamp != nil || n.Retention != nil && n.Retention.WithPod && IsStale(claim, pod, "") {
@@ -122,7 +125,8 @@ func (n *Numbered) InTheWay(pod string) (list reason.List) {
 	return list
 }
 
-// Owned returns which claims of a Pod are to get other owners. pod is nil while there is none; wanted says that there is to be one.
+// Owned returns the claims of a Pod with changed owners. pod is nil while missing. wanted says that there is to be a
+// Pod.
 func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned) {
 	if n.Retention == nil {
 		return nil
@@ -130,7 +134,7 @@ func (n *Numbered) Owned(name string, pod *corev1.Pod, wanted bool) (out []Owned
 	n.each(name, func(_, claim *corev1.PersistentVolumeClaim) {
 		retention := *n.Retention
 		if retention != (Retention{}) && n.isShared(claim) {
-			retention = Retention{} // it must not go with our Pods while somebody else uses it
+			retention = Retention{} // a shared claim must not go with the owner's Pods
 		}
 		if owners, differ := retention.Owners(claim, n.Owner, name, pod, wanted); differ && claim.DeletionTimestamp == nil {
 			out = append(out, Owned{claim, owners})
@@ -165,7 +169,7 @@ func (n *Numbered) Sizes(pod string) (s Sizes) {
 	return s
 }
 
-// obstacles says what keeps a claim of a Pod from growing to the size of its template.
+// obstacles says why a claim of a Pod cannot grow to the size of its template.
 func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod string) reason.List {
 	list := Differences(claim, template)
 	if other := controllerBeside(claim, n.Owner.UID, pod); other != nil {
@@ -182,8 +186,8 @@ func (n *Numbered) obstacles(claim, template *corev1.PersistentVolumeClaim, pod 
 	return list
 }
 
-// Count counts, of the Pods of these names, those whose claim of a template asks for what the template does, or for more, and those of
-// them whose volume has followed.
+// Count counts, among the Pods with the given names, the Pods whose claim of a template has at least the template's
+// size (fit), and the fit Pods whose volume has followed (grown).
 func (n *Numbered) Count(template *corev1.PersistentVolumeClaim, pods iter.Seq[string]) (fit, grown int32) {
 	for pod := range pods {
 		claim, ok := n.Claim(Name(template.Name, pod))

@@ -1,20 +1,23 @@
 // Package pvc answers "which claims does a Pod need, which of them are missing, and which may go?".
 //
-// A Pod made from an owner's claim templates uses one PersistentVolumeClaim for each of them, whose name is that of the template
-// and the Pod: [Name]. [Mount] puts them into a new Pod, and [Missing] returns those that are to be created before it.
+// A Pod made from an owner's claim templates uses a PersistentVolumeClaim per template. The claim's name consists of
+// the names of template and Pod: [Name]. [Mount] puts the claims into a new Pod, and [Missing] returns the claims to
+// create before the Pod.
 //
-// What becomes of a claim whose Pod is lost is the owner's choice. For Pods that are never made again under their name,
-// [Known.Release] and [Known.Lost] decide: a claim follows the Pod that still uses it, and is deleted where nobody does. A claim that any
-// other Pod uses is left alone. For Pods that are made again under their name, as those of a StatefulSet are, a [Retention] says which
-// owner references a claim has, and the garbage collector does the rest; [IsStale] tells a claim that is going with an earlier Pod.
+// The owner chooses the fate of a claim without Pod. For Pods never made again under the same name, [Known.Release] and
+// [Known.Lost] decide: a claim follows the Pod still using the claim, and is deleted if no Pod does. A claim used by
+// another Pod is left alone. For Pods made again under the same name, like the Pods of a StatefulSet, a [Retention]
+// says which owner references a claim has, and the garbage collector does the rest. [IsStale] recognises a claim going
+// with an earlier Pod.
 //
-// A claim whose template has become larger can grow, where its StorageClass lets it ([IsSmaller], [Differences], [MayGrow]); until its volume
-// has followed ([HasGrown], [NeedsRestart]) its Pod is better left alone.
+// A claim can grow after its template, if the StorageClass allows growth ([IsSmaller], [Differences], [MayGrow]). Leave
+// the Pod alone until the volume has followed ([HasGrown], [NeedsRestart]).
 //
-// Claim templates change while Pods go on running: [MissingOf] and [Lacking] compare a Pod that exists with them, and [Former] finds those of
-// an earlier Pod template. Package revision keeps them with revisions.
+// Claim templates change while Pods go on running: [MissingOf] and [Lacking] compare an existing Pod with claim
+// templates, and [Former] finds the claim templates of an earlier Pod template. Package revision keeps claim templates
+// with revisions.
 //
-// Package pvc/claimwriter writes what is decided here.
+// Package pvc/claimwriter writes the decisions.
 package pvc
 
 import (
@@ -28,10 +31,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Name returns the name of the claim that a template gives a Pod, as StatefulSets name theirs.
+// Name returns the name of the claim of a template for a Pod, as StatefulSets name claims.
 func Name(template, pod string) string { return template + "-" + pod }
 
-// Mount has a new Pod, whose name is set, use the claims that the templates give it. A volume of a template's name is replaced.
+// Mount has a new, already named Pod use the claims of the templates. Mount replaces a volume with the name of a
+// template.
 func Mount(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) {
 	for i := range templates {
 		volume := corev1.Volume{Name: templates[i].Name, VolumeSource: corev1.VolumeSource{
@@ -46,8 +50,8 @@ func Mount(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) {
 	}
 }
 
-// Missing returns the claims of a Pod that do not exist yet. labels are added to those of the templates, and owner, unless nil, is
-// the claims' owner. The templates are not modified.
+// Missing returns the claims of a Pod that do not exist yet. labels are added to the labels of the templates, and
+// owner, unless nil, is the claims' owner. Missing does not modify the templates.
 func Missing(
 	templates []corev1.PersistentVolumeClaim, namespace, pod string, labels map[string]string, owner *metav1.OwnerReference, exists func(name string) bool,
 ) []*corev1.PersistentVolumeClaim {
@@ -71,7 +75,7 @@ func Missing(
 	return claims
 }
 
-// UsedBy returns the names of the claims that a Pod uses.
+// UsedBy returns the names of a Pod's claims.
 func UsedBy(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
@@ -81,26 +85,26 @@ func UsedBy(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// Transfer hands a claim over to a Pod, which takes it along when it goes.
+// Transfer hands a claim over to a Pod. The claim goes together with the Pod.
 type Transfer struct {
 	Claim *corev1.PersistentVolumeClaim
 	Pod   *corev1.Pod
 }
 
-// Known is what is known about the Pods of an owner's claims. All fields are required.
+// Known is the knowledge about the Pods of an owner's claims. All fields are required.
 type Known struct {
 	// Owner is the UID of the owner of claims and Pods.
 	Owner types.UID
-	// PodOf returns the name of the Pod that a claim was made for, empty where the claim is none of the owner's making.
+	// PodOf returns the name of the Pod for which a claim was made, empty for a claim not made by the owner.
 	PodOf func(*corev1.PersistentVolumeClaim) string
-	// Pod returns the Pod of a name, whoever owns it.
+	// Pod returns the Pod of a name, regardless of its owner.
 	Pod func(name string) (*corev1.Pod, bool)
-	// Users returns the Pods that use a claim, whoever owns them.
+	// Users returns the Pods that use a claim, regardless of their owners.
 	Users func(*corev1.PersistentVolumeClaim) []*corev1.Pod
 }
 
-// Release returns which of the claims follow a Pod that their owner has released: those that were made for it and that it uses.
-// Whoever has relabelled the Pod, to look into what is wrong with it, needs them.
+// Release returns the claims that follow a Pod released by their owner: claims made for the Pod and used by the Pod.
+// Somebody who has relabelled the Pod, to look into a fault, needs the claims.
 func (k Known) Release(claims []*corev1.PersistentVolumeClaim) (out []Transfer) {
 	for _, claim := range claims {
 		pod, ok := k.Pod(k.PodOf(claim))
@@ -125,8 +129,8 @@ func SetOf(claims []*corev1.PersistentVolumeClaim) sets.Set[string] {
 	return out
 }
 
-// Lost decides about the claims of Pods that are not active any more: those of a Pod that still exists go to it, and those that
-// nobody uses are to be deleted. active and inactive are the owner's Pods; keep reports the Pods that are still to be made.
+// Lost decides about the claims of Pods no longer active. The claims of a still existing Pod go to the Pod, and unused
+// claims are to be deleted. active and inactive are the owner's Pods. keep reports Pods still to be made.
 func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod string) bool, inactive []*corev1.Pod, keep func(pod string) bool) (handOver []Transfer, remove []*corev1.PersistentVolumeClaim) {
 	byName := make(map[string]*corev1.Pod, len(inactive))
 	for _, pod := range inactive {
@@ -149,8 +153,8 @@ func (k Known) Lost(claims []*corev1.PersistentVolumeClaim, active func(pod stri
 	return handOver, remove
 }
 
-// Of returns the claims that were made for a Pod and go with it when its owner deletes it. The claim's own protection keeps it until
-// the Pod is gone.
+// Of returns the claims made for a Pod that go with the Pod when its owner deletes the Pod. The claim's own protection
+// keeps the claim until the Pod is gone.
 func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
 		if k.PodOf(claim) == pod.Name && claim.DeletionTimestamp == nil && !k.isUsed(claim, pod) {
@@ -160,8 +164,9 @@ func (k Known) Of(claims []*corev1.PersistentVolumeClaim, pod *corev1.Pod) (out 
 	return out
 }
 
-// Reusable returns, sorted, the names of lost Pods whose claims another Pod of the name may have: all of them are there, and none is
-// on its way out. wanted reports the Pods that may be made again. A claim whose label somebody has changed is none.
+// Reusable returns, sorted, the names of lost Pods whose claims another Pod of the name may have: all claims exist, and
+// none is on its way out. wanted reports Pods that may be made again. A claim with a label changed by somebody is not
+// reusable.
 func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod string) bool) []string {
 	usable := map[string]bool{}
 	for _, claim := range claims {
@@ -176,7 +181,7 @@ func (k Known) Reusable(claims []*corev1.PersistentVolumeClaim, wanted func(pod 
 	return slices.Sorted(maps.Keys(usable))
 }
 
-// isUsed reports whether a Pod other than the given one uses the claim.
+// isUsed reports whether a Pod other than except uses the claim.
 func (k Known) isUsed(claim *corev1.PersistentVolumeClaim, except *corev1.Pod) bool {
 	return slices.ContainsFunc(k.Users(claim), func(pod *corev1.Pod) bool { return except == nil || pod.UID != except.UID })
 }

@@ -28,7 +28,7 @@ func templates(names ...string) (out []corev1.PersistentVolumeClaim) {
 	return out
 }
 
-// newPod is one of the owner's Pods that uses claims.
+// newPod is a Pod of the owner that uses claims.
 func newPod(name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), OwnerReferences: controlled()}}
 	for _, claim := range claims {
@@ -47,7 +47,7 @@ func with(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
 func released(pod *corev1.Pod)    { pod.OwnerReferences = nil }
 func terminating(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(metav1.Now()) }
 
-// claim is one that a template has given a Pod; its label says which.
+// claim is a claim of a template for a Pod. The label names the Pod.
 func claim(template, pod string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: pvc.Name(template, pod), Labels: map[string]string{"pod": pod}, OwnerReferences: controlled(),
@@ -59,7 +59,7 @@ func dying(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// known shows the Pods to what is decided.
+// known shows the Pods to the code under test.
 func known(pods ...*corev1.Pod) pvc.Known {
 	return pvc.Known{
 		Owner: owner,
@@ -98,14 +98,14 @@ func transfers(list []pvc.Transfer) (out []string) {
 
 func Example() {
 	volumes := templates("data", "logs")
-	// A new Pod, and the claims to create before it.
+	// A new Pod, and the claims to create before the Pod.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-a"}}
 	pvc.Mount(pod, volumes)
 	exists := func(name string) bool { return name == "data-web-a" }
 	for _, claim := range pvc.Missing(volumes, pod.Namespace, pod.Name, map[string]string{"pod": pod.Name}, nil, exists) {
 		fmt.Println("create", claim.Name)
 	}
-	// Later the Pod is lost. Its claims are nobody's.
+	// Later the Pod is lost. The claims belong to nobody.
 	isActive := func(pod string) bool { return false }
 	keep := func(pod string) bool { return false }
 	_, remove := known().Lost([]*corev1.PersistentVolumeClaim{claim("data", "web-a"), claim("logs", "web-a")}, isActive, nil, keep)

@@ -8,19 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Retention says with whom the claims of Pods go that are made again under their name. Owner references carry it out: the garbage
-// collector deletes a claim when all that it names as its owners are gone. The zero value keeps claims for ever. See KEP-1847.
+// Retention says with whom the claims of Pods go if the Pods are made again under the same name. Owner references carry
+// the Retention out: the garbage collector deletes a claim when all its named owners are gone. The zero value keeps
+// claims for ever. See KEP-1847.
 type Retention struct {
 	// WithOwner has claims go when the owner is deleted.
 	WithOwner bool
-	// WithPod has the claims of a Pod that is not wanted any more go with it. Those of a Pod that is replaced stay.
+	// WithPod has the claims of an unwanted Pod go with the Pod. Claims of a replaced Pod stay.
 	WithPod bool
 }
 
-// Owners returns the owner references that a claim is to have, and whether they differ from those that it has. name is that of the Pod
-// that uses the claim, pod the Pod, nil while there is none; wanted says that the owner wants a Pod of the name. References to earlier Pods
-// of the name go: the claim would go with them, although another Pod uses it. Those to others than the owner stay, and a claim that somebody
-// else controls keeps those that it has. Write them before a Pod is deleted that is not wanted. See IsStale before a Pod is created.
+// Owners returns the wanted owner references of a claim, and whether they differ from the present references. name is
+// the name of the Pod using the claim. pod is the Pod, or nil if missing. wanted is true if the owner wants a Pod of
+// this name. Owners removes references to earlier Pods of the name: the claim would go with them, although another Pod
+// uses the claim. References to other owners stay, and a claim controlled by somebody else keeps all its references.
+// Write the references before deleting an unwanted Pod. See IsStale before creating a Pod.
 func (r Retention) Owners(
 	claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference, name string, pod *corev1.Pod, wanted bool,
 ) (refs []metav1.OwnerReference, differ bool) {
@@ -44,7 +46,7 @@ func (r Retention) Owners(
 	})
 }
 
-// withReference returns the references with one more or without it. It does not modify them.
+// withReference returns the references with or without ref, as wanted. withReference does not modify refs.
 func withReference(refs []metav1.OwnerReference, ref metav1.OwnerReference, wanted bool) []metav1.OwnerReference {
 	switch {
 	case has(refs, ref.UID) == wanted:
@@ -59,13 +61,14 @@ func has(refs []metav1.OwnerReference, uid types.UID) bool {
 	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return ref.UID == uid })
 }
 
-// IsStale reports whether a claim goes with an earlier Pod of the name: it refers to one, and uid is not its UID. Do not create a Pod
-// before the claim is gone: it would lose its volume. uid is empty where no Pod of the name exists.
+// IsStale reports whether a claim goes with an earlier Pod of the name: the claim refers to a Pod of the name with
+// another UID than uid. Do not create a Pod before the claim is gone: the Pod would lose its volume. uid is empty if no
+// Pod of the name exists.
 func IsStale(claim *corev1.PersistentVolumeClaim, pod string, uid types.UID) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref, pod) && ref.UID != uid })
 }
 
-// controllerBeside returns who controls a claim, unless that is the owner or a Pod of the name.
+// controllerBeside returns the controller of a claim, unless the controller is the owner or a Pod of the name.
 func controllerBeside(claim *corev1.PersistentVolumeClaim, owner types.UID, pod string) *metav1.OwnerReference {
 	if ref := metav1.GetControllerOfNoCopy(claim); ref != nil && ref.UID != owner && !isPod(*ref, pod) {
 		return ref

@@ -112,7 +112,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestShared: a claim that somebody else's Pods use goes with nobody and does not grow, and loses the references that it has got.
+// TestShared: a claim used by somebody else's Pods goes with nobody, does not grow, and loses its earlier references.
 func TestShared(t *testing.T) {
 	web, pod, team := reference("Web", "web", "uid-of-web"), reference("Pod", "web-3", "uid-web-3"), reference("Team", "a", "uid-a")
 	claim := ownedBy(web, team, pod)

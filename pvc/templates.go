@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unmounted returns, sorted, the names of volumes that containers use and that neither their Pod nor a claim template has. The API server
-// refuses such a Pod.
+// Unmounted returns, sorted, the names of volumes used by containers but missing in both the Pod's volumes and the
+// claim templates. The API server refuses such a Pod.
 func Unmounted(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim) (names []string) {
 	use := func(c *corev1.Container) {
 		for i := range c.VolumeMounts {
@@ -32,8 +32,8 @@ func Unmounted(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim) (
 	})
 }
 
-// Lacking returns the names of the claim templates whose claim a Pod does not use. Volumes of a Pod never change: it gets such a claim when
-// it is made again.
+// Lacking returns the names of the claim templates whose claims the Pod does not use. Volumes of a Pod never change:
+// the Pod gets such a claim only when made again.
 func Lacking(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (names []string) {
 	for i := range templates {
 		if !uses(pod, Name(templates[i].Name, pod.Name)) {
@@ -43,14 +43,15 @@ func Lacking(pod *corev1.Pod, templates []corev1.PersistentVolumeClaim) (names [
 	return names
 }
 
-// MissingOf is Missing for a Pod that exists: claims of templates that it was made without are none of its own.
+// MissingOf is Missing for an existing Pod. Claims of templates added after the Pod's creation do not belong to the
+// Pod.
 func MissingOf(
 	pod *corev1.Pod, templates []corev1.PersistentVolumeClaim, labels map[string]string, owner *metav1.OwnerReference, exists func(name string) bool,
 ) []*corev1.PersistentVolumeClaim {
 	return Missing(templates, pod.Namespace, pod.Name, labels, owner, func(name string) bool { return !uses(pod, name) || exists(name) })
 }
 
-// Union returns the claim templates of the first list, and those of the second whose names are not in the first.
+// Union returns the claim templates of the first list, and the templates of the second list with other names.
 func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaim {
 	out := slices.Clip(templates)
 	for i := range more {
@@ -61,8 +62,8 @@ func Union(templates, more []corev1.PersistentVolumeClaim) []corev1.PersistentVo
 	return out
 }
 
-// Former finds the claim templates of an earlier Pod template where nobody has written them down. It is for one pass: what it has found it
-// remembers. All fields are required.
+// Former finds the claim templates of an earlier Pod template if nobody has written them down. A Former is for a single
+// pass, because it remembers its findings. All fields are required.
 type Former struct {
 	// Today are the claim templates of today.
 	Today []corev1.PersistentVolumeClaim
@@ -72,15 +73,17 @@ type Former struct {
 	Pods iter.Seq[string]
 
 	mu     sync.Mutex
-	others map[string]*corev1.PersistentVolumeClaim // what was found for a template by other Pods; nil for nothing
+	others map[string]*corev1.PersistentVolumeClaim // the claim found through other Pods for a template; nil for none
 }
 
-// mostAsked is how many Pods are asked for a claim of a template: those of one revision have the same.
+// mostAsked is the number of Pods to ask for a claim of a template. All Pods of a revision have the same claims.
 const mostAsked = 50
 
-// Templates returns what a Pod of the name is made with from an earlier template. What the template mounts and today's claim templates do
-// not have is read from a claim: that of the Pod's own name or, without one, that of another Pod, of which a few are asked. What such a claim was
-// filled from is left out. unknown names what no claim tells. A Former that is used for several Pods asks others once. It is safe for concurrent use.
+// Templates returns the claim templates for a Pod of the name made from an earlier template. For volumes mounted by the
+// template but missing in today's claim templates, Templates reads a claim: the claim of the Pod's own name or, if
+// missing, another Pod's claim, from a few asked Pods. Templates leaves out the data source of another Pod's claim.
+// unknown names the volumes without any claim. A Former used for several Pods asks other Pods only once. A Former is
+// safe for concurrent use.
 func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1.PersistentVolumeClaim, unknown []string) {
 	templates = slices.Clip(f.Today)
 	for _, name := range Unmounted(spec, f.Today) {
@@ -88,7 +91,7 @@ func (f *Former) Templates(spec *corev1.PodSpec, pod string) (templates []corev1
 			templates = append(templates, templateOf(name, claim))
 		} else if claim := f.ofOthers(name); claim != nil {
 			template := templateOf(name, claim)
-			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil // somebody may have restored that one Pod
+			template.Spec.DataSource, template.Spec.DataSourceRef = nil, nil // somebody may have restored only the other Pod
 			templates = append(templates, template)
 		} else {
 			unknown = append(unknown, name)
@@ -121,7 +124,7 @@ func (f *Former) ofOthers(template string) *corev1.PersistentVolumeClaim {
 	return found
 }
 
-// templateOf returns the template that a claim was made from, without what was added to the claim later.
+// templateOf returns the template of a claim, without later additions to the claim.
 func templateOf(name string, claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
 	template := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: claim.Labels}, Spec: *claim.Spec.DeepCopy()}
 	template.Spec.VolumeName = ""

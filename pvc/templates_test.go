@@ -60,7 +60,8 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestFormerAsksAFew: what one Pod's claim does not tell another's does, and whoever has many Pods, or many mounts, costs no more for that.
+// TestFormerAsksAFew: if the Pod's own claim is missing, another Pod's claim tells. Many Pods or mounts cost no more
+// asking.
 func TestFormerAsksAFew(t *testing.T) {
 	claims := map[string]*corev1.PersistentVolumeClaim{
 		"data-web-1": {Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1", DataSource: &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "s"}}},

@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Unborn remembers, by owner, the names of Pods that could not be created although their claims may have been. Trying those names
-// first spares claims that are made and deleted for ever while a quota has no room for Pods. It is memory of one process: after
-// a restart such claims are those of lost Pods. The zero value is ready, and it is safe for concurrent use.
+// Unborn remembers, by owner, the names of Pods whose creation failed although their claims may exist. Trying such
+// names first avoids an endless creation and deletion of claims while a quota has no room for Pods. Unborn is memory of
+// a single process: after a restart such claims belong to lost Pods. The zero value is ready. An Unborn is safe for
+// concurrent use.
 type Unborn struct {
 	mu   sync.Mutex
 	pods map[types.UID]sets.Set[string]
 }
 
-// Add remembers a Pod that is about to be created.
+// Add remembers a Pod before its creation.
 func (u *Unborn) Add(owner types.UID, pod string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -28,15 +29,15 @@ func (u *Unborn) Add(owner types.UID, pod string) {
 	u.pods[owner].Insert(pod)
 }
 
-// Remove forgets a Pod that was created.
+// Remove forgets a created Pod.
 func (u *Unborn) Remove(owner types.UID, pod string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.drop(owner, func(name string) bool { return name == pod })
 }
 
-// Of returns the Pods of an owner that could not be created, without those that exist after all: the answer to their creation was
-// lost.
+// Of returns the Pods of an owner whose creation failed, without Pods that exist after all: the answer to their
+// creation was lost.
 func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[string] {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -44,7 +45,7 @@ func (u *Unborn) Of(owner types.UID, exists func(pod string) bool) sets.Set[stri
 	return u.pods[owner].Clone()
 }
 
-// Forget drops what is known about an owner, because it is gone or wants no more Pods.
+// Forget drops the memory of an owner, because the owner is gone or wants no more Pods.
 func (u *Unborn) Forget(owner types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Final marks an error that trying again does not mend: a bad value, a refusal that was remembered, something that somebody has
-// to change. A controller reports it and waits for an event, or for the time that whoever returned it asks for; it does not
-// return it to its queue. Final reads as err and wraps it; nil stays nil.
+// Final marks an error not repaired by another attempt: a bad value, a remembered refusal, or a fault for somebody to
+// repair. A controller reports a final error and waits for an event, or for the time requested by the error's source,
+// and does not return the error to its queue. Final reads as err and wraps err; nil stays nil.
 func Final(err error) error {
 	if err == nil {
 		return nil
@@ -19,11 +19,11 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// IsFinal reports whether err is an error of which nothing is worth trying again. It is false for nil.
+// IsFinal reports whether no part of err is worth another attempt. IsFinal is false for nil.
 func IsFinal(err error) bool { return err != nil && !retryable(err) }
 
-// Retryable returns what of the errors is worth trying again, joined, and nil where nothing is. An error that joins others is
-// worth trying again if one of them is: what is final about one Pod says nothing about the next.
+// Retryable returns the errors worth another attempt, joined, or nil. A joined error is worth another attempt if any
+// part is: a final error about a Pod says nothing about the next Pod.
 func Retryable(errs ...error) error {
 	return errors.Join(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return !retryable(err) })...)
 }

@@ -1,13 +1,13 @@
 // Package reason answers "why did it decide that?" with a value instead of a log line.
 //
-// Whatever in this kit refuses, waits or falls back returns a [Reason]: a stable code, the field path or object it is
-// about, what was found, and what would change the answer. The same value becomes an event, a condition, a metric label,
-// an error and a line of command output, so that all of them agree.
+// Every refusal, wait and fallback in the kit returns a [Reason]: a stable code, the field path or object, the found
+// value, and a remedy. The same value becomes an event, a condition, a metric label, an error and a line of command
+// output, so all of them agree.
 //
 // Codes are API: once released a code keeps its spelling and meaning. The table of all codes is generated into
 // docs/reasons.md.
 //
-// A Reason is an error and a [Code] is one too, so callers branch with the standard library:
+// A Reason is an error and so is a [Code], so callers branch with the standard library:
 //
 //	if errors.Is(err, inplaceupdate.ImmutableField) { ... }
 package reason
@@ -22,14 +22,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Code is the stable, CamelCase name of a reason. It satisfies what the Kubernetes API demands of an event's or
-// condition's reason. Packages declare theirs as constants.
+// Code is the stable, CamelCase name of a reason. A Code satisfies the Kubernetes API's rules for the reason of an
+// event or condition. Packages declare their codes as constants.
 type Code string
 
 // Error makes a Code a target for errors.Is.
 func (c Code) Error() string { return string(c) }
 
-// Object names what a reason is about. The UID tells an object from a successor of the same name. Fields that do not
+// Object names the object of a reason. The UID tells an object from a successor of the same name. Fields that do not
 // apply stay empty.
 type Object struct {
 	Kind      string
@@ -38,7 +38,7 @@ type Object struct {
 	UID       types.UID
 }
 
-// ObjectOf names an object. kind is that of the API, such as "Pod": objects from a cache do not carry theirs.
+// ObjectOf names an object. kind is the API's kind, such as "Pod": objects from a cache do not carry theirs.
 func ObjectOf(kind string, object metav1.Object) Object {
 	return Object{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
 }
@@ -55,27 +55,27 @@ func (o Object) String() string {
 	return o.Kind + " " + name
 }
 
-// Reason explains one decision. It is a plain value: comparable, safe to copy and to use from several goroutines. Only
-// Code is mandatory.
+// Reason explains a decision. A Reason is a plain value: comparable, safe to copy and to use from several goroutines.
+// Only Code is mandatory.
 type Reason struct {
 	// Code is the stable constant.
 	Code Code
-	// Object is what the reason is about, when it is not clear from the context.
+	// Object is the object of the reason, if not clear from the context.
 	Object Object
 	// Path is the field in question, with list entries by name: spec.template.spec.containers[app].env.
 	Path string
-	// Old and New are the values found, shortened by whoever filled them in. For a bad value only New is set.
+	// Old and New are the found values, shortened by the filling code. For a bad value only New is set.
 	Old, New string
-	// Detail says in words what the code alone does not.
+	// Detail adds words to the code.
 	Detail string
-	// Remedy says what would change the answer.
+	// Remedy says how to change the answer.
 	Remedy string
 }
 
-// Error renders everything the reason holds on one line.
+// Error renders the whole reason on a line.
 func (r Reason) Error() string { return r.String() }
 
-// String renders everything the reason holds on one line:
+// String renders the whole reason on a line:
 //
 //	ImmutableField: spec.containers[app].env: 1 entry -> 2 entries; recreate the Pod
 func (r Reason) String() string {
@@ -105,16 +105,16 @@ func (r Reason) String() string {
 	return b.String()
 }
 
-// Is matches a Code, so that errors.Is(err, SomeCode) works on a Reason and on anything that wraps one.
+// Is matches a Code, so errors.Is(err, SomeCode) works on a Reason and on every wrapper of a Reason.
 func (r Reason) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == r.Code
 }
 
-// List holds several reasons for one decision, in the order they were found.
+// List holds several reasons for a decision, in the order found.
 type List []Reason
 
-// Err returns the list as an error, nil when it is empty.
+// Err returns the list as an error, nil for an empty list.
 func (l List) Err() error {
 	if len(l) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func (l List) Unwrap() []error {
 	return errs
 }
 
-// Summary renders at most limit reasons and the number of the others, for places with little room such as events.
+// Summary renders at most limit reasons and the number of the rest, for places with little room such as events.
 func (l List) Summary(limit int) string {
 	if limit <= 0 || len(l) <= limit {
 		return l.String()
@@ -151,7 +151,7 @@ func (l List) Summary(limit int) string {
 	return fmt.Sprintf("%s; and %d more", l[:limit], len(l)-limit)
 }
 
-// With returns an error that reads as the reason and wraps the cause too, so that errors.Is and errors.As find either. A nil
+// With returns an error that reads as the reason and wraps the cause too, so errors.Is and errors.As find either. A nil
 // cause leaves the reason alone.
 func (r Reason) With(cause error) error {
 	if cause == nil {
@@ -168,8 +168,8 @@ type withCause struct {
 
 func (w *withCause) Unwrap() []error { return []error{w.Reason, w.cause} }
 
-// Add appends the reasons that err carries. An error that carries none becomes a reason of the given code, with the error's text
-// as its detail; nil adds nothing.
+// Add appends the reasons in err. An error without reasons becomes a reason of the given code, with the error's text as
+// its detail. Nil adds nothing.
 func (l *List) Add(code Code, err error) {
 	if err == nil {
 		return
@@ -181,9 +181,9 @@ func (l *List) Add(code Code, err error) {
 	*l = append(*l, Reason{Code: code, Detail: err.Error()})
 }
 
-// From returns the reasons that err carries, in their order, each once. It looks at everything that err wraps, so that nothing
-// is lost of what errors.Join has joined. Of an error made by With it is the reason alone: that stands for its cause. It returns
-// nil for an error without reasons.
+// From returns the reasons in err, in order, each once. From looks at everything wrapped by err, including all errors
+// of errors.Join. Of an error made by With, From returns the reason alone, because the reason stands for its cause.
+// From returns nil for an error without reasons.
 func From(err error) List {
 	var out List
 	seen := map[Reason]bool{}
@@ -215,7 +215,7 @@ func collect(err error, add func(Reason)) {
 	}
 }
 
-// Shorten cuts a value to at most limit bytes for display, marking the cut. It never cuts inside a UTF-8 sequence.
+// Shorten cuts a value to at most limit bytes for display, marking the cut. Shorten never cuts inside a UTF-8 sequence.
 func Shorten(value string, limit int) string {
 	if len(value) <= limit {
 		return value
@@ -233,9 +233,10 @@ const (
 	maxMessage = 1024
 )
 
-// Explain returns what a condition or an event says about an error: the code of its first reason, and a message of at most 1,024
-// bytes with its first reasons. An error without reasons has the API server's word for it as its code ("InternalError", "Forbidden"), or
-// "Error", and its own text, of which the first lines are kept where errors.Join has joined many; nil has neither.
+// Explain returns the text of a condition or an event about an error: the code of the first reason, and a message of at
+// most 1,024 bytes with the first reasons. For an error without reasons, the code is the API server's word
+// ("InternalError", "Forbidden"), or "Error", and the message is the error's own text, cut to the first lines after
+// errors.Join of many errors. Nil has neither.
 func Explain(err error) (code Code, message string) {
 	if err == nil {
 		return "", ""
@@ -251,8 +252,8 @@ func Explain(err error) (code Code, message string) {
 	return code, Shorten(strings.Join(lines, "\n"), maxMessage)
 }
 
-// ForCondition is Explain for what has the code in a field of its own, such as a condition: the message does not begin with it once more, unless it is
-// all there is to say.
+// ForCondition is Explain for an object with the code in its own field, such as a condition: the message does not
+// repeat the code, unless the code is the whole text.
 func ForCondition(err error) (code Code, message string) {
 	code, message = Explain(err)
 	if rest, found := strings.CutPrefix(message, string(code)+": "); found && rest != "" {
@@ -261,8 +262,8 @@ func ForCondition(err error) (code Code, message string) {
 	return code, message
 }
 
-// Condition returns a condition that is True while there is an error, with what ForCondition says of it, and
-// False with reason "AsExpected" otherwise. generation is the owner's that was observed.
+// Condition returns a condition with status True and the texts of ForCondition for an error, and status False with
+// reason "AsExpected" for nil. generation is the owner's observed generation.
 func Condition(kind string, generation int64, err error) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "AsExpected", ObservedGeneration: generation}
 	if err != nil {

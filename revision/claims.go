@@ -16,16 +16,17 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClaimTemplateUnknown means that a Pod of an earlier revision cannot be made: it mounts the volume of a claim template that is gone, and
-// that nobody has written down.
+// ClaimTemplateUnknown means that a Pod of an earlier revision cannot be made: the Pod mounts the volume of a claim
+// template removed without a record.
 const ClaimTemplateUnknown reason.Code = "ClaimTemplateUnknown"
 
-// maxAnnotations is how many bytes the keys and values of an object's annotations have at most: the API server refuses more.
+// maxAnnotations is how many bytes the keys and values of an object's annotations have at most: the API server refuses
+// more.
 const maxAnnotations = 256 << 10
 
-// ClaimTemplatesAt returns the claim templates that a Pod of the name has at a revision: today's at Update and for nil, otherwise those that
-// RecordClaims has written down. Where that was never done, because somebody else has written the revision, former finds them. The error is
-// ClaimTemplateUnknown, or that of Decode. The result is shared between callers: read only.
+// ClaimTemplatesAt returns the claim templates of a Pod at a revision: today's at Update and for nil, otherwise the
+// templates recorded by RecordClaims. Without a record, because somebody else has written the revision, former finds
+// the templates. The error is ClaimTemplateUnknown, or an error of Decode. Callers share the result: read only.
 func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, former *pvc.Former) ([]corev1.PersistentVolumeClaim, error) {
 	if rev == nil || h.Update != nil && rev.Name == h.Update.Name {
 		return former.Today, nil
@@ -48,8 +49,8 @@ func (h *History) ClaimTemplatesAt(rev *appsv1.ControllerRevision, pod string, f
 	return templates, nil
 }
 
-// ClaimTemplatesOf returns the claim templates of the revision that a Pod's label names, as ClaimTemplatesAt does, and today's where that
-// cannot.
+// ClaimTemplatesOf returns the claim templates of the revision in a Pod's label, like ClaimTemplatesAt, and today's
+// templates after an error.
 func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []corev1.PersistentVolumeClaim {
 	templates, err := h.ClaimTemplatesAt(h.Find(label), pod, former)
 	if err != nil {
@@ -58,7 +59,7 @@ func (h *History) ClaimTemplatesOf(label, pod string, former *pvc.Former) []core
 	return templates
 }
 
-// recorded returns the claim templates that were written down with a revision; known says that they were, and can be read.
+// recorded returns the claim templates recorded with a revision. known says that a readable record exists.
 func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.PersistentVolumeClaim, known bool) {
 	recorded := rev.Annotations[h.keys.ClaimTemplatesAnnotation]
 	if recorded == "" {
@@ -67,13 +68,14 @@ func (h *History) recorded(rev *appsv1.ControllerRevision) (templates []corev1.P
 	return h.decoder.claimTemplates(rev, recorded)
 }
 
-// RecordClaims has a decision write today's claim templates down with the revision of today's Pod template, under
-// Keys.ClaimTemplatesAnnotation. Revisions are equal whatever is written there. Call it after Decide.
+// RecordClaims has a decision record today's claim templates with the revision of today's Pod template, under
+// Keys.ClaimTemplatesAnnotation. The record does not matter for the equality of revisions. Call RecordClaims after
+// Decide.
 //
-// Claim templates change without a new revision, and what is written down follows, as long as the Pod template can be used with them: whoever
-// takes a claim template away before the mount does not spoil what earlier Pods are made with. A revision that somebody else has written is
-// left as it is unless changed says that its owner's spec has changed, so that taking a workload over writes nothing. Claim templates that
-// are too large for an annotation are not written down.
+// Claim templates change without a new revision, and the record follows, as long as the Pod template can be used with
+// the claim templates: a user who removes a claim template before its mount does not spoil the templates of earlier
+// Pods. A revision written by somebody else stays unchanged unless changed says that its owner's spec has changed, so
+// taking a workload over writes nothing. Claim templates too large for an annotation are not recorded.
 func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool) error {
 	key := h.keys.ClaimTemplatesAnnotation
 	if key == "" || len(pvc.Unmounted(&template.Spec, today)) > 0 {
@@ -97,7 +99,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 		if !known {
 			return nil
 		}
-		recorded = "" // what is written down is wrong
+		recorded = "" // the record is wrong
 	}
 	if d.Action == Create {
 		d.Revision.Annotations[key] = recorded
@@ -110,7 +112,7 @@ func (h *History) RecordClaims(d *Decision, template *corev1.PodTemplateSpec, to
 	return nil
 }
 
-// recordedClaim is what is written down of a claim template: what claims are made from.
+// recordedClaim is the record of a claim template: the source of claims.
 type recordedClaim struct {
 	Metadata recordedMeta                     `json:"metadata"`
 	Spec     corev1.PersistentVolumeClaimSpec `json:"spec"`
@@ -139,20 +141,20 @@ func encodeClaims(templates []corev1.PersistentVolumeClaim) (string, error) {
 	return string(raw), nil
 }
 
-// sameClaims reports whether claims made from both are the same, whoever has serialized them.
+// sameClaims reports whether both lists give the same claims, however serialized.
 func sameClaims(a, b []corev1.PersistentVolumeClaim) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1.PersistentVolumeClaim) bool {
 		return equality.Semantic.DeepEqual(recordOf(&a), recordOf(&b))
 	})
 }
 
-// recordKey names what is written down with a revision: unlike its data, that changes.
+// recordKey names the record of a revision. Unlike a revision's data, the record changes.
 type recordKey struct {
 	uid     types.UID
 	version string
 }
 
-// claimTemplates decodes what is written down with a revision, once for each version of it.
+// claimTemplates decodes the record of a revision, once for each version.
 func (d *Decoder) claimTemplates(rev *appsv1.ControllerRevision, recorded string) ([]corev1.PersistentVolumeClaim, bool) {
 	key := recordKey{rev.UID, rev.ResourceVersion}
 	if rev.UID != "" {

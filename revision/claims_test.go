@@ -22,7 +22,7 @@ func claimKeys() revision.Keys {
 	return revision.Keys{HashLabel: keys.HashLabel, ClaimTemplatesAnnotation: claimsKey}
 }
 
-// claimTemplates are those of these names and sizes, in turn.
+// claimTemplates are claim templates with the names and sizes, in turn.
 func claimTemplates(namesAndSizes ...string) (out []corev1.PersistentVolumeClaim) {
 	for i := 0; i < len(namesAndSizes); i += 2 {
 		out = append(out, corev1.PersistentVolumeClaim{
@@ -43,7 +43,8 @@ func mounting(image string, names ...string) *corev1.PodTemplateSpec {
 	return t
 }
 
-// record decides about a template, has the claim templates written down, and returns the decision and what is written on the revision.
+// record decides about a template, has the claim templates recorded, and returns the decision and the record on the
+// revision.
 func record(t *testing.T, tmpl *corev1.PodTemplateSpec, today []corev1.PersistentVolumeClaim, changed bool, existing ...*appsv1.ControllerRevision) (revision.Decision, string) {
 	t.Helper()
 	h := history(t, claimKeys(), nil, newDecoder(), existing...)
@@ -86,7 +87,7 @@ func TestRecordClaims(t *testing.T) {
 		existing []*appsv1.ControllerRevision
 		action   revision.Action
 		writes   bool
-		want     []corev1.PersistentVolumeClaim // of what is written; nil for nothing that can be used
+		want     []corev1.PersistentVolumeClaim // of the record; nil for nothing usable
 	}{
 		"a new revision":                            {template: v1, today: old, action: revision.Create, writes: true, want: old},
 		"a new revision without claim templates":    {template: template("app:v1"), action: revision.Create, writes: true, want: []corev1.PersistentVolumeClaim{}},
@@ -117,7 +118,7 @@ func TestRecordClaims(t *testing.T) {
 			rev := d.Revision.DeepCopy()
 			rev.UID, rev.Name, rev.Annotations = "another", "web-another", map[string]string{claimsKey: written}
 			h := history(t, claimKeys(), nil, newDecoder(), rev)
-			for range 2 { // the second time it is remembered
+			for range 2 { // remembered the second time
 				got, err := h.ClaimTemplatesAt(rev, "web-0", &pvc.Former{Today: claimTemplates("today", "9Gi")})
 				if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 					t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -134,7 +135,7 @@ func TestClaimTemplatesAt(t *testing.T) {
 	taken.UID, taken.Annotations = "taken", nil
 	today := claimTemplates("logs", "5Gi")
 	claims := map[string]*corev1.PersistentVolumeClaim{}
-	former := func() *pvc.Former { // of one pass
+	former := func() *pvc.Former { // of a pass
 		return &pvc.Former{
 			Today: today, Pods: func(yield func(string) bool) { _ = yield("web-7") },
 			Claim: func(name string) (*corev1.PersistentVolumeClaim, bool) { claim, ok := claims[name]; return claim, ok },

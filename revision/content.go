@@ -15,20 +15,20 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// UnreadableRevision means that a ControllerRevision's data is not a Pod template. It is compared with nothing and never
-// deleted for it; a Pod of that revision cannot be updated in place.
+// UnreadableRevision means that a ControllerRevision's data is not a Pod template. Such a revision is compared with
+// nothing and never deleted as unreadable. A Pod of the revision cannot be updated in place.
 const UnreadableRevision reason.Code = "UnreadableRevision"
 
-// Content is what a ControllerRevision holds, decoded once. It is shared between callers: read only.
+// Content is the decoded content of a ControllerRevision. Callers share a Content: read only.
 type Content struct {
 	// Template is the Pod template.
 	Template *corev1.PodTemplateSpec
-	// Outside holds, as JSON, whatever else the data has beside spec.template; nil in every revision this kit writes. A
-	// difference there is never delivered in place.
+	// Outside holds, as JSON, the data beside spec.template; nil in every revision written by the kit. A difference in
+	// Outside is never delivered in place.
 	Outside []byte
 }
 
-// Decode reads a revision. The error is a reason.Reason with code UnreadableRevision that names the revision.
+// Decode reads a revision. The error is a reason.Reason with code UnreadableRevision and the revision as its object.
 func Decode(rev *appsv1.ControllerRevision) (*Content, error) {
 	content, err := readData(rev.Data.Raw)
 	if err != nil {
@@ -72,9 +72,9 @@ func readData(raw []byte) (*Content, error) {
 	return content, nil
 }
 
-// SameTemplate reports whether two templates mean the same: absent and empty lists and maps are equal, quantities compare
-// by value, everything else must agree, fields unknown to this code included. defaults, unless nil, is applied to copies
-// of both first. The templates are not modified.
+// SameTemplate reports whether two templates mean the same: absent and empty lists and maps are equal, quantities
+// compare by value, everything else must agree, fields unknown to the code included. defaults, unless nil, is applied
+// to copies of both first. The templates are not modified.
 func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplateSpec)) bool {
 	if equality.Semantic.DeepEqual(a, b) {
 		return true
@@ -88,20 +88,21 @@ func SameTemplate(a, b *corev1.PodTemplateSpec, defaults func(*corev1.PodTemplat
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Decoder decodes each revision once. A ControllerRevision's data never changes after it was created (the API server
-// refuses that), so its UID is enough of a key. Safe for concurrent use.
+// Decoder decodes each revision once. A ControllerRevision's data never changes after its creation (the API server
+// refuses changes), so the UID is enough of a key. Safe for concurrent use.
 type Decoder struct {
 	defaults func(*corev1.PodTemplateSpec)
 	contents *lru.Cache
 	claims   *lru.Cache // by recordKey
 }
 
-// NewDecoder returns a Decoder that remembers up to size revisions. defaults is what SameTemplate takes; it may be nil.
+// NewDecoder returns a Decoder that remembers up to size revisions. defaults is the argument for SameTemplate and may
+// be nil.
 func NewDecoder(size int, defaults func(*corev1.PodTemplateSpec)) *Decoder {
 	return &Decoder{defaults: defaults, contents: lru.New(size), claims: lru.New(size)}
 }
 
-// Content returns what the revision holds. Errors are those of Decode.
+// Content returns the content of the revision. Errors are the errors of Decode.
 func (d *Decoder) Content(rev *appsv1.ControllerRevision) (*Content, error) {
 	if rev.UID != "" {
 		if known, ok := d.contents.Get(rev.UID); ok {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// HashVersion names the recipe of Encode and Hash. It changes whenever either would give another result for the same
-// template.
+// HashVersion names the recipe of Encode and Hash. HashVersion changes whenever Encode or Hash would give another
+// result for the same template.
 const HashVersion = "1"
 
 // maxNamePrefix leaves room for "-" and the hash in a name of at most 253 characters, as Kubernetes' controllers do.
@@ -23,8 +23,8 @@ const maxNamePrefix = 223
 //
 //	{"spec":{"template":{"$patch":"replace","metadata":{...},"spec":{...}}}}
 //
-// Keys are sorted, so equal templates give equal bytes. It returns an error only when the template holds a value that
-// cannot be written as JSON.
+// Keys are sorted, so equal templates give equal bytes. Encode returns an error only for a template with a value
+// without a form in JSON.
 func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	raw, err := json.Marshal(template)
 	if err != nil {
@@ -38,8 +38,8 @@ func Encode(template *corev1.PodTemplateSpec) ([]byte, error) {
 	return append(out, tail...), nil
 }
 
-// Hash returns the hash of a revision's data: FNV-32 over the bytes and, unless nil, the collision count, in the alphabet
-// that forms no words.
+// Hash returns the hash of a revision's data: FNV-32 over the bytes and, unless nil, the collision count, in an
+// alphabet without words.
 func Hash(data []byte, collisions *int32) string {
 	h := fnv.New32()
 	_, _ = h.Write(data) // a hash never fails
@@ -58,18 +58,18 @@ func Name(owner, hash string) string {
 	return owner + "-" + hash
 }
 
-// sorter rewrites JSON that encoding/json produced (compact and valid) with the keys of every object sorted. Doing that on
-// the bytes costs a fraction of decoding into maps and encoding again.
+// sorter rewrites JSON of encoding/json (compact and valid) with the keys of every object sorted. Sorting the bytes
+// costs a fraction of decoding into maps and encoding again.
 type sorter struct {
 	src     []byte
 	members []member
 }
 
-// member is one key and value of an object, as offsets into the source; the key's quotes are included.
+// member is a key and value of an object, as offsets into the source. The key's quotes are included.
 type member struct{ key, keyEnd, value, valueEnd int }
 
-// object appends the object that starts at src[at]. A metadata object gets the "creationTimestamp":null that older types
-// wrote. bare leaves out the opening and closing brace.
+// object appends the object at src[at]. A metadata object gets the "creationTimestamp":null written by older types.
+// bare leaves out the opening and closing brace.
 func (s *sorter) object(out []byte, at int, metadata, bare bool) []byte {
 	base := len(s.members)
 	s.scan(at)
@@ -117,7 +117,7 @@ func (s *sorter) object(out []byte, at int, metadata, bare bool) []byte {
 	return out
 }
 
-// value appends the value src[at:end] with every object in it sorted.
+// value appends the value src[at:end] with every contained object sorted.
 func (s *sorter) value(out []byte, at, end int, metadata bool) []byte {
 	switch s.src[at] {
 	case '{':
@@ -152,7 +152,7 @@ func (s *sorter) scan(at int) {
 	}
 }
 
-// skip returns the offset just after the value that starts at src[at].
+// skip returns the offset just after the value at src[at].
 func (s *sorter) skip(at int) int {
 	depth := 0
 	for i := at; ; i++ {
@@ -179,7 +179,7 @@ func (s *sorter) skip(at int) int {
 	}
 }
 
-// skipString returns the offset of the closing quote of the string that starts at src[at].
+// skipString returns the offset of the closing quote of the string at src[at].
 func (s *sorter) skipString(at int) int {
 	for i := at + 1; ; i++ {
 		switch s.src[i] {

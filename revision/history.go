@@ -17,29 +17,30 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Keys are the metadata names the history uses. The kit has no defaults for them.
+// Keys are the metadata names used by the history. The kit has no default names.
 type Keys struct {
 	// HashLabel carries the hash on each revision. Required.
 	HashLabel string
-	// HashVersionAnnotation, unless empty, carries HashVersion on each revision this kit creates.
+	// HashVersionAnnotation, unless empty, carries HashVersion on each revision created by the kit.
 	HashVersionAnnotation string
-	// ClaimTemplatesAnnotation, unless empty, carries the claim templates that Pods of a revision are made with: see
+	// ClaimTemplatesAnnotation, unless empty, carries the claim templates for Pods of a revision: see
 	// History.RecordClaims.
 	ClaimTemplatesAnnotation string
 }
 
-// Owner describes whose history it is. Make it with OwnerOf.
+// Owner describes the owner of a history. Make an Owner with OwnerOf.
 type Owner struct {
 	Namespace, Name string
-	// Reference is the controller reference that each revision carries.
+	// Reference is the controller reference of each revision.
 	Reference metav1.OwnerReference
-	// Annotations are copied to each new revision, so that a user finds change causes there.
+	// Annotations are copied to each new revision, so a user finds change causes there.
 	Annotations map[string]string
 	// Deleting is set while the owner has a deletionTimestamp. Nothing is written then.
 	Deleting bool
 }
 
-// OwnerOf describes an object as the owner of a history. kind is its API kind, which objects from a cache do not carry.
+// OwnerOf describes an object as the owner of a history. kind is the object's API kind, missing on objects from a
+// cache.
 func OwnerOf(object metav1.Object, kind schema.GroupVersionKind) Owner {
 	return Owner{
 		Namespace: object.GetNamespace(), Name: object.GetName(), Reference: *metav1.NewControllerRef(object, kind),
@@ -47,14 +48,15 @@ func OwnerOf(object metav1.Object, kind schema.GroupVersionKind) Owner {
 	}
 }
 
-// Histories reads the histories of the owners of one kind. It is safe for concurrent use. Make it with NewHistories.
+// Histories reads the histories of the owners of a kind. A Histories is safe for concurrent use. Make a Histories with
+// NewHistories.
 type Histories struct {
 	keys    Keys
 	decoder *Decoder
 }
 
-// NewHistories returns what reads histories kept under the keys. The decoder may be shared with an inplaceupdate.Planner. The
-// error says which of the two is missing.
+// NewHistories returns a reader of histories kept under the keys. The decoder may be shared with an
+// inplaceupdate.Planner. The error names the missing argument.
 func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 	switch {
 	case keys.HashLabel == "":
@@ -65,19 +67,19 @@ func NewHistories(keys Keys, decoder *Decoder) (*Histories, error) {
 	return &Histories{keys: keys, decoder: decoder}, nil
 }
 
-// Of returns the history of an owner. collisions is the count of hash collisions that its status keeps; nil leaves it out of the
-// hash. revisions are the owner's, in any order; the slice is not modified.
+// Of returns the history of an owner. collisions is the count of hash collisions in the owner's status; nil leaves the
+// count out of the hash. revisions are the owner's, in any order. Of does not modify the slice.
 func (h *Histories) Of(owner Owner, collisions *int32, revisions []*appsv1.ControllerRevision) *History {
 	return &History{owner: owner, keys: h.keys, decoder: h.decoder, Collisions: collisions, Revisions: Sort(revisions)}
 }
 
-// History is the history of one owner. It is not safe for concurrent use while package revision/history writes it.
+// History is the history of an owner. A History is not safe for concurrent use while package revision/history writes.
 type History struct {
-	// Revisions are all of them, from oldest to newest. The objects are read only.
+	// Revisions are all revisions, from oldest to newest. The objects are read only.
 	Revisions []*appsv1.ControllerRevision
 	// Update is the revision of today's template, nil before history.Sync.
 	Update *appsv1.ControllerRevision
-	// Collisions is the count to keep in the owner's status. It grows when a name is taken by other data.
+	// Collisions is the count to keep in the owner's status. The count grows when other data has taken a name.
 	Collisions *int32
 
 	owner   Owner
@@ -85,11 +87,11 @@ type History struct {
 	decoder *Decoder
 }
 
-// Owner returns whose history it is.
+// Owner returns the owner of the history.
 func (h *History) Owner() Owner { return h.owner }
 
-// Find returns the revision that a Pod's revision label names, by its full name or by its hash alone, nil when it is
-// not among them.
+// Find returns the revision named in a Pod's revision label, by full name or by hash alone, nil if the history has no
+// such revision.
 func (h *History) Find(label string) *appsv1.ControllerRevision {
 	for _, rev := range h.Revisions {
 		if Same(label, rev.Name) {
@@ -99,8 +101,8 @@ func (h *History) Find(label string) *appsv1.ControllerRevision {
 	return nil
 }
 
-// Current returns the revision that is being replaced by Update, under the name that the owner's status keeps. Without a record
-// of it, that is Update itself.
+// Current returns the revision being replaced by Update, under the name kept in the owner's status. Without a known
+// revision, Current returns Update.
 func (h *History) Current(name string) *appsv1.ControllerRevision {
 	if h.Update != nil && name == h.Update.Name {
 		return h.Update
@@ -113,8 +115,8 @@ func (h *History) Current(name string) *appsv1.ControllerRevision {
 	return h.Update
 }
 
-// Twins returns the owner's other revisions of the same template as Update, which somebody else has written: Pods at them are not to be
-// updated but to have their label changed. There are none before Update is known.
+// Twins returns further revisions of the owner with the same template as Update, written by somebody else: Pods at a
+// twin need no update, but a change of their label. Without Update there are none.
 func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 	if h.Update == nil {
 		return nil
@@ -132,11 +134,11 @@ func (h *History) Twins() (twins []*appsv1.ControllerRevision) {
 	return twins
 }
 
-// UnknownRevision means that a revision is asked for that is not in the history, as Find says by nil.
+// UnknownRevision means that a requested revision is not in the history: Find returns nil.
 const UnknownRevision reason.Code = "UnknownRevision"
 
-// Template returns the Pod template that a revision holds, shared with others: read only. The error is UnknownRevision for nil,
-// otherwise that of Decode.
+// Template returns the Pod template of a revision, shared with other callers: read only. The error is UnknownRevision
+// for nil, otherwise an error of Decode.
 func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateSpec, error) {
 	if rev == nil {
 		return nil, reason.Reason{
@@ -151,36 +153,37 @@ func (h *History) Template(rev *appsv1.ControllerRevision) (*corev1.PodTemplateS
 	return content.Template, nil
 }
 
-// Action says what to do about the history.
+// Action is an action on the history.
 type Action string
 
 const (
-	// Keep says that the newest revision is of today's template already. Nothing is written but Decision.Annotations.
+	// Keep says that the newest revision already has today's template. Only Decision.Annotations are written.
 	Keep Action = "Keep"
-	// Bump says that an older revision is of today's template; it becomes the newest by its number and keeps name and hash.
+	// Bump says that an older revision has today's template. The revision gets the highest number and keeps name and hash.
 	Bump Action = "Bump"
-	// Create says that no revision is of today's template.
+	// Create says that no revision has today's template.
 	Create Action = "Create"
 )
 
 // Decision is the answer of History.Decide.
 type Decision struct {
 	Action Action
-	// Revision is the existing object for Keep and Bump (read only, from the caller's slice) and the one to create for
+	// Revision is the existing object for Keep and Bump (read only, from the caller's slice) and the new object for
 	// Create.
 	Revision *appsv1.ControllerRevision
-	// Number is the revision number that Revision has or gets.
+	// Number is the present or new number of Revision.
 	Number int64
-	// Annotations are written on the revision of a Keep or Bump; the caller may add what depends on more than the template.
+	// Annotations are written on the revision of a Keep or Bump. The caller may add annotations with further dependencies
+	// than the template.
 	Annotations map[string]string
 }
 
-// maxNumber is the highest number that a revision gets. Nobody counts that far: who has a higher one was numbered by somebody else.
+// maxNumber is the highest number given to a revision. Nobody counts so far: somebody else has given any higher number.
 const maxNumber = math.MaxInt64/2 - 1
 
-// Decide finds the revision for a template. Numbers start at 1. Two revisions of equal content are tolerated: the newer one is
-// taken. Revisions whose number leaves no room for a next one are passed over where numbers are chosen; one of them that is of this
-// template is kept as it is. The only error is a template that cannot be encoded.
+// Decide finds the revision for a template. Numbers start at 1. Two revisions of equal content are tolerated: the newer
+// revision is taken. Revisions with a number too high for a successor do not count in the choice of numbers. If such a
+// revision has the same template, the revision is kept. The only error is a template that cannot be encoded.
 func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	data, err := Encode(template)
 	if err != nil {
@@ -189,11 +192,12 @@ func (h *History) Decide(template *corev1.PodTemplateSpec) (Decision, error) {
 	return h.DecideData(data, template.Labels, func(rev *appsv1.ControllerRevision) bool { return h.decoder.holds(rev, template, data) }), nil
 }
 
-// DecideData is Decide for owners whose revisions hold something else than a Pod template. data is the JSON of today's content, and same
-// reports whether a revision means the same. labels are those of a new revision, beside the hash.
+// DecideData is Decide for owners with revisions of other content than a Pod template. data is the JSON of today's
+// content, and same reports whether a revision means the same. labels are the labels of a new revision, beside the
+// hash.
 func (h *History) DecideData(data []byte, labels map[string]string, same func(*appsv1.ControllerRevision) bool) Decision {
 	next := int64(1)
-	var newest, numbered *appsv1.ControllerRevision // the newest that counts; of this content, but with a number that does not
+	var newest, numbered *appsv1.ControllerRevision // newest counted revision; revision of the same content with an uncounted number
 	for _, rev := range slices.Backward(h.Revisions) {
 		counts := rev.Revision <= maxNumber
 		if counts && newest == nil {
@@ -203,7 +207,7 @@ func (h *History) DecideData(data []byte, labels map[string]string, same func(*a
 		case !same(rev):
 		case !counts:
 			numbered = cmp.Or(numbered, rev)
-		case rev == newest, rev.Revision >= next: // nothing is above it
+		case rev == newest, rev.Revision >= next: // no revision is above
 			return Decision{Action: Keep, Revision: rev, Number: rev.Revision}
 		default:
 			return Decision{Action: Bump, Revision: rev, Number: next}
@@ -215,7 +219,7 @@ func (h *History) DecideData(data []byte, labels map[string]string, same func(*a
 	return Decision{Action: Create, Revision: h.build(labels, data, next), Number: next}
 }
 
-// Rename counts one more collision and returns a copy of a revision to create, under the name that this count gives.
+// Rename counts a further collision and returns a copy of a revision to create, under the name for the new count.
 func (h *History) Rename(rev *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	collisions := int32(1)
 	if h.Collisions != nil {
@@ -253,8 +257,8 @@ func (h *History) build(more map[string]string, data []byte, number int64) *apps
 	}
 }
 
-// Sort returns the revisions from oldest to newest: by number, then creation, then name, so that equal numbers (which a
-// user may have made by hand) still have one order. The given slice is not modified.
+// Sort returns the revisions from oldest to newest: by number, then creation, then name, so equal numbers (perhaps made
+// by a user by hand) still have an order. Sort does not modify the given slice.
 func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	return slices.SortedFunc(slices.Values(revisions), func(a, b *appsv1.ControllerRevision) int {
 		return cmp.Or(
@@ -265,19 +269,20 @@ func Sort(revisions []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	})
 }
 
-// Counting says which revisions a history limit counts.
+// Counting says which revisions count for a history limit.
 type Counting string
 
 const (
-	// CountUnused makes the limit the number of revisions kept beyond those in use.
+	// CountUnused makes the limit the number of unused revisions to keep.
 	CountUnused Counting = "Unused"
-	// CountAllOld makes the limit count every revision but the protected ones, in use or not; what is in use is never deleted.
+	// CountAllOld makes the limit count every revision except the protected revisions, in use or not. A used revision is
+	// never deleted.
 	CountAllOld Counting = "AllOld"
 )
 
-// Excess returns the revisions to delete, oldest first: those that nobody needs beyond the limit. The update revision and those
-// named in keep are never history; keep the current revision. inUse reports those that a Pod was made from. Revisions of other
-// owners among Revisions are left alone. A negative limit counts as zero.
+// Excess returns the revisions to delete, oldest first: unneeded revisions beyond the limit. The update revision and
+// the revisions named in keep are never history; keep the current revision. inUse reports revisions with a Pod. Excess
+// leaves revisions of other owners in Revisions alone. A negative limit counts as zero.
 func (h *History) Excess(limit int, counting Counting, inUse func(*appsv1.ControllerRevision) bool, keep ...string) []*appsv1.ControllerRevision {
 	var unused []*appsv1.ControllerRevision
 	old := 0

@@ -2,9 +2,8 @@ package revision
 
 import "strings"
 
-// Same reports whether two revision labels name the same revision: equal as a whole, or equal in what follows
-// the last "-". Long names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of one owner are therefore equal. An empty
-// label equals nothing.
+// Same reports whether two revision labels name the same revision: equal as a whole, or equal behind the last "-". Long
+// names (web-7d9f8c6b5d) and short hashes (7d9f8c6b5d) of an owner are therefore equal. An empty label equals nothing.
 func Same(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -12,5 +11,5 @@ func Same(a, b string) bool {
 	return a == b || ShortName(a) == ShortName(b)
 }
 
-// ShortName returns what follows the last "-" of a revision name, the whole string without one.
+// ShortName returns the part of a revision name behind the last "-", or the whole string without a "-".
 func ShortName(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }

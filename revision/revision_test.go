@@ -62,7 +62,7 @@ func history(t testing.TB, k revision.Keys, collisions *int32, d *revision.Decod
 
 func newDecoder() *revision.Decoder { return revision.NewDecoder(100, nil) }
 
-// stored returns a revision as the API server would have it.
+// stored returns a revision as stored by the API server.
 func stored(t *testing.T, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
 	d := decide(t, keys, template(image), nil, newDecoder())
@@ -88,7 +88,7 @@ func ExampleHistory_Decide() {
 		if d.Action == revision.Create {
 			stored = append(stored, d.Revision)
 		}
-		d.Revision.Revision = d.Number // what revision/history does on the API server
+		d.Revision.Revision = d.Number // as revision/history does on the API server
 	}
 	// Output:
 	// app:v1 Create web-fd86758d8 1
@@ -122,7 +122,7 @@ func openKruise(t testing.TB) fixture {
 	return f
 }
 
-// TestDecideWithoutRoom: a number that somebody else has written, beyond which there is none, is no reason to fail.
+// TestNewHistoriesRefuses: an empty key and a missing decoder are refused.
 func TestNewHistoriesRefuses(t *testing.T) {
 	if _, err := revision.NewHistories(revision.Keys{}, newDecoder()); err == nil {
 		t.Error("an empty key is accepted")
@@ -152,8 +152,8 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestForgedNumbers: whatever numbers somebody gives to revisions, those of others or the owner's own, one write is enough, and the
-// next pass writes nothing.
+// TestForgedNumbers: whatever numbers somebody gives to revisions of the owner or of others, a single write is enough,
+// and the next pass writes nothing.
 func TestForgedNumbers(t *testing.T) {
 	for _, number := range []int64{0, 1, math.MaxInt64/2 - 2, math.MaxInt64/2 - 1, math.MaxInt64 / 2, math.MaxInt64} {
 		for name, have := range map[string][]*appsv1.ControllerRevision{
@@ -183,8 +183,8 @@ func numbered(rev *appsv1.ControllerRevision, number int64) *appsv1.ControllerRe
 	return rev
 }
 
-// TestTakeOver is the reason for this package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
-// what we would write has the very same bytes and name.
+// TestTakeOver is the reason for the package: revisions of OpenKruise 1.9 stay the revisions of their templates, and
+// the package's revisions have the very same bytes and name.
 func TestTakeOver(t *testing.T) {
 	f := openKruise(t)
 	if len(f.Revisions) < 4 {
@@ -347,7 +347,7 @@ func TestName(t *testing.T) {
 func TestDecodeNamesWhatIsWrong(t *testing.T) {
 	for _, raw := range []string{
 		``, `null`, `[]`, `{"spec":null}`, `{"spec":{"template":null}}`, `{"spec":{"template":{"spec":{"containers":7}}}}`,
-		`{"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, // reading it would take half a minute
+		`{"spec":{"template":{"spec":{"overhead":{"cpu":"1e-200000000"}}}}}`, // reading the quantity would take half a minute
 	} {
 		rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(raw)}}
 		_, err := revision.Decode(rev)
@@ -409,7 +409,7 @@ func TestExcess(t *testing.T) {
 	}
 }
 
-// reference encodes the slow and obvious way: through maps, which encoding/json writes in key order.
+// reference encodes the slow and obvious way: through maps, written by encoding/json in key order.
 func reference(t testing.TB, tmpl *corev1.PodTemplateSpec) string {
 	t.Helper()
 	raw, err := json.Marshal(tmpl)

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestTwins: Pods at another revision of the same template are not to be restarted for its name.
+// TestTwins: a Pod at another revision of the same template must not restart for the revision's name.
 func TestTwins(t *testing.T) {
-	// named is a revision of an image that somebody has written under this name.
+	// named is a revision of an image, written by somebody under the name.
 	named := func(name, image string, number int64, change ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
 		rev := stored(t, image, number)
 		rev.Name, rev.UID = name, "uid-"+rev.UID

@@ -1,9 +1,9 @@
 package rollout
 
-// updateBudget decides, Pod by Pod in update order, whether one more may be updated now. It holds two limits beside the step's
-// number: Pods at the target revision that are not available yet plus those chosen now stay within the budget, so that a
-// revision that never becomes available stops early; and available Pods are only taken while fewer than the budget are
-// unavailable in all.
+// updateBudget decides, Pod by Pod in update order, whether a further Pod may be updated now. updateBudget holds two
+// limits beside the step's number. First, the unavailable Pods at the target revision plus the Pods chosen now stay
+// within the budget, so a revision that never becomes available stops early. Second, available Pods are taken only
+// while fewer than the budget are unavailable in all.
 type updateBudget struct {
 	left        int
 	limit       int
@@ -23,10 +23,10 @@ func newUpdateBudget(step Step, c Counts) updateBudget {
 	}
 }
 
-// down is how many Pods of the group are not available, whatever is to become of them.
+// down is the number of Pods of the group that are not available, for any reason.
 func (g Group) down() int { return g.PreDeleting + g.SpecifiedUnavailable + g.Unavailable }
 
-// admit reports whether the next candidate may be updated, and takes it off the budget if so.
+// admit reports whether the next candidate may be updated, and reduces the budget if so.
 func (b *updateBudget) admit(available bool) bool {
 	if b.left <= 0 || b.atTarget >= b.targetLimit {
 		return false
@@ -42,12 +42,12 @@ func (b *updateBudget) admit(available bool) bool {
 	return true
 }
 
-// ToUpdate returns those of the waiting Pods that are to be updated now. c are the counts that the step was planned with. waiting
-// are all Pods at the other revision that nobody wants deleted, in update order: the last of them stay where they are, so do not
-// leave out any. available tells which of them serve.
+// ToUpdate returns the waiting Pods to update now. c are the counts with which the step was planned. waiting are all
+// Pods at the old revision (with Step.Back: at the new revision) without a wish for deletion, in update order. The last
+// waiting Pods stay, so do not leave out any Pod. available tells whether a Pod serves.
 //
-// An available Pod for which there is no room does not end the round: a Pod behind it that is unavailable already loses
-// nothing by its update, and may be what keeps the budget used up.
+// An available Pod without room in the budget does not end the round. A later unavailable Pod loses nothing by its
+// update, and may be the reason why the budget is used up.
 func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) []T {
 	budget := newUpdateBudget(step, c)
 	var out []T
@@ -59,13 +59,14 @@ func ToUpdate[T any](step Step, c Counts, waiting []T, available func(T) bool) [
 	return out
 }
 
-// ToKeep returns those of the waiting Pods that stay where they are, as a partition wants: the last Step.Keep. waiting is what
-// ToUpdate is given. The slice is shared.
+// ToKeep returns the waiting Pods that stay, as a partition wants: the last Step.Keep. waiting is the same list as for
+// ToUpdate. The slice is shared.
 func ToKeep[T any](step Step, waiting []T) []T { return waiting[max(len(waiting)-step.Keep, 0):] }
 
-// ToDelete returns the candidates for deletion, in their order, without the ready ones that Step.DeleteReady has no room for.
-// The candidates are Pods whose deletion is decided: those that somebody has named or, where there are none, Step.Delete Pods in
-// deletion order, Step.DeleteOld of them from the old revision. ready tells which of them serve now.
+// ToDelete returns the candidates for deletion, in order, without the ready Pods for which Step.DeleteReady has no
+// room. The candidates are Pods with a decided deletion: the Pods named by somebody or, if nobody named any,
+// Step.Delete Pods in deletion order, Step.DeleteOld of them from the old revision. ready tells whether a Pod serves
+// now.
 func ToDelete[T any](step Step, candidates []T, ready func(T) bool) []T {
 	var out []T
 	left := step.DeleteReady

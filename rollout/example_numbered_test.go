@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Server is a kind of your own whose Pods are numbered.
+// Server is an example of a kind with numbered Pods.
 type Server struct {
 	Name           string
 	Replicas       int
@@ -23,10 +23,10 @@ type Server struct {
 	UpdateRevision string
 }
 
-// numberedPod tells what there is to know of one Pod.
+// numberedPod describes a single Pod.
 func numberedPod(server *Server, pod *corev1.Pod, ordinal int, now time.Time) rollout.NumberedPod {
 	p := rollout.NumberedPod{Ordinal: ordinal, Updated: pod.Labels["example.com/revision"] == server.UpdateRevision}
-	available, _ := podstate.Available(pod, server.MinReady, now) // look again after the time that it returns
+	available, _ := podstate.Available(pod, server.MinReady, now) // look again after the returned time
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating
@@ -40,7 +40,7 @@ func numberedPod(server *Server, pod *corev1.Pod, ordinal int, now time.Time) ro
 	return p
 }
 
-// next decides about the Pods that the Server controls. Give it all of them, also those that are terminating.
+// next decides about the Pods controlled by the Server. Give next all Pods, including terminating Pods.
 func next(server *Server, pods []*corev1.Pod, now time.Time) (rollout.NumberedStep, map[int]*corev1.Pod, error) {
 	wanted, err := ordinals.Of(ordinals.Paths{Reserved: "spec.reserved"}, 0, server.Replicas, server.Reserved...)
 	if err != nil {
@@ -59,7 +59,7 @@ func next(server *Server, pods []*corev1.Pod, now time.Time) (rollout.NumberedSt
 	return step, byOrdinal, err
 }
 
-// Ordinal 1 is reserved, so that 5 replicas are 0, 2, 3, 4 and 5. Two of them stay at the old revision, 4 is broken, and 5
+// Ordinal 1 is reserved, so the 5 replicas are 0, 2, 3, 4 and 5. Two Pods stay at the old revision, 4 is broken, and 5
 // was deleted for its update and is still terminating.
 func ExampleNumbered() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -90,7 +90,7 @@ func ExampleNumbered() {
 	for _, ordinal := range step.Delete {
 		fmt.Println("delete", byOrdinal[ordinal].Name)
 	}
-	for _, ordinal := range step.Update { // in place, or by deleting it: it is created at the new revision
+	for _, ordinal := range step.Update { // in place, or by deletion: its successor has the new revision
 		fmt.Println("update", byOrdinal[ordinal].Name)
 	}
 	for _, limit := range step.Limits {

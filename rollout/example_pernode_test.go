@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Agent is a kind of your own that has a Pod on every Node that fits.
+// Agent is an example of a kind with a Pod on every fitting Node.
 type Agent struct {
 	Name           string
 	Template       corev1.PodTemplateSpec
@@ -20,14 +20,14 @@ type Agent struct {
 	UpdateRevision string
 }
 
-// nodePod tells what there is to know of one Pod.
+// nodePod describes a single Pod.
 func nodePod(agent *Agent, pod *corev1.Pod, now time.Time) rollout.NodePod {
 	p := rollout.NodePod{
 		Name: pod.Name, Scheduled: podstate.IsScheduled(pod), Created: pod.CreationTimestamp.Time,
 		Updated: pod.Labels["example.com/revision"] == agent.UpdateRevision, Ready: podstate.IsReady(pod),
 	}
-	p.Node, _ = nodefit.NodeOf(pod)                              // also where it is not bound yet
-	available, _ := podstate.Available(pod, agent.MinReady, now) // look again after the time that it returns
+	p.Node, _ = nodefit.NodeOf(pod)                              // also of an unbound Pod
+	available, _ := podstate.Available(pod, agent.MinReady, now) // look again after the returned time
 	switch {
 	case pod.DeletionTimestamp != nil:
 		p.Health = rollout.Terminating
@@ -41,7 +41,8 @@ func nodePod(agent *Agent, pod *corev1.Pod, now time.Time) rollout.NodePod {
 	return p
 }
 
-// nextOnNodes decides about the Pods that the Agent controls. Give it all of them, also those that are terminating, and all Nodes.
+// nextOnNodes decides about the Pods controlled by the Agent. Give nextOnNodes all Nodes and all Pods, including
+// terminating Pods.
 func nextOnNodes(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now time.Time) (rollout.NodeStep, error) {
 	requirements, err := nodefit.New(&agent.Template.Spec, nodefit.DaemonSetTolerations(agent.Template.Spec.HostNetwork)...)
 	if err != nil {
@@ -59,8 +60,8 @@ func nextOnNodes(agent *Agent, nodes []*corev1.Node, pods []*corev1.Pod, now tim
 	return rollout.PerNode(rollout.NodeSpec{Partition: 1, MaxUnavailable: 2, LeaveUnfit: true}, all, members)
 }
 
-// Of five Nodes, four are to have a Pod: gpu-1 does not fit any more, and disk-1 has just come. One Pod of the others is broken, and one Node
-// stays at the old revision for now.
+// Of five Nodes, four are to have a Pod: gpu-1 does not fit any more, and disk-1 has just come. A further Pod is
+// broken, and a Node stays at the old revision for now.
 func ExamplePerNode() {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	var nodes []*corev1.Node
@@ -91,13 +92,13 @@ func ExamplePerNode() {
 		fmt.Println(err) // and leave the Pods alone
 		return
 	}
-	for _, node := range step.Create { // under the name of nodefit.PodName, made one of the Node by nodefit.Requirements.Place
+	for _, node := range step.Create { // under the name of nodefit.PodName, placed on the Node by nodefit.Requirements.Place
 		fmt.Println("create a Pod for", node)
 	}
 	for _, i := range step.Delete {
 		fmt.Println("delete", pods[i].Name)
 	}
-	for _, i := range step.Update { // in place, or by deleting it: its Node gets another at the new revision
+	for _, i := range step.Update { // in place, or by deletion: its Node gets another Pod at the new revision
 		fmt.Println("update", pods[i].Name)
 	}
 	for _, limit := range step.Limits {

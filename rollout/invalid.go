@@ -6,11 +6,11 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// InvalidRollout means that Plan, Numbered or PerNode cannot decide, because a number is negative, the wanted ordinals were never computed,
-// or Pods are counted or described wrongly.
+// InvalidRollout means that Plan, Numbered or PerNode cannot decide, because a number is negative, the wanted ordinals
+// were never computed, or Pods are counted or described wrongly.
 const InvalidRollout reason.Code = "InvalidRollout"
 
-// negative adds what is wrong with a number below zero.
+// negative adds a reason for a number below zero.
 func negative(problems *reason.List, path string, n int) {
 	if n < 0 {
 		*problems = append(*problems, reason.Reason{Code: InvalidRollout, Path: path, New: strconv.Itoa(n), Remedy: "use 0 or more"})
@@ -21,13 +21,13 @@ func (s *Spec) isInvalid() bool {
 	return min(s.Replicas, s.Partition, s.MaxUnavailable, s.MaxSurge) < 0 || s.ScaleMaxUnavailable != nil && *s.ScaleMaxUnavailable < 0
 }
 
-// isInvalid reports counts that no Pods can have. Each Pod is in one of the parts at most.
+// isInvalid reports impossible counts. Each Pod is in at most a single part.
 func (g *Group) isInvalid() bool {
 	return min(g.PreDeleting, g.Specified, g.SpecifiedUnavailable, g.Unavailable) < 0 ||
 		g.SpecifiedUnavailable > g.Specified || g.PreDeleting+g.Specified+g.Unavailable > g.Total
 }
 
-// problems says what is wrong with what isInvalid reports.
+// problems lists the faults found by isInvalid.
 func (s *Spec) problems(c Counts) reason.List {
 	var out reason.List
 	negative(&out, "replicas", s.Replicas)

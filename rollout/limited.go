@@ -8,7 +8,7 @@ import (
 
 const notSelectedRemedy = "give them the labels that the selector asks for, or have somebody else control or delete them"
 
-// limited notes what keeps a step from being larger.
+// limited notes the reasons why a step is not larger.
 type limited struct{ limits reason.List }
 
 func (l *limited) limitf(code reason.Code, path, remedy, format string, args ...any) {

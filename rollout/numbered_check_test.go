@@ -7,13 +7,13 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// judge holds one step against the rules, each in the plainest words that a test can have. It knows nothing of how the step was
-// found.
+// judge checks a single step against the rules, each in the plainest possible form. judge knows nothing of the code
+// that found the step.
 type judge struct {
 	rollout.NumberedSpec
 
 	step rollout.NumberedStep
-	// pods has those that exist, in the order in which they were given, and of maps their ordinals to them.
+	// pods has the existing Pods in the given order, and of maps their ordinals to them.
 	pods []rollout.NumberedPod
 	of   map[int]rollout.NumberedPod
 }
@@ -30,7 +30,7 @@ func serves(p rollout.NumberedPod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting && !p.PreUpdating
 }
 
-// underway reports whether something that this controller decided is under way.
+// underway reports whether an action decided by the controller is under way.
 func underway(p rollout.NumberedPod) bool {
 	return p.Health == rollout.Terminating || p.PreDeleting || (p.PreUpdating && p.Health != rollout.Ended)
 }
@@ -63,7 +63,7 @@ func (j *judge) count(test func(rollout.NumberedPod) bool) int {
 	return n
 }
 
-// begins are the ordinals whose Pods the step begins to delete or update.
+// begins are the ordinals of the Pods that the step begins to delete or update.
 func (j *judge) begins() []int {
 	return slices.DeleteFunc(slices.Concat(j.step.Delete, j.step.Update), func(o int) bool { return underway(j.of[o]) })
 }
@@ -77,7 +77,7 @@ func (j *judge) verdict() error {
 	return nil
 }
 
-// lists: what is named exists or does not, as the list says, and is named once.
+// lists: each named Pod exists or is missing, as its list demands, and is named once.
 func (j *judge) lists() error {
 	named := map[int]bool{}
 	for _, o := range slices.Concat(j.step.Delete, j.step.Update, j.step.Cancel) {
@@ -108,7 +108,7 @@ func (j *judge) lists() error {
 	return nil
 }
 
-// reasons: each Pod that is named gives a reason for it.
+// reasons: each named Pod gives a reason for its action.
 func (j *judge) reasons() error {
 	for _, o := range j.step.Delete {
 		p := j.of[o]
@@ -134,7 +134,7 @@ func (j *judge) reasons() error {
 	return nil
 }
 
-// budget: what is taken out of service leaves as many as are wanted but for MaxUnavailable.
+// budget: after the actions at least the wanted Pods less MaxUnavailable are in service.
 func (j *judge) budget() error {
 	counts := func(p rollout.NumberedPod) bool { return serves(p) && (j.wants(p.Ordinal) || !j.freeScaleIn()) }
 	before, after := j.count(counts), j.count(counts)
@@ -151,7 +151,7 @@ func (j *judge) budget() error {
 
 func (j *judge) freeScaleIn() bool { return j.UnlimitedScaleIn && j.Parallel }
 
-// repairs: Pods that are not available are not all put at the mercy of a revision that has not shown that it works.
+// repairs: a revision not yet shown to work does not get all unavailable Pods.
 func (j *judge) repairs() error {
 	if j.UnlimitedRepair || j.Unordered { // there the partition does not tell which Pods are on their way to which revision
 		return nil
@@ -177,7 +177,7 @@ func (j *judge) repairs() error {
 	return nil
 }
 
-// scaleLimit: below each Pod that is created there are fewer than the limit without an available Pod.
+// scaleLimit: below each created Pod fewer ordinals than the limit lack an available Pod.
 func (j *judge) scaleLimit() error {
 	if j.ScaleMaxUnavailable == nil {
 		return nil
@@ -199,7 +199,7 @@ func (j *judge) scaleLimit() error {
 	return nil
 }
 
-// revisions: what is created has the revision that the partition wants for it.
+// revisions: each created Pod has the revision wanted by the partition.
 func (j *judge) revisions() error {
 	old := j.count(func(p rollout.NumberedPod) bool { return j.wants(p.Ordinal) && !p.Updated })
 	for _, c := range j.step.Create {
@@ -222,13 +222,13 @@ func (j *judge) revisions() error {
 	return nil
 }
 
-// order: no Pod that is available or starting is updated before another one whose turn it is.
+// order: no available or starting Pod is updated before another due Pod.
 func (j *judge) order() error {
 	line := slices.Clone(j.pods)
 	if !j.Unordered {
 		slices.SortFunc(line, func(a, b rollout.NumberedPod) int { return b.Ordinal - a.Ordinal })
 	}
-	if j.Parallel { // those for which nothing can be done come after all others
+	if j.Parallel { // resting Pods come last
 		slices.SortStableFunc(line, func(a, b rollout.NumberedPod) int { return int(a.Rest - b.Rest) })
 	}
 	left := -1
@@ -253,7 +253,7 @@ func broken(p rollout.NumberedPod) bool {
 	return !serves(p) && (p.Health == rollout.Available || p.Health == rollout.Unavailable)
 }
 
-// oneAtATime: what ordered management promises.
+// oneAtATime: the promise of ordered management.
 func (j *judge) oneAtATime() error {
 	if j.Parallel {
 		return nil
@@ -272,7 +272,7 @@ func (j *judge) oneAtATime() error {
 	for _, o := range begins {
 		p := j.of[o]
 		if p.Health == rollout.Ended && j.wants(o) {
-			continue // it goes in the order of creation
+			continue // the Pod goes in the order of creation
 		}
 		if n := j.count(func(p rollout.NumberedPod) bool { return underway(p) && (j.wants(p.Ordinal) || !p.PreUpdating) }); n > 0 {
 			return fmt.Errorf("%d is begun beside %d that are under way", o, n)

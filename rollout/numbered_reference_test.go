@@ -10,18 +10,18 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// walk is parallel management as the reference describes it, one rule after the other. It knows neither hooks nor the
-// limits that this kit adds.
+// walk is parallel management as described by the reference, rule after rule. walk knows neither hooks nor the kit's
+// additional limits.
 func walk(s rollout.NumberedSpec, pods []rollout.NumberedPod) rollout.NumberedStep {
 	j := newJudge(s, pods, rollout.NumberedStep{})
 	var step rollout.NumberedStep
-	gone := map[int]bool{} // terminating, or deleted in this step
+	gone := map[int]bool{} // terminating, or deleted in the step
 	remove := func(o int) {
 		gone[o] = true
 		step.Delete = append(step.Delete, o)
 	}
 	j.scale(&step, remove)
-	for _, p := range slices.Backward(pods) { // Pods that are not wanted, all at once
+	for _, p := range slices.Backward(pods) { // unwanted Pods, all at once
 		if gone[p.Ordinal] = gone[p.Ordinal] || p.Health == rollout.Terminating; !j.wants(p.Ordinal) && !gone[p.Ordinal] {
 			remove(p.Ordinal)
 		}
@@ -54,7 +54,7 @@ func walk(s rollout.NumberedSpec, pods []rollout.NumberedPod) rollout.NumberedSt
 	return step
 }
 
-// scale creates what is missing and deletes what has ended, going up until the limit is reached.
+// scale creates missing Pods and deletes ended Pods, going up until the limit is reached.
 func (j *judge) scale(step *rollout.NumberedStep, remove func(int)) {
 	left := j.Wanted.Len()
 	if j.ScaleMaxUnavailable != nil {
@@ -100,8 +100,8 @@ func (j *judge) inLine(gone map[int]bool) []rollout.NumberedPod {
 	return slices.DeleteFunc(line, func(p rollout.NumberedPod) bool { return j.rank(p.Ordinal) < j.Partition })
 }
 
-// TestNumberedAgainstReference compares with the reference on random Pods. The only difference is wanted: behind an available
-// Pod that has to wait, others that are not available are updated nevertheless.
+// TestNumberedAgainstReference compares with the reference on random Pods. The only difference is wanted: behind a
+// waiting available Pod, unavailable Pods are updated nevertheless.
 func TestNumberedAgainstReference(t *testing.T) {
 	more := 0
 	for seed := range uint64(20_000) {

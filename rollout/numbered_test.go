@@ -138,7 +138,7 @@ func scaleOut(n int) numberedWith {
 	return func(s *rollout.NumberedSpec) { s.ScaleMaxUnavailable = &n }
 }
 
-// runNumbered runs cases with MaxUnavailable 1 and Parallel unless they say otherwise.
+// runNumbered runs cases with MaxUnavailable 1 and Parallel unless the case says otherwise.
 func runNumbered(t *testing.T, cases []numberedCase) {
 	t.Helper()
 	for _, tc := range cases {
@@ -492,13 +492,13 @@ func TestNumberedRefuses(t *testing.T) {
 	}
 }
 
-// unread is what an operator has that does not look at the error.
+// unread is the set of an operator that ignores the error.
 func unread() ordinals.Set {
 	set, _ := ordinals.Of(ordinals.Paths{Reserved: "reserved"}, 0, 3, intstr.FromString("x"))
 	return set
 }
 
-// TestNumberedCreatesInRounds holds that a replica count that is wrong by some zeros costs neither time nor memory.
+// TestNumberedCreatesInRounds: a replica count with some zeros too many costs neither time nor memory.
 func TestNumberedCreatesInRounds(t *testing.T) {
 	s := rollout.NumberedSpec{Wanted: wanted(t, 0, math.MaxInt32), Parallel: true}
 	step, err := rollout.Numbered(s, numbered(t, "3 new, 2000000000 new"))
@@ -562,7 +562,8 @@ func BenchmarkNumbered(b *testing.B) {
 	}
 }
 
-// BenchmarkPlanning is what a pass plans with: it reads a million reserved ordinals, and decides about ten thousand Pods.
+// BenchmarkPlanning is the planning of a pass: it reads a million reserved ordinals, and decides about ten thousand
+// Pods.
 func BenchmarkPlanning(b *testing.B) {
 	ranges, numbers := make([]intstr.IntOrString, 10_000), make([]intstr.IntOrString, 1_000_000)
 	for i := range ranges {

@@ -17,14 +17,14 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// worldPod is a Pod of a simulated world of numbered Pods. Its durations are in ticks.
+// worldPod is a Pod of a simulated world of numbered Pods. Durations are in ticks.
 type worldPod struct {
 	old bool
-	// starting Pods become available by themselves, broken ones stay unavailable until they are updated or healed.
+	// starting Pods become available by themselves. Broken Pods stay unavailable until updated or healed.
 	starting int
 	broken   bool
 	ended    bool
-	resting  bool // it has ended, and the next one is not to be made yet
+	resting  bool // the Pod has ended, and its successor must not be made yet
 	// terminating Pods hold their ordinal until the time is over.
 	terminating int
 	specified   bool
@@ -35,12 +35,12 @@ type worldPod struct {
 	hopeless bool
 }
 
-// numberedWorld holds Pods, what is wanted, and a controller that acts on nothing but Numbered.
+// numberedWorld holds Pods, the wanted state, and a controller that acts only on Numbered.
 type numberedWorld struct {
 	rng  *rand.Rand
 	spec rollout.NumberedSpec
 	pods map[int]*worldPod
-	// start, replicas and reserved are what the wanted ordinals are made of.
+	// start, replicas and reserved determine the wanted ordinals.
 	start, replicas         int
 	reserved                map[int]bool
 	inPlace                 bool
@@ -105,7 +105,7 @@ func (w *numberedWorld) changeBudget() {
 	w.foreign()
 }
 
-// foreign notes that somebody else changed the world, so that the controller may change its mind.
+// foreign notes a change of the world by somebody else, after which the controller may change its mind.
 func (w *numberedWorld) foreign() {
 	w.touched, w.created, w.taken = map[int]bool{}, map[int]bool{}, map[int]bool{}
 	w.trace("%s", ruled(w.spec))
@@ -150,7 +150,7 @@ func (w *numberedWorld) disturb() {
 	}
 }
 
-// tick lets time pass and reports whether it changed anything.
+// tick lets time pass and reports any change.
 func (w *numberedWorld) tick() bool {
 	changed := false
 	for o, p := range w.pods {
@@ -170,7 +170,7 @@ func (w *numberedWorld) tick() bool {
 	return changed
 }
 
-// ruled renders a spec with no more than what is set in it.
+// ruled renders a spec with only its set fields.
 func ruled(s rollout.NumberedSpec) string {
 	text := fmt.Sprintf("wanted %s, partition %d, maxUnavailable %d", s.Wanted, s.Partition, s.MaxUnavailable)
 	if s.ScaleMaxUnavailable != nil {
@@ -194,7 +194,7 @@ func ruled(s rollout.NumberedSpec) string {
 	return text
 }
 
-// listed renders Pods as the tables write them.
+// listed renders Pods in the form of the tables.
 func listed(pods []rollout.NumberedPod) string {
 	var parts []string
 	for _, p := range pods {
@@ -224,7 +224,7 @@ func listed(pods []rollout.NumberedPod) string {
 	return strings.Join(parts, ", ")
 }
 
-// restIf is how long a Pod rests that nothing can be done about: of every third one equally long.
+// restIf is the rest of a hopeless Pod. Every third Pod rests equally long.
 func restIf(hopeless bool, n int) time.Duration {
 	if !hopeless {
 		return 0
@@ -257,7 +257,7 @@ func (w *numberedWorld) members() []rollout.NumberedPod {
 	return list
 }
 
-// pass is one reconcile. It reports whether it did anything.
+// pass is a reconcile and reports whether anything was done.
 func (w *numberedWorld) pass() (bool, error) {
 	members := w.members()
 	step, err := rollout.Numbered(w.spec, members)
@@ -274,7 +274,7 @@ func (w *numberedWorld) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step) {
 		if w.chance(20) {
-			break // it fails or the process ends: the rest is for the next pass
+			break // the action fails or the process ends: the next pass does the rest
 		}
 		did, err := do()
 		if err != nil {
@@ -282,7 +282,7 @@ func (w *numberedWorld) pass() (bool, error) {
 		}
 		acted = acted || did
 	}
-	// A step that was cut short is tried again, and so is one that waits for its hook.
+	// A step cut short is tried again, and so is a step that waits for its hook.
 	return acted || len(step.Create)+len(step.Delete)+len(step.Update)+len(step.Cancel) > 0 && !w.stuck(step), nil
 }
 
@@ -294,7 +294,7 @@ func (w *numberedWorld) stuck(step rollout.NumberedStep) bool {
 	return !slices.ContainsFunc(slices.Concat(step.Delete, step.Update), func(o int) bool { return w.pods[o].hook == 0 })
 }
 
-// again decides once more: the same input has the same answer, and in order it does not matter how Pods are listed.
+// again decides once more: the same input has the same answer, and in order the order of listed Pods does not matter.
 func (w *numberedWorld) again(members []rollout.NumberedPod, want rollout.NumberedStep) error {
 	list := slices.Clone(members)
 	if !w.spec.Unordered {
@@ -307,7 +307,7 @@ func (w *numberedWorld) again(members []rollout.NumberedPod, want rollout.Number
 	return nil
 }
 
-// actions are what a controller does with a step, each on its own.
+// actions are a controller's actions for a step.
 func (w *numberedWorld) actions(step rollout.NumberedStep) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, o := range step.Cancel {
@@ -329,7 +329,7 @@ func (w *numberedWorld) actions(step rollout.NumberedStep) []func() (bool, error
 	return list
 }
 
-// note remembers an action, and refuses a second one that nobody gave a cause for.
+// note remembers an action, and refuses a second action without a cause.
 func (w *numberedWorld) note(list map[int]bool, ordinal int, what string) error {
 	if list[ordinal] {
 		return fmt.Errorf("Pod %d is %s although nobody else did anything", ordinal, what)
@@ -349,7 +349,7 @@ func (w *numberedWorld) create(c rollout.NumberedCreate) (bool, error) {
 	return true, w.note(w.created, c.Ordinal, "created twice")
 }
 
-// remove deletes a Pod, which takes its time, or makes it wait for its hook.
+// remove deletes a Pod, so the Pod terminates for a while or waits for its hook.
 func (w *numberedWorld) remove(o int) (bool, error) {
 	p := w.pods[o]
 	switch {
@@ -367,8 +367,8 @@ func (w *numberedWorld) remove(o int) (bool, error) {
 	return true, err
 }
 
-// take notes that a Pod is taken down. One that was created or taken down since anybody else did anything is decided about
-// for the second time.
+// take notes that a Pod is taken down. Taking down a Pod created or taken down since the last foreign change is a
+// second decision and an error.
 func (w *numberedWorld) take(o int) error {
 	if w.created[o] {
 		return fmt.Errorf("Pod %d is created and taken down again although nobody else did anything", o)
@@ -396,8 +396,8 @@ func (w *numberedWorld) update(o int) (bool, error) {
 	return true, err
 }
 
-// calm ends what would keep a rollout from its end. Pods that are broken stay so where their update is going to mend them or, with
-// parallel management, where they are not wanted.
+// calm ends obstacles to the end of a rollout. Broken Pods stay broken if their update will mend them or, with parallel
+// management, if they are unwanted.
 func (w *numberedWorld) calm() {
 	s := &w.spec
 	w.quota = 1000
@@ -415,7 +415,7 @@ func (w *numberedWorld) calm() {
 	w.foreign()
 }
 
-// verify looks at a world in which nothing happens any more. before is the world as it was when it became calm.
+// verify checks a world without any further events. before is the world when calm began.
 func (w *numberedWorld) verify(before map[int]worldPod) error {
 	if diff := cmp.Diff(slices.Collect(w.spec.Wanted.All()), slices.Sorted(maps.Keys(w.pods))); diff != "" {
 		return fmt.Errorf("it stopped with other ordinals (-want +got):\n%s", diff)
@@ -446,7 +446,7 @@ func (w *numberedWorld) verify(before map[int]worldPod) error {
 	return nil
 }
 
-// simulateNumbered runs one rollout to its end and returns the first promise that was broken.
+// simulateNumbered runs a rollout to its end and returns the first broken promise.
 func simulateNumbered(seed uint64, trace func(string, ...any)) error {
 	w := newNumberedWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -488,17 +488,18 @@ func TestWholeNumberedRollouts(t *testing.T) {
 
 func FuzzWholeNumberedRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of those that the test runs
+		f.Add(seed << 32) // no seed of the test
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulateNumbered(seed, func(string, ...any) {}); err != nil {
 			_ = simulateNumbered(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file that replays it
+			t.Fatal(err) // the fuzzer names the file for a replay
 		}
 	})
 }
 
-// FuzzNumbered holds single steps for Pods in any state, also those that no controller would bring about, against the rules.
+// FuzzNumbered checks single steps against the rules, for Pods in any state, including states that no controller would
+// bring about.
 func FuzzNumbered(f *testing.F) {
 	f.Add(uint8(5), uint8(0), uint8(2), int8(-1), uint8(0b1), []byte{0x01, 0x0a, 0x01, 0x09, 0x29})
 	f.Add(uint8(4), uint8(1), uint8(1), int8(-1), uint8(0b1), []byte{0x01, 0x01, 0x11, 0x81, 0x03})

@@ -2,8 +2,8 @@ package rollout
 
 import "slices"
 
-// ordered decides about one Pod at a time: first the lowest wanted ordinal that has no available Pod, then Pods that are not
-// wanted, then those that are to be deleted or updated, from the highest.
+// ordered decides about a single Pod at a time: first the lowest wanted ordinal without an available Pod, then unwanted
+// Pods, then Pods to delete or update, from the highest.
 func (r *roster) ordered() {
 	switch {
 	case r.unavailable() > 0:
@@ -17,21 +17,21 @@ func (r *roster) ordered() {
 	r.explainWaiting()
 }
 
-// awaitf says which Pod the next one waits for.
+// awaitf names the awaited Pod.
 func (r *roster) awaitf(ordinal int, remedy, format string, args ...any) {
 	r.awaited = &ordinal
 	r.limitf(OrderedWait, "", remedy, format, args...)
 }
 
-// scaleNext creates the lowest wanted Pod that is not available, or deletes it because it has ended. It reports whether it
-// has found something to do.
+// scaleNext creates the lowest wanted unavailable Pod, or deletes an ended Pod there. scaleNext reports whether the
+// step has something to do.
 func (r *roster) scaleNext() bool {
 	rank := 0
 	for i := range r.pods {
 		e := &r.pods[i]
 		switch {
 		case !e.wanted:
-		case e.rank > rank: // those between are missing
+		case e.rank > rank: // the Pods between are missing
 			return r.createNext(rank)
 		case e.available():
 			rank++
@@ -62,7 +62,7 @@ func (r *roster) mayCreate() bool {
 	return true
 }
 
-// repairNext deletes or updates the lowest wanted Pod for which that may make it available.
+// repairNext deletes or updates the lowest wanted Pod if the action may make the Pod available.
 func (r *roster) repairNext() {
 	first, highest := -1, r.highestDue()
 	for i := range r.pods {
@@ -104,9 +104,9 @@ func (r *roster) waitsForBegun() bool {
 	return false
 }
 
-// scaleInWaits reports whether the highest Pod that is not wanted waits, because neither it nor one below it that is not wanted either is
-// available: Pods that are broken together may hold what the others need. The lowest of them waits for nobody, and nobody waits for what has
-// ended.
+// scaleInWaits reports whether the highest unwanted Pod waits, because neither the Pod nor a lower unwanted Pod is
+// available: Pods that are broken together may hold resources needed by each other. The lowest such Pod waits for
+// nobody, and nobody waits for an ended Pod.
 func (r *roster) scaleInWaits() bool {
 	highest := -1
 	for i := range slices.Backward(r.pods) {
@@ -125,7 +125,7 @@ func (r *roster) scaleInWaits() bool {
 	return false
 }
 
-// scaleInNext deletes the highest Pod that is not wanted, and reports whether there is one.
+// scaleInNext deletes the highest unwanted Pod, and reports whether such a Pod exists.
 func (r *roster) scaleInNext() bool {
 	for i := len(r.pods) - 1; i >= 0; i-- {
 		if e := &r.pods[i]; !e.wanted {
@@ -136,7 +136,7 @@ func (r *roster) scaleInNext() bool {
 	return false
 }
 
-// highestDue returns the position of the highest Pod that is to be updated, -1 if there is none.
+// highestDue returns the position of the highest Pod due for an update, -1 if there is none.
 func (r *roster) highestDue() int {
 	for i := len(r.pods) - 1; i >= 0; i-- {
 		if e := &r.pods[i]; e.due && !e.Specified {
@@ -146,7 +146,7 @@ func (r *roster) highestDue() int {
 	return -1
 }
 
-// updateNext deletes the highest Pod that somebody wants deleted, or else updates the highest that is due.
+// updateNext deletes the highest Specified Pod, or else updates the highest due Pod.
 func (r *roster) updateNext() {
 	specified, due := -1, r.highestDue()
 	for i := range r.pods {

@@ -1,11 +1,11 @@
 package rollout
 
-// parallel decides about all Pods at once. What is taken out of service shares one budget: ordinals without an available Pod
-// use it up, whatever the cause.
+// parallel decides about all Pods at once. Actions that take Pods out of service share a single budget. Ordinals
+// without an available Pod use the budget up, for any cause.
 func (r *roster) parallel() {
 	r.scaleOut()
 	r.scaleIn()
-	// More than all of them cannot be unavailable, and larger numbers could overflow.
+	// No more than all Pods can be unavailable, and larger numbers could overflow.
 	room := min(r.MaxUnavailable, r.Wanted.Len()) - r.unavailable()
 	if !r.stopped() {
 		r.updateAll(r.deleteSpecified(room))
@@ -13,8 +13,8 @@ func (r *roster) parallel() {
 	r.explainWaiting()
 }
 
-// scaleOut goes through the wanted ordinals from the lowest: it creates Pods that are missing and deletes those that have
-// ended, until the limit on unavailable Pods is reached.
+// scaleOut goes through the wanted ordinals from the lowest: scaleOut creates missing Pods and deletes ended Pods until
+// the limit on unavailable Pods is reached.
 func (r *roster) scaleOut() {
 	left := r.Wanted.Len()
 	if r.ScaleMaxUnavailable != nil {
@@ -56,7 +56,7 @@ func (r *roster) scaleOut() {
 	}
 }
 
-// scaleIn deletes Pods that are not wanted. Available ones go while what is left is enough.
+// scaleIn deletes unwanted Pods. An available Pod goes only while enough Pods are left.
 func (r *roster) scaleIn() {
 	spare := r.available + r.excess - r.Wanted.Len() + min(r.MaxUnavailable, r.Wanted.Len())
 	waiting := 0
@@ -79,7 +79,7 @@ func (r *roster) scaleIn() {
 	}
 }
 
-// deleteSpecified deletes Pods that somebody wants deleted, from the highest, and returns what is left of the room.
+// deleteSpecified deletes Specified Pods, from the highest, and returns the remaining room.
 func (r *roster) deleteSpecified(room int) int {
 	waiting := 0
 	for e := range r.descending {
@@ -101,8 +101,8 @@ func (r *roster) deleteSpecified(room int) int {
 	return room
 }
 
-// updateAll updates Pods in their order. One for which there is no room does not end the round: a Pod behind it that is not
-// available loses nothing, and may be what uses the room up.
+// updateAll updates Pods in order. A Pod without room does not end the round: a later unavailable Pod loses nothing,
+// and may be the reason why the room is used up.
 func (r *roster) updateAll(room int) {
 	repairs := max(r.MaxUnavailable, 1) - r.untested
 	waiting := 0

@@ -6,57 +6,58 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeTerminating means that the only Pods of a Node are terminating. The next one is not created before they are gone, unless Pods may surge.
+// NodeTerminating means that all Pods of a Node are terminating. The next Pod is created only after they are gone,
+// unless Pods may surge.
 const NodeTerminating reason.Code = "NodeTerminating"
 
-// UnfitLimited means that old Pods stay on Nodes which are to have none, until enough other Nodes have an available Pod.
+// UnfitLimited means that old Pods stay on Nodes without a wanted Pod, until enough other Nodes have an available Pod.
 const UnfitLimited reason.Code = "UnfitLimited"
 
-// NodeSpec is what is wanted of Pods of which each Node has one, in absolute numbers. The zero value creates missing Pods and deletes
-// those that no Node is to have, and updates no available Pod.
+// NodeSpec is the wanted state of Pods of which each Node has a single Pod, in absolute numbers. The zero value creates
+// missing Pods, deletes Pods not wanted by any Node, and updates no available Pod.
 type NodeSpec struct {
 	// Partition is on how many Nodes Pods stay at the old revision.
 	Partition int
-	// MaxUnavailable is how many of the Nodes that take part in the update may lack an available Pod for one more to be taken out of
-	// service. It has no meaning beside MaxSurge.
+	// MaxUnavailable is the number of Nodes in the update that may lack an available Pod, including the Pod taken out of
+	// service. MaxUnavailable has no meaning beside MaxSurge.
 	MaxUnavailable int
-	// MaxSurge, unless 0, updates Pods by a second one beside the old, which goes when the new one is available; on so many Nodes at
-	// a time.
+	// MaxSurge, unless 0, updates Pods by a second Pod beside the old Pod, on at most MaxSurge Nodes at a time. The old
+	// Pod goes when the new Pod is available.
 	MaxSurge int
 
-	// Progressive creates Pods only on as many Nodes as are to be at the new revision, in ascending order of their names, where
-	// Partition is not 0: lower it step by step, and Node after Node gets its Pod.
+	// Progressive creates Pods only on as many Nodes as are to be at the new revision, in ascending order of their names,
+	// if Partition is not 0. Lower Partition step by step, and Node after Node gets its Pod.
 	Progressive bool
-	// Paused stops updates. Pods are still created, and those deleted that no Node is to have.
+	// Paused stops updates. Creation goes on, and so does the deletion of Pods not wanted by any Node.
 	Paused bool
-	// OnDelete leaves it to others to delete Pods that are to be updated. Partition and Progressive have no effect then.
+	// OnDelete leaves the deletion of outdated Pods to somebody else. Partition and Progressive then have no effect.
 	OnDelete bool
-	// LeaveUnfit leaves Nodes that are to have no Pod out of the update: their Pods are neither updated nor counted, and those at an older
-	// revision are deleted when it is over.
+	// LeaveUnfit leaves Nodes without a wanted Pod out of the update: their Pods are neither updated nor counted. Their
+	// Pods at an older revision are deleted after the end of the update.
 	LeaveUnfit bool
 
-	// Paths are where the workload's API has these numbers.
+	// Paths are the paths of the numbers in the workload's API.
 	Paths Paths
 }
 
-// Node is what PerNode needs to know of one Node.
+// Node describes a single Node for PerNode.
 type Node struct {
 	Name string
-	// Run says that the Node is to have a Pod, Continue that one which is there already may stay, as nodefit.Verdict has them. Run without
-	// Continue counts as both.
+	// Run says that the Node is to have a Pod. Continue says that a present Pod may stay. Both come from nodefit.Verdict.
+	// Run without Continue counts as both.
 	Run, Continue bool
-	// Excluded Nodes keep the revision that they have.
+	// Excluded Nodes keep their present revision.
 	Excluded bool
 }
 
-// NodePod is what PerNode needs to know of one Pod.
+// NodePod describes a single Pod for PerNode.
 type NodePod struct {
-	// Name tells Pods apart that are equally old.
+	// Name tells Pods of the same age apart.
 	Name string
-	// Node is the Node that the Pod is on, or is made for. Nothing is decided about a Pod without one.
+	// Node is the Pod's Node, bound or intended. A Pod without Node takes part in no decision.
 	Node string
-	// Scheduled Pods are bound to their Node. Of several Pods on a Node the oldest stays: one that is Scheduled comes before one that
-	// is not, then Created counts.
+	// Scheduled Pods are bound to their Node. Of several Pods on a Node the oldest stays: Scheduled Pods come before
+	// unscheduled Pods, then Created counts.
 	Scheduled bool
 	Created   time.Time
 	// Updated Pods are at the new revision.
@@ -65,13 +66,13 @@ type NodePod struct {
 	Health Health
 	// Ready Pods are ready, whatever their Health.
 	Ready bool
-	// Resting Pods have Ended and are not to be deleted yet, or they would be created and end again and again.
+	// Resting Pods have Ended and must not be deleted yet, because they would be created and end again and again.
 	Resting bool
-	// NotSelected Pods are those that the workload's selector does not match. Their Health is Terminating: only others can end that they
-	// hold their Node.
+	// NotSelected Pods do not match the workload's selector. Their Health is Terminating: only somebody else can end their
+	// hold on the Node.
 	NotSelected bool
-	// Rest is positive for Pods whose last change was refused, or whose annotations cannot be read: for how much longer they rest. They are
-	// updated last, the one whose rest ends first before the others.
+	// Rest is the remaining rest of a Pod whose last change was refused, or whose annotations cannot be read. Such Pods
+	// are updated last, the Pod with the shortest rest first.
 	Rest time.Duration
 	// PreDeleting Pods are to be deleted and wait for a hook. They do not count as available, and nothing takes them back.
 	PreDeleting bool
@@ -79,47 +80,52 @@ type NodePod struct {
 
 func (p *NodePod) available() bool { return p.Health == Available && !p.PreDeleting }
 
-// running reports whether the Pod stays unless somebody deletes it.
+// running reports whether the Pod stays unless somebody deletes the Pod.
 func (p *NodePod) running() bool { return p.Health == Available || p.Health == Unavailable }
 
-// NodeStep is what to do now. No Pod is in two of Delete and Update.
+// NodeStep says what to do now. No Pod is in both Delete and Update.
 type NodeStep struct {
-	// Create a Pod at the new revision for each of these Nodes, in this order.
+	// Create a Pod at the new revision for each of these Nodes, in order.
 	Create []string
-	// Replace the Pods of these Nodes, which have ended and are in Delete: create another one first, so that it has a name of its own and
-	// whoever asks with the same view asks for the same name. Where it is refused, the old one is deleted all the same. There are none where
-	// Pods surge: Create has them.
+	// Replace the ended Pods of these Nodes, which are also in Delete. Create the new Pod first, so that the new Pod has
+	// its own name and every caller with the same view asks for the same name. If the creation is refused, delete the old
+	// Pod all the same. Replace is empty if Pods surge: Create has the Nodes then.
 	Replace []string
-	// Delete the Pods at these positions: those that their Node is not to have, are too many, have ended, or wait for their hook.
+	// Delete the Pods at these positions: surplus Pods, ended Pods, Pods not wanted by their Node, and Pods waiting for
+	// their hook.
 	Delete []int
-	// Update the Pods at these positions to the new revision, in this order: in place, or by deleting them.
+	// Update the Pods at these positions to the new revision, in order: in place, or by deletion.
 	Update []int
-	// Totals count Nodes, as statuses report them.
+	// Totals count Nodes in the form of statuses.
 	Totals NodeTotals
-	// Limits says what limits the step.
+	// Limits are the reasons why the step is not larger.
 	Limits reason.List
 }
 
-// NodeTotals are numbers of Nodes. All but the first and the last count Nodes that are to have a Pod, by the oldest one that they have and
-// that runs; one that terminates or has ended counts where there is no other, also as ready if its readiness says so.
+// NodeTotals are numbers of Nodes. Current, Ready, Available and Updated count Nodes with a wanted Pod, judged by the
+// Node's oldest running Pod. A terminating or ended Pod counts only if the Node has no running Pod, and counts as ready
+// if its readiness says so.
 type NodeTotals struct {
-	// Desired Nodes are to have a Pod, Misscheduled ones have one and are not to.
+	// Desired Nodes are to have a Pod. Misscheduled Nodes have an unwanted Pod.
 	Desired, Current, Ready, Available, Updated, Misscheduled int
 }
 
-// PerNode returns the next step for Pods of which each Node has one. nodes are all Nodes of the cluster, pods all Pods of the workload,
-// also those that are terminating or have ended; both in any order.
+// PerNode returns the next step for Pods of which each Node has a single Pod. nodes are all Nodes of the cluster. pods
+// are all Pods of the workload, including terminating and ended Pods. Both lists may be in any order.
 //
-// A Node without a Pod gets one at the new revision, whatever Partition says. One whose Pod is terminating waits until that is gone, unless
-// Pods may surge. Of several Pods the oldest stays. Pods that wait for a Node which is not there any more are deleted.
+// A Node without a Pod gets a Pod at the new revision, regardless of Partition. A Node with a terminating Pod waits
+// until the Pod is gone, unless Pods may surge. Of several Pods the oldest stays. Pods that wait for a missing Node are
+// deleted.
 //
-// An update goes through Nodes in descending order of their names. Those that have an updated Pod use up what Partition leaves to update
-// first, then those whose Pod is being replaced. Within what takes part, Pods that are not available are updated at once; available
-// ones while fewer than MaxUnavailable Nodes lack an available Pod. Nodes that do not take part do not count. No new Pod can be made beside one
-// of a Node that is to have none: where Pods surge, such an old Pod is deleted, an available one while more Nodes have one than are to.
+// An update goes through Nodes in descending order of their names. The Nodes left by Partition are taken first from the
+// Nodes with an updated Pod, then from the Nodes with a Pod in replacement, then from the rest. Within the update,
+// unavailable Pods are updated at once, and available Pods while fewer than MaxUnavailable Nodes lack an available Pod.
+// Nodes outside the update do not count. No new Pod can be made beside the Pod of a Node without a wanted Pod. If Pods
+// surge, such an old Pod is deleted: an available Pod only while more Nodes have an available Pod than are to have a
+// Pod.
 //
-// The error is a reason.List with an InvalidRollout for each number that is negative, for the first Node that is given twice, and for the
-// first Pod without Health. The step is empty then.
+// The error is a reason.List with an InvalidRollout for each negative number, for the first Node given twice, and for
+// the first Pod without Health. The step is then empty.
 func PerNode(spec NodeSpec, nodes []Node, pods []NodePod) (NodeStep, error) {
 	if err := spec.check(); err != nil {
 		return NodeStep{}, err

@@ -9,7 +9,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// TestPerNodeHooks: a Pod that waits for its hook is deleted whatever happens, so it takes the place of no other.
+// TestPerNodeHooks: a Pod waiting for its hook is deleted in any case, so the Pod takes no other Pod's place.
 func TestPerNodeHooks(t *testing.T) {
 	begin := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	pod := func(age int, updated, leaving bool) rollout.NodePod {

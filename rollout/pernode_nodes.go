@@ -8,13 +8,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// nodeDecision holds Nodes in ascending order of their names, with their Pods and what is decided for them.
+// nodeDecision holds Nodes in ascending order of their names, with their Pods and the decisions for them.
 type nodeDecision struct {
 	*NodeSpec
 
 	nodes []nodeEntry
 	pods  []NodePod
-	// lost are Pods of Nodes that are not there.
+	// lost are Pods of missing Nodes.
 	lost []int
 
 	create, anew []string
@@ -27,25 +27,25 @@ type nodeDecision struct {
 type nodeEntry struct {
 	Node
 
-	// pods are the positions of its Pods, the oldest first.
+	// pods are the positions of the Node's Pods, the oldest first.
 	pods []int
-	// running counts those that neither terminate nor have ended. newest and old are the one at the new revision and the one at another that
-	// stay, nil where there is none: the oldest that nobody has begun to delete, or else the oldest. ambiguous says that there are several
-	// of either.
+	// running counts the Pods that neither terminate nor have ended. newest is the Pod to keep at the new revision, old
+	// the Pod to keep at another revision, nil if there is none. Each is the oldest Pod without a begun deletion, or else
+	// the oldest. ambiguous says that a revision has several running Pods.
 	running     int
 	newest, old *NodePod
 	newestAt    int
 	oldAt       int
 	ambiguous   bool
-	// resting says that a Pod that has ended holds the Node for a while.
+	// resting says that an ended Pod holds the Node for a while.
 	resting bool
-	// waits says that it gets no Pod, because the partition keeps it from the new revision.
+	// waits says that the Node gets no Pod, because the partition keeps the Node from the new revision.
 	waits bool
 }
 
 func newNodeDecision(spec *NodeSpec, nodes []Node, pods []NodePod) (*nodeDecision, error) {
 	d := &nodeDecision{NodeSpec: spec, nodes: make([]nodeEntry, len(nodes)), pods: pods}
-	order := make([]int, len(nodes)) // which is sorted in a third of the time that the entries take
+	order := make([]int, len(nodes)) // sorting positions takes a third of the time of sorting entries
 	for i := range order {
 		order[i] = i
 	}
@@ -121,7 +121,7 @@ func (d *nodeDecision) read(n *nodeEntry) {
 			stays = &n.newest
 		}
 		n.ambiguous = n.ambiguous || *stays != nil
-		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting { // one that is going must not cost one that serves
+		if *stays == nil || (*stays).PreDeleting && !p.PreDeleting { // a Pod about to go must not cost a serving Pod
 			*stays = p
 			if p.Updated {
 				n.newestAt = i
@@ -170,7 +170,7 @@ func (d *nodeDecision) count(n *nodeEntry) {
 	}
 }
 
-// manage sees to it that the Node has one Pod, or none, without a look at the update.
+// manage ensures a single Pod on the Node, or none, regardless of the update.
 func (d *nodeDecision) manage(n *nodeEntry) {
 	for _, i := range n.pods {
 		p := &d.pods[i]
@@ -198,7 +198,7 @@ func (d *nodeDecision) manage(n *nodeEntry) {
 	}
 }
 
-// firstToStay returns the oldest Pod that nobody has begun to delete, or else the oldest.
+// firstToStay returns the oldest Pod without a begun deletion, or else the oldest.
 func (d *nodeDecision) firstToStay(n *nodeEntry) *NodePod {
 	var oldest *NodePod
 	for _, i := range n.pods {
@@ -213,7 +213,7 @@ func (d *nodeDecision) firstToStay(n *nodeEntry) *NodePod {
 	return oldest
 }
 
-// manageTwo keeps the oldest Pod of each revision, and ends the old one's time when it is not needed any more.
+// manageTwo keeps the oldest Pod of each revision, and deletes the old Pod when no longer needed.
 func (d *nodeDecision) manageTwo(n *nodeEntry) {
 	d.removeOthers(n, n.newest, n.old)
 	if n.newest != nil && n.old != nil && !n.old.PreDeleting && (!n.old.Ready || n.newest.available()) {
@@ -221,7 +221,7 @@ func (d *nodeDecision) manageTwo(n *nodeEntry) {
 	}
 }
 
-// removeOthers deletes the running Pods that are not among those to keep.
+// removeOthers deletes the running Pods that are not in keep.
 func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
 	if n.running < 2 {
 		return
@@ -233,7 +233,7 @@ func (d *nodeDecision) removeOthers(n *nodeEntry, keep ...*NodePod) {
 	}
 }
 
-// explainHeld says which Nodes wait for a Pod to be gone.
+// explainHeld names Nodes that wait for the end of a Pod.
 func (d *nodeDecision) explainHeld() {
 	var foreign, held []int
 	for i := range d.nodes {
@@ -258,7 +258,8 @@ func (d *nodeDecision) explainHeld() {
 	}
 }
 
-// forgetLost deletes Pods that wait for a Node which is not there. Those that were on it are left to who collects the Pods of lost Nodes.
+// forgetLost deletes Pods that wait for a missing Node. Pods bound to a lost Node are left to the Pod garbage
+// collector.
 func (d *nodeDecision) forgetLost() {
 	for _, i := range d.lost {
 		if p := &d.pods[i]; !p.Scheduled && p.Health != Terminating {
@@ -267,13 +268,14 @@ func (d *nodeDecision) forgetLost() {
 	}
 }
 
-// willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: it will get another.
+// willBeUpdated reports whether the Node's Pod at the new revision terminates or has ended: the Node will get another
+// Pod.
 func (d *nodeDecision) willBeUpdated(n *nodeEntry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].Updated })
 }
 
-// replaceEnded finds the Nodes whose one Pod has ended and makes way for another. Of two that have ended the second one may have done so at
-// once: they go first.
+// replaceEnded finds the Nodes with a single, ended Pod that makes way for a new Pod. Of two ended Pods the second may
+// have ended at once, so both go first.
 func (d *nodeDecision) replaceEnded() {
 	held := d.Progressive && d.Partition > 0 && !d.OnDelete // from the new revision
 	for i := range d.nodes {
@@ -287,7 +289,7 @@ func (d *nodeDecision) replaceEnded() {
 	}
 }
 
-// limitProgress leaves Nodes without a Pod that the partition keeps from the new revision.
+// limitProgress leaves Nodes without a Pod if the partition keeps them from the new revision.
 func (d *nodeDecision) limitProgress() {
 	if !d.Progressive || d.Partition == 0 || d.OnDelete {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// nodeWalk is what the reference says about Pods of which each Node has one, Node after Node and rule after rule, without a thought of
-// time or memory.
+// nodeWalk is the reference for a single Pod per Node, Node after Node and rule after rule, without a thought of time
+// or memory.
 type nodeWalk struct {
 	rollout.NodeSpec
 
@@ -72,7 +72,7 @@ func servesNode(p rollout.NodePod) bool {
 	return p.Health == rollout.Available && !p.PreDeleting
 }
 
-// ambiguous Nodes have several Pods of one revision.
+// ambiguous Nodes have several Pods of a revision.
 func (w *nodeWalk) ambiguous(node string) bool {
 	return len(w.on(node, runs, isNew)) > 1 || len(w.on(node, runs, isOld)) > 1
 }
@@ -105,7 +105,7 @@ func (w *nodeWalk) totals() (t rollout.NodeTotals) {
 	return t
 }
 
-// plan is a step in names: the Nodes to create Pods for and the Pods to update in their order, those to delete sorted.
+// plan is a step in names: the Nodes for new Pods and the Pods to update in order, the Pods to delete sorted.
 type plan struct{ Create, Delete, Update []string }
 
 func (w *nodeWalk) plan() plan {
@@ -135,8 +135,9 @@ func (w *nodeWalk) plan() plan {
 	return p
 }
 
-// unfit are the old Pods that the update ends because their Node is to have none: broken ones at once, others while enough serve; a new one
-// beside them that has no place there goes first. Where Pods do not surge only those that were left out need it, when the update is over.
+// unfit are the old Pods ended by the update because their Node is to have no Pod: broken Pods at once, serving Pods
+// while enough Pods serve. A new Pod beside them without a place on the Node goes first. Without surge only Nodes left
+// out of the update need unfit, after the update's end.
 func (w *nodeWalk) unfit() (out []string) {
 	candidates := w.part()
 	if w.LeaveUnfit {
@@ -178,7 +179,7 @@ func (w *nodeWalk) unfit() (out []string) {
 	return out
 }
 
-// isFree: a Node gets a Pod when it has none at all; where Pods may surge, when none runs there and none rests.
+// isFree: a Node gets a Pod if the Node has no Pod at all. With surge, no Pod may run there and none may rest.
 func (w *nodeWalk) isFree(node string) bool {
 	resting := func(p rollout.NodePod) bool { return hasEnded(p) && p.Resting }
 	if !w.nodes[node].Run || w.MaxSurge == 0 {
@@ -219,7 +220,8 @@ func (w *nodeWalk) surplus(node string) []int {
 	return out
 }
 
-// waiting are the Nodes that get no Pod, so that as many as the partition says have none of the new revision.
+// waiting are the Nodes without a Pod that must wait, so that as many Nodes as the partition says have no Pod of the
+// new revision.
 func (w *nodeWalk) waiting() []string {
 	if !w.Progressive || w.Partition == 0 || w.OnDelete {
 		return nil
@@ -233,7 +235,7 @@ func (w *nodeWalk) waiting() []string {
 		wanted++
 		if w.isFree(name) {
 			free = append(free, name)
-		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // it has one, or will have one again
+		} else if len(w.on(name, runs, isNew)) > 0 || w.MaxSurge == 0 && len(w.on(name, isNew)) > 0 { // the Node has an updated Pod, or will have an updated Pod again
 			have++
 		}
 	}
@@ -262,7 +264,7 @@ func (w *nodeWalk) part() []string {
 	return line[:min(max(len(all)-w.Partition, 0), len(line))]
 }
 
-// lone returns the only Pod that runs on a Node, if it is old and nothing was begun.
+// lone returns the only running Pod of a Node, if old and without a begun action.
 func (w *nodeWalk) lone(node string) (pod int, ok bool) {
 	running := w.on(node, runs)
 	if len(running) != 1 || !w.nodes[node].Continue || w.pods[running[0]].Updated || w.pods[running[0]].PreDeleting {
@@ -271,7 +273,8 @@ func (w *nodeWalk) lone(node string) (pod int, ok bool) {
 	return running[0], true
 }
 
-// instead are the Pods to replace: first all that do not serve, then others while enough Nodes have one that does.
+// instead are the Pods to replace: first all Pods that do not serve, then serving Pods while enough Nodes have a
+// serving Pod.
 func (w *nodeWalk) instead() []string {
 	lacking := 0
 	var broken, serving []string
@@ -289,7 +292,7 @@ func (w *nodeWalk) instead() []string {
 			broken = append(broken, w.pods[i].Name)
 		case len(running) == 1 && w.pods[running[0]].Updated && servesNode(w.pods[running[0]]):
 			continue
-		case !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0: // whatever the update does, its Pod goes
+		case !w.nodes[name].Continue && len(w.on(name, runs, servesNode)) > 0: // the Pod goes regardless of the update
 			continue
 		}
 		lacking++
@@ -320,7 +323,7 @@ func (w *nodeWalk) beside() []string {
 	return slices.Concat(broken, serving[:min(len(serving), max(w.MaxSurge-surging, 0))])
 }
 
-// names returns what a step names, as plan does.
+// stepNames returns the names of a step, in the form of plan.
 func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
 	p := plan{Create: step.Create}
 	for _, i := range step.Delete {
@@ -332,7 +335,7 @@ func stepNames(step rollout.NodeStep, pods []rollout.NodePod) plan {
 	return p
 }
 
-// nodeVerdict holds a step against what must never happen, whatever the reference says.
+// nodeVerdict checks a step for forbidden actions, regardless of the reference.
 func nodeVerdict(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod, step rollout.NodeStep) error {
 	w := newNodeWalk(s, nodes, pods)
 	for _, rule := range []func(rollout.NodeStep) error{w.namedOnce, w.createdForAReason, w.deletedForAReason, w.updatedForAReason, w.withinBudget} {
@@ -377,8 +380,8 @@ func (w *nodeWalk) createdForAReason(step rollout.NodeStep) error {
 	return nil
 }
 
-// deletedForAReason: what is deleted is not wanted, has ended, is being deleted, or is not the only one, and some Pod that serves is left
-// where there was one.
+// deletedForAReason: a deleted Pod is unwanted, has ended, is being deleted, or is surplus, and a Node with a serving
+// Pod keeps a serving Pod.
 func (w *nodeWalk) deletedForAReason(step rollout.NodeStep) error {
 	gone, unfit := map[string]int{}, w.unfit()
 	if w.Paused || w.OnDelete {
@@ -442,7 +445,7 @@ func (w *nodeWalk) updatedForAReason(step rollout.NodeStep) error {
 	return nil
 }
 
-// withinBudget: an update takes away no Pod that serves where as many Nodes of those that take part lack one as may.
+// withinBudget: an update takes away no serving Pod if as many Nodes of the update as allowed lack a serving Pod.
 func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 	taken, lacking := 0, 0
 	part := w.part()
@@ -482,7 +485,7 @@ func (w *nodeWalk) withinBudget(step rollout.NodeStep) error {
 	return nil
 }
 
-// ruledPerNode renders a spec with no more than what is set in it.
+// ruledPerNode renders a spec with only its set fields.
 func ruledPerNode(s rollout.NodeSpec) string {
 	text := fmt.Sprintf("partition %d, maxUnavailable %d, maxSurge %d", s.Partition, s.MaxUnavailable, s.MaxSurge)
 	for name, set := range map[string]bool{"progressive": s.Progressive, "paused": s.Paused, "OnDelete": s.OnDelete, "leaves unfit": s.LeaveUnfit} {
@@ -493,7 +496,7 @@ func ruledPerNode(s rollout.NodeSpec) string {
 	return text
 }
 
-// listedPerNode renders Nodes and Pods as the tables write them.
+// listedPerNode renders Nodes and Pods in the form of the tables.
 func listedPerNode(nodes []rollout.Node, pods []rollout.NodePod) string {
 	var lines [2][]string
 	words := func(name string, list ...any) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// perNodes reads Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node is to have a Pod, unless Pods may only stay, or
-// are to leave.
+// perNodes reads Nodes from a list such as "n1..n3, n4 stay, n5 leave, n6 excluded". A Node is to have a Pod, unless
+// Pods may only stay, or are to leave.
 func perNodes(t testing.TB, list string) []rollout.Node {
 	t.Helper()
 	var nodes []rollout.Node
@@ -54,8 +54,8 @@ func perNodes(t testing.TB, list string) []rollout.Node {
 
 var perNodeBegan = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// onNodes reads Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old": what is in front of the slash is the Node, and
-// the whole is the name. Those in front are older.
+// onNodes reads Pods from a list such as "n1 old, n2..n4 new down, n5/a new, n5/b old": the text before the slash is
+// the Node, and the whole is the name. Earlier Pods are older.
 func onNodes(t testing.TB, list string) []rollout.NodePod {
 	t.Helper()
 	var pods []rollout.NodePod
@@ -133,7 +133,7 @@ func toldPerNode(step rollout.NodeStep, pods []rollout.NodePod) string {
 
 type perNodeWith func(*rollout.NodeSpec)
 
-// held is the limit where so many Nodes wait for a Pod to be gone. Its Pods are named like their Nodes.
+// held is the limit if n Nodes wait for a Pod to be gone. Pods are named like their Nodes.
 func held(n int, first string) []string {
 	return []string{fmt.Sprintf("NodeTerminating: Nodes that get a Pod when the one that they have is gone: %d, the first is %s with Pod %s; wait until it is gone", n, first, first)}
 }
@@ -178,8 +178,8 @@ func readWhole(step rollout.NodeStep, pods []rollout.NodePod) wholePerNode {
 	return w
 }
 
-// runPerNode compares whole steps. Neither a second answer nor one for Nodes and Pods in another order may differ, and nothing may be
-// modified. What the totals are to be, nodeWalk says in the plainest words.
+// runPerNode compares whole steps. Neither a second answer nor an answer for Nodes and Pods in another order may
+// differ, and nothing may be modified. nodeWalk gives the expected totals.
 func runPerNode(t *testing.T, cases []perNodeCase) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
@@ -408,7 +408,7 @@ func TestPerNodeSurge(t *testing.T) {
 	})
 }
 
-// TestPerNodeReplaces: a Pod that has ended makes way for another one, which is created before it goes.
+// TestPerNodeReplaces: an ended Pod makes way for a new Pod, created before the ended Pod goes.
 func TestPerNodeReplaces(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -468,7 +468,7 @@ func TestPerNodeTotals(t *testing.T) {
 	}
 }
 
-// TestPerNodeRunImpliesContinue: a Pod is not deleted from a Node that is to have one, whatever else is said of it.
+// TestPerNodeRunImpliesContinue: a Pod is not deleted from a Node with a wanted Pod, regardless of Continue.
 func TestPerNodeRunImpliesContinue(t *testing.T) {
 	step, err := rollout.PerNode(rollout.NodeSpec{}, []rollout.Node{{Name: "n1", Run: true}, {Name: "n2", Run: true}}, onNodes(t, "n1 new"))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// update decides which Nodes take part in the update, and which of them are next.
+// update decides which Nodes take part in the update, and which Nodes are next.
 func (d *nodeDecision) update() {
 	switch outdated := d.outdated(); {
 	case d.OnDelete || outdated == 0:
@@ -18,7 +18,7 @@ func (d *nodeDecision) update() {
 	default:
 		part := d.takingPart()
 		d.replace(part)
-		if d.LeaveUnfit { // otherwise they are replaced as others are, and not made again
+		if d.LeaveUnfit { // otherwise their Pods are replaced like all others, and not made again
 			d.leaveUnfit(part)
 		}
 	}
@@ -45,7 +45,7 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 		}
 		all++
 		switch {
-		case n.waits: // it is one of those that the partition keeps
+		case n.waits: // the partition keeps this Node without a Pod
 		case n.newest != nil || n.ambiguous:
 			updated = append(updated, n)
 		case n.old == nil || n.old.PreDeleting || !n.Continue:
@@ -63,7 +63,8 @@ func (d *nodeDecision) takingPart() []*nodeEntry {
 	return part
 }
 
-// replace updates Pods that are not available, and available ones while enough Nodes have one. Each Node is counted before any is chosen.
+// replace updates unavailable Pods, and available Pods while enough Nodes have an available Pod. replace counts all
+// Nodes before choosing.
 func (d *nodeDecision) replace(nodes []*nodeEntry) {
 	unavailable := 0
 	var broken, available []int
@@ -74,7 +75,7 @@ func (d *nodeDecision) replace(nodes []*nodeEntry) {
 		case n.isDue():
 			unavailable++
 			broken = append(broken, n.oldAt)
-		case !n.Continue && d.serves(n): // it is taken away whatever the update does
+		case !n.Continue && d.serves(n): // the Pod goes regardless of the update
 		case n.newest == nil || n.old != nil || n.ambiguous || !n.newest.available():
 			unavailable++
 		}
@@ -94,7 +95,7 @@ func (d *nodeDecision) serves(n *nodeEntry) bool {
 	return slices.ContainsFunc(n.pods, func(i int) bool { return d.pods[i].available() })
 }
 
-// isDue reports whether the Node's one Pod is at an older revision and nothing has begun for it.
+// isDue reports whether the Node's only running Pod is at an older revision and no action has begun.
 func (n *nodeEntry) isDue() bool {
 	return n.newest == nil && n.old != nil && !n.ambiguous && !n.old.PreDeleting && n.Continue
 }
@@ -105,7 +106,7 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 	var broken, available []string
 	for _, n := range nodes {
 		switch {
-		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil: // a new Pod would end as the last one has
+		case n.ambiguous, n.newest != nil && n.old != nil, n.resting && n.old != nil: // a new Pod would end like the last Pod
 			surging++
 		case n.newest != nil, n.old == nil, !n.Run: // nothing is old, or no Pod may be created there
 		case !n.old.available():
@@ -123,10 +124,11 @@ func (d *nodeDecision) surge(nodes []*nodeEntry) {
 	}
 }
 
-// leaveUnfit deletes old Pods of Nodes that are to have none and where they may only stay: no new one takes their place there. Those that
-// are not available go at once, others while more Nodes have an available Pod than are to have one: where Pods are to run has changed, and
-// they serve until enough do so elsewhere. As Kubernetes has it (rollingUpdate in pkg/controller/daemon/update.go). Nodes that are left out of
-// the update come when it is over.
+// leaveUnfit deletes old Pods of Nodes without a wanted Pod, where the old Pod may only stay and no new Pod can replace
+// the old Pod. Unavailable Pods go at once. Available Pods go only while more Nodes have an available Pod than are to
+// have a Pod: the set of fitting Nodes has changed, and the old Pods serve until enough Pods serve elsewhere.
+// Kubernetes does the same (rollingUpdate in pkg/controller/daemon/update.go). With LeaveUnfit the Nodes outside the
+// update come after its end.
 func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
 	mayGo := true
 	if d.LeaveUnfit {
@@ -140,7 +142,7 @@ func (d *nodeDecision) leaveUnfit(part []*nodeEntry) {
 		case !mayGo || n.newest == nil && n.old.available():
 			available = append(available, n.oldAt)
 		case n.newest != nil:
-			now = append(now, n.newestAt) // no Node takes it in any more
+			now = append(now, n.newestAt) // no Node will accept the new Pod
 		default:
 			now = append(now, n.oldAt)
 		}
@@ -164,8 +166,8 @@ func (d *nodeDecision) downward() (nodes []*nodeEntry) {
 	return nodes
 }
 
-// isLeft reports whether the Node is to have none, and nothing else ends its old Pod: that stays there alone, or beside a new one that the Node
-// will not take in.
+// isLeft reports whether the Node is to have no Pod and nothing else ends its old Pod: the old Pod is alone there, or
+// beside a new Pod that the Node will not accept.
 func (n *nodeEntry) isLeft() bool {
 	if n.Run || n.Excluded || !n.Continue || n.old == nil || n.old.PreDeleting || n.ambiguous {
 		return false
@@ -173,7 +175,7 @@ func (n *nodeEntry) isLeft() bool {
 	return n.newest == nil || !n.newest.Scheduled && !n.newest.available() && n.old.Ready
 }
 
-// toSpare is how many more Nodes keep an available Pod than are to have one now.
+// toSpare is the number of Nodes keeping an available Pod minus the number of Nodes to have a Pod now.
 func (d *nodeDecision) toSpare() (count int) {
 	for i := range d.nodes {
 		n := &d.nodes[i]
@@ -187,7 +189,7 @@ func (d *nodeDecision) toSpare() (count int) {
 	return count
 }
 
-// restingLast moves Pods back that would use up the budget of others.
+// restingLast moves resting Pods back, because they would use up the budget of other Pods.
 func (d *nodeDecision) restingLast(list []int) {
 	slices.SortStableFunc(list, func(i, j int) int { return cmp.Compare(d.pods[i].Rest, d.pods[j].Rest) })
 }

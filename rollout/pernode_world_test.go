@@ -15,22 +15,22 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// daemonPod is a Pod of a simulated world in which each Node has one. Its durations are in ticks.
+// daemonPod is a Pod of a simulated world with a single Pod per Node. Durations are in ticks.
 type daemonPod struct {
 	node     string
 	age      int // the time of its creation
 	revision int
-	// unbound Pods are scheduled, starting ones become ready and warm ones available by themselves. Broken ones are not ready until they
-	// are updated or healed.
+	// unbound Pods are scheduled, starting Pods become ready and warm Pods available by themselves. Broken Pods are
+	// unready until updated or healed.
 	unbound, starting, warm int
 	broken                  bool
 	ended                   bool
-	resting                 int // after which one that has ended is deleted
+	resting                 int // the rest of an ended Pod before its deletion
 	terminating             int
 	preDeleting             bool
-	hook                    int  // for how long it waits
-	hopeless                bool // it can be neither deleted nor updated, until the world is calm
-	// since is what the world looked like when this controller created or updated it; 0 where somebody else has.
+	hook                    int  // how long the Pod waits for its hook
+	hopeless                bool // the Pod can be neither deleted nor updated, until the world is calm
+	// since is the state of the world at the controller's last creation or update of the Pod, 0 after a foreign change.
 	since int
 }
 
@@ -38,7 +38,7 @@ func (p *daemonPod) runs() bool   { return p.terminating == 0 && !p.ended }
 func (p *daemonPod) ready() bool  { return p.starting == 0 && !p.broken && !p.ended }
 func (p *daemonPod) serves() bool { return p.runs() && p.ready() && p.warm == 0 && !p.preDeleting }
 
-// daemonWorld holds Nodes, Pods, what is wanted, and a controller that acts on nothing but PerNode.
+// daemonWorld holds Nodes, Pods, the wanted state, and a controller that acts only on PerNode.
 type daemonWorld struct {
 	rng        *rand.Rand
 	spec       rollout.NodeSpec
@@ -49,7 +49,7 @@ type daemonWorld struct {
 	inPlace    bool
 	deleteHook bool
 	trace      func(format string, args ...any)
-	// foreign counts how often somebody else changed the world, so that the controller may change its mind.
+	// foreign counts changes of the world by somebody else, after which the controller may change its mind.
 	foreign int
 }
 
@@ -119,7 +119,7 @@ func (w *daemonWorld) disturb() {
 			p.starting = 1 + w.rng.IntN(3) // restarted
 		case 5:
 			p.hopeless = !p.hopeless
-		case 6: // one more is adopted
+		case 6: // a further Pod is adopted
 			w.add(p.node, p.revision).since = 0
 		}
 		w.foreign++
@@ -138,13 +138,13 @@ func (w *daemonWorld) disturb() {
 	}
 }
 
-// tick lets time pass and reports whether it changed anything.
+// tick lets time pass and reports any change.
 func (w *daemonWorld) tick() bool {
 	changed := false
 	for name, p := range w.pods {
 		left := []*int{&p.unbound, &p.resting, &p.hook}
 		if w.nodes[p.node] == nil {
-			if left = left[1:]; p.unbound == 0 && p.terminating == 0 { // who collects the Pods of lost Nodes sees to it
+			if left = left[1:]; p.unbound == 0 && p.terminating == 0 { // the Pod garbage collector takes Pods of lost Nodes
 				p.terminating = 1 + p.age%6
 			}
 		}
@@ -169,7 +169,7 @@ func (w *daemonWorld) tick() bool {
 	return changed
 }
 
-// members lists Nodes and Pods, in an order that means nothing.
+// members lists Nodes and Pods in a meaningless order.
 func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		nodes = append(nodes, *w.nodes[name])
@@ -195,7 +195,7 @@ func (w *daemonWorld) members() (nodes []rollout.Node, pods []rollout.NodePod) {
 	return nodes, pods
 }
 
-// agree holds a step against the reference and what must never happen.
+// agree checks a step against the reference and the forbidden actions.
 func agree(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) (rollout.NodeStep, error) {
 	step, err := rollout.PerNode(s, nodes, pods)
 	if err != nil {
@@ -214,7 +214,7 @@ func agree(s rollout.NodeSpec, nodes []rollout.Node, pods []rollout.NodePod) (ro
 	return step, nil
 }
 
-// pass is one reconcile. It reports whether it did anything, or has to be tried again.
+// pass is a reconcile. pass reports whether anything was done, or must be tried again.
 func (w *daemonWorld) pass() (bool, error) {
 	nodes, pods := w.members()
 	step, err := agree(w.spec, nodes, pods)
@@ -225,7 +225,7 @@ func (w *daemonWorld) pass() (bool, error) {
 	acted := false
 	for _, do := range w.actions(step, pods) {
 		if w.chance(20) {
-			return true, nil // it fails or the process ends: the rest is for the next pass
+			return true, nil // the action fails or the process ends: the next pass does the rest
 		}
 		did, err := do()
 		if err != nil {
@@ -236,7 +236,7 @@ func (w *daemonWorld) pass() (bool, error) {
 	return acted, nil
 }
 
-// actions are what a controller does with a step, each on its own and in any order.
+// actions are a controller's actions for a step, in any order.
 func (w *daemonWorld) actions(step rollout.NodeStep, pods []rollout.NodePod) []func() (bool, error) {
 	var list []func() (bool, error)
 	for _, node := range step.Create {
@@ -272,7 +272,7 @@ func (w *daemonWorld) take(name string) error {
 	return nil
 }
 
-// remove deletes a Pod, which takes its time, or makes it wait for its hook.
+// remove deletes a Pod, so the Pod terminates for a while or waits for its hook.
 func (w *daemonWorld) remove(name string) (bool, error) {
 	p := w.pods[name]
 	switch {
@@ -303,7 +303,7 @@ func (w *daemonWorld) update(name string) (bool, error) {
 	return true, err
 }
 
-// calm ends what would keep a rollout from its end. Old Pods that are broken stay so where their update is going to mend them.
+// calm ends obstacles to the end of a rollout. Broken old Pods stay broken if their update will mend them.
 func (w *daemonWorld) calm() {
 	s := &w.spec
 	s.Paused, s.OnDelete, s.MaxUnavailable = false, false, max(s.MaxUnavailable, 1)
@@ -316,7 +316,7 @@ func (w *daemonWorld) calm() {
 	w.trace("calm: %s", ruledPerNode(*s))
 }
 
-// verify holds the end of a rollout against what is wanted.
+// verify checks the end of a rollout against the wanted state.
 func (w *daemonWorld) verify() error {
 	nodes, pods := w.members()
 	walk := newNodeWalk(w.spec, nodes, pods)
@@ -360,7 +360,7 @@ func (w *daemonWorld) verify() error {
 	return nil
 }
 
-// simulatePerNode runs one rollout to its end and returns the first promise that was broken.
+// simulatePerNode runs a rollout to its end and returns the first broken promise.
 func simulatePerNode(seed uint64, trace func(string, ...any)) error {
 	w := newDaemonWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -398,17 +398,18 @@ func TestWholePerNodeRollouts(t *testing.T) {
 
 func FuzzWholePerNodeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of those that the test runs
+		f.Add(seed << 32) // no seed of the test
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulatePerNode(seed, func(string, ...any) {}); err != nil {
 			_ = simulatePerNode(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file that replays it
+			t.Fatal(err) // the fuzzer names the file for a replay
 		}
 	})
 }
 
-// drawnPerNode reads Nodes and Pods from bytes: one for each Node, two for each Pod, of which the first says its Node.
+// drawnPerNode reads Nodes and Pods from bytes: a byte for each Node, two bytes for each Pod. A Pod's first byte gives
+// its Node.
 func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []rollout.NodePod) {
 	for i, b := range nodeBytes[:min(len(nodeBytes), 40)] {
 		node := rollout.Node{Name: fmt.Sprintf("n%02d", i), Run: b&1 == 0, Continue: b&2 == 0, Excluded: b&4 > 0}
@@ -432,8 +433,8 @@ func drawnPerNode(nodeBytes, podBytes []byte) (nodes []rollout.Node, pods []roll
 	return nodes, pods
 }
 
-// FuzzPerNode holds single steps for Pods in any state, also those that no controller would bring about, against the reference and
-// the rules.
+// FuzzPerNode checks single steps against the reference and the rules, for Pods in any state, including states that no
+// controller would bring about.
 func FuzzPerNode(f *testing.F) {
 	f.Add(uint8(0), uint8(1), uint8(0), uint8(0), []byte{0, 0, 0}, []byte{0, 0x00, 1, 0x00, 2, 0x00})
 	f.Add(uint8(2), uint8(9), uint8(0), uint8(0), []byte{0, 4, 0, 3, 1}, []byte{0, 0x00, 1, 0x04, 2, 0x01, 3, 0x00, 4, 0x20})

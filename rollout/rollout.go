@@ -1,38 +1,39 @@
-// Package rollout answers "what next: how many Pods (of which numbers, on which Nodes) to create, delete and update now, to which revision,
-// and what limits it?"
+// Package rollout answers "what next: how many Pods (of which numbers, on which Nodes) to create, delete and update
+// now, to which revision, and what limits it?"
 //
 // # Plan, Numbered or PerNode
 //
-// Use [Plan] for Pods that are all alike and have names that nobody chooses, as those of a Deployment or a CloneSet have. It
-// is arithmetic over counts: a Pod that is terminating counts no more, because its replacement has another name and can be created at
-// once. Order the candidates with package podorder.
+// Use [Plan] for Pods that are all alike and have names that nobody chooses, like the Pods of a Deployment or a
+// CloneSet. Plan is arithmetic over counts: a terminating Pod no longer counts, because its replacement has another
+// name and can be created at once. Order the candidates with package podorder.
 //
-// Use [Numbered] for Pods with names of their own, as those of a StatefulSet have. It is told of each Pod by its ordinal, because
-// one that is terminating holds its name: until it is gone nothing can replace it. What is unavailable is then not a count
-// of Pods but of wanted ordinals without an available Pod. Counting Pods with Plan instead misses those that
-// are terminating, and takes all Pods down where they are slow to end. Compute the wanted ordinals with package ordinals.
+// Use [Numbered] for Pods with names of their own, like the Pods of a StatefulSet. Numbered needs each Pod with its
+// ordinal, because a terminating Pod holds its name: nothing can replace the Pod until it is gone. Unavailability is
+// then not a count of Pods but a count of wanted ordinals without an available Pod. Plan would miss terminating Pods,
+// and would take all Pods down if Pods are slow to end. Compute the wanted ordinals with package ordinals.
 //
-// Use [PerNode] for Pods of which each Node has one, as those of a DaemonSet are. How many are wanted follows from the Nodes: it is told of
-// each what package nodefit says, and of each Pod on which Node it is. What is unavailable are Nodes without an available Pod. One
-// that is terminating holds its Node, unless Pods may surge: then the new Pod comes first, and the old one goes when the new one is available.
+// Use [PerNode] for Pods of which each Node has a single Pod, like the Pods of a DaemonSet. The number of wanted Pods
+// follows from the Nodes. PerNode needs package nodefit's verdict for each Node, and the Node of each Pod.
+// Unavailability is a count of Nodes without an available Pod. A terminating Pod holds its Node, unless Pods may surge:
+// then the new Pod comes first, and the old Pod goes when the new Pod is available.
 //
-// All three are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the Pods,
-// ask for the next step, act, and ask again when the cluster has changed. Every call is decided from scratch, so a crash between two
-// steps costs nothing. They are safe for concurrent use.
+// All three are pure: they know nothing of clients or time. Resolve percentages with package partition, describe the
+// Pods, ask for the next step, act, and ask again after a change of the cluster. Every call decides from scratch, so a
+// crash between two steps costs nothing. They are safe for concurrent use.
 //
-// What holds at every step, and is fuzzed over whole rollouts:
+// Promises of every step, fuzzed over whole rollouts:
 //
-//   - by its own action it never takes available Pods below the number wanted less MaxUnavailable; with PerNode those of the Nodes that
-//     take part in the update;
-//   - Plan never has more than Replicas + MaxSurge Pods, Numbered never two Pods of one ordinal, PerNode never creates a third Pod on a Node
-//     or a second one without surge, and the order is kept where Pods are managed in order;
-//   - a rollout that can end does, and a step that changes nothing is not followed by one that changes something unless the
+//   - By its own action no step takes available Pods below the wanted number less MaxUnavailable. PerNode counts the
+//     Nodes in the update.
+//   - Plan never has more than Replicas + MaxSurge Pods. Numbered never has two Pods of the same ordinal. PerNode never
+//     creates a third Pod on a Node, or a second Pod without surge. Ordered management keeps the order.
+//   - A rollout that can end does end. After a step that changes nothing, no later step changes anything unless the
 //     cluster changed.
 //
 // # In place
 //
-// For Plan, a change that can be delivered wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
-// one Pod: there is nothing a surge Pod would stand in for.
+// For Plan, a change deliverable wholly in place uses no surge Pods as long as MaxUnavailable leaves room for at least
+// a single Pod: a surge Pod would stand in for nothing.
 package rollout
 
 import (
@@ -43,52 +44,54 @@ import (
 )
 
 const (
-	// ScaleUpLimited means that Pods are missing and the limit on unavailable Pods while scaling lets fewer be created now.
+	// ScaleUpLimited means that Pods are missing, but the limit on unavailable Pods while scaling allows fewer creations
+	// now.
 	ScaleUpLimited reason.Code = "ScaleUpLimited"
-	// NotSelected means that the selector of the workload does not match Pods that it controls. They hold their ordinal or Node, and no step
-	// concerns them.
+	// NotSelected means that the workload controls Pods not matched by its selector. Such Pods hold their ordinal or Node,
+	// and no step concerns them.
 	NotSelected reason.Code = "NotSelected"
-	// DeleteLimited means that Pods are to be deleted which are ready, and the budget has no room for all of them.
+	// DeleteLimited means that ready Pods are to be deleted, and the budget has no room for all.
 	DeleteLimited reason.Code = "DeleteLimited"
-	// UpdateLimited means that Pods are to be updated and as many as the budget allows are unavailable already.
+	// UpdateLimited means that Pods are to be updated, but as many Pods as the budget allows are unavailable already.
 	UpdateLimited reason.Code = "UpdateLimited"
-	// DeletionPending means that Pods which wait for a hook before they are deleted are counted until they are gone: nothing is
-	// created in their place, although fewer Pods than are wanted will stay. See Spec.ExcludePreDeleting.
+	// DeletionPending means that Pods waiting for a hook before their deletion count until they are gone. Nothing is
+	// created in their place, although fewer Pods than wanted will stay. See Spec.ExcludePreDeleting.
 	DeletionPending reason.Code = "DeletionPending"
-	// PartitionReached means that the Pods still at the old revision are those that the partition keeps there.
+	// PartitionReached means that the partition keeps all Pods still at the old revision.
 	PartitionReached reason.Code = "PartitionReached"
 )
 
-// Spec is what is wanted, in absolute numbers.
+// Spec is the wanted state, in absolute numbers.
 type Spec struct {
 	// Replicas is the number of Pods wanted.
 	Replicas int
-	// Partition is how many of them stay at the old revision.
+	// Partition is the number of Pods kept at the old revision.
 	Partition int
 	// MaxUnavailable is how many Pods the controller itself may make unavailable.
 	MaxUnavailable int
 	// MaxSurge is how many Pods there may be beyond Replicas. Zero while a rollout is paused.
 	MaxSurge int
-	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created. Nil is no limit; with zero no Pod is
-	// ever created.
+	// ScaleMaxUnavailable limits how many Pods may be unavailable while Pods are created. Nil is no limit; with zero no
+	// Pod is ever created.
 	ScaleMaxUnavailable *int
-	// OneRevision is set when the current revision is the new one: whatever is created is new, whatever the partition,
-	// and nothing is taken back.
+	// OneRevision is set if the current revision is the new revision: every created Pod is new, regardless of the
+	// partition, and nothing is taken back.
 	OneRevision bool
-	// Rollback lets a partition that grew take Pods back to the old revision.
+	// Rollback allows a grown partition to take Pods back to the old revision.
 	Rollback bool
-	// InPlace is set when every Pod that is to be updated can be updated in place.
+	// InPlace is set if every Pod due for an update can be updated in place.
 	InPlace bool
-	// ExcludePreDeleting replaces Pods whose deletion waits for a hook before they are gone. Otherwise a hook that nobody ends keeps
-	// their places taken.
+	// ExcludePreDeleting replaces Pods waiting for a hook before their deletion without waiting for their end. If false, a
+	// hook that nobody ends keeps their places taken.
 	ExcludePreDeleting bool
 
-	// Paths are where the workload's API has these numbers.
+	// Paths are the paths of the numbers in the workload's API.
 	Paths Paths
 }
 
-// Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable". They go into reasons alone. An
-// empty one stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable" or "paused".
+// Paths are the paths of the fields that limit a rollout, as in "spec.updateStrategy.maxUnavailable", used only in
+// reasons. An empty path stands for "partition", "maxUnavailable", "maxSurge", "scaleStrategy.maxUnavailable" or
+// "paused".
 type Paths struct {
 	Partition, MaxUnavailable, MaxSurge, ScaleMaxUnavailable, Paused string
 }
@@ -101,8 +104,8 @@ func (p *Paths) scaleMaxUnavailable() string {
 func (p *Paths) maxSurge() string { return cmp.Or(p.MaxSurge, "maxSurge") }
 func (p *Paths) paused() string   { return cmp.Or(p.Paused, "paused") }
 
-// Group counts the active Pods of one revision. Each Pod is in Total and in at most one of PreDeleting, Specified and
-// Unavailable.
+// Group counts the active Pods of a revision. Each Pod is in Total and in at most a single count of PreDeleting,
+// Specified and Unavailable.
 type Group struct {
 	Total int
 	// PreDeleting Pods are to be deleted and wait for a hook.
@@ -111,7 +114,7 @@ type Group struct {
 	Specified int
 	// SpecifiedUnavailable is how many of the Specified ones are not available.
 	SpecifiedUnavailable int
-	// Unavailable Pods are neither of those and not available.
+	// Unavailable Pods are neither PreDeleting nor Specified, and not available.
 	Unavailable int
 }
 
@@ -120,7 +123,7 @@ func (g Group) staying() int { return g.Total - g.PreDeleting }
 // Counts are the active Pods by revision.
 type Counts struct{ Old, New Group }
 
-// Add counts one Pod that nobody wants deleted. updated says whether it is at the new revision.
+// Add counts a Pod without a wish for deletion. updated says whether the Pod is at the new revision.
 func (c *Counts) Add(updated, available bool) {
 	group := &c.Old
 	if updated {
@@ -135,8 +138,8 @@ func (c *Counts) Add(updated, available bool) {
 // Total is the number of active Pods.
 func (c Counts) Total() int { return c.Old.Total + c.New.Total }
 
-// Unavailable is the number of Pods that are not available or on their way out by a hook. Pods that are asked to be
-// deleted are not among them: they count once they are gone.
+// Unavailable is the number of Pods that are not available or wait for a hook before their deletion. Specified Pods are
+// excluded: they count once they are gone.
 func (c Counts) Unavailable() int {
 	return c.Old.PreDeleting + c.New.PreDeleting + c.Old.Unavailable + c.New.Unavailable
 }
@@ -153,34 +156,34 @@ func (c Counts) specifiedUnavailable() int {
 	return c.Old.SpecifiedUnavailable + c.New.SpecifiedUnavailable
 }
 
-// Step is what to do now. Numbers are never negative.
+// Step says what to do now. Numbers are never negative.
 type Step struct {
 	// Create Pods, CreateOld of them at the old revision.
 	Create, CreateOld int
-	// Delete Pods that nobody named, DeleteOld of them from the old revision: what is beyond the partition goes first, even where it
-	// serves and new Pods do not. It is for the caller to wait while any Pod is Specified or PreDeleting.
+	// Delete Pods that nobody named, DeleteOld of them from the old revision. Pods beyond the partition go first, even if
+	// they serve and new Pods do not. The caller must wait while any Pod is Specified or PreDeleting.
 	Delete, DeleteOld int
-	// DeleteReady is how many of the Pods whose deletion is decided, by Delete or because somebody named them, may go while
-	// they are ready; others may go at once. See ToDelete.
+	// DeleteReady is the number of ready Pods that may go among the Pods with a decided deletion, by Delete or by name.
+	// Unready Pods may go at once. See ToDelete.
 	DeleteReady int
-	// Update is how many Pods are to be taken to the new revision or, with Back, to the old one.
+	// Update is the number of Pods to take to the new revision or, with Back, to the old revision.
 	Update int
 	Back   bool
-	// Keep is how many of the Pods that Update chooses from stay where they are: the last in update order.
+	// Keep is the number of Pods among Update's candidates that stay: the last in update order.
 	Keep int
 	// UpdateUnavailable is how many Pods may be unavailable for an available Pod to be updated. Missing Pods count.
 	UpdateUnavailable int
-	// UpdateAtTarget is how many Pods at the revision that Pods are taken to may be unavailable for any Pod to be updated.
-	// Missing Pods do not count: the update of a Pod that is unavailable already may be what lets them be created.
+	// UpdateAtTarget is the number of Pods at the target revision that may be unavailable for any Pod to be updated.
+	// Missing Pods do not count: the update of an unavailable Pod may be the precondition for their creation.
 	UpdateAtTarget int
-	// Surge is how many of MaxSurge are in use, SurgeOld of them at the old revision.
+	// Surge is the used part of MaxSurge, SurgeOld the surge Pods at the old revision.
 	Surge, SurgeOld int
-	// Limits says what limits the step.
+	// Limits are the reasons why the step is not larger.
 	Limits reason.List
 }
 
-// Plan returns the next step. It allocates only to explain a limit. With a number that is negative, or counts that cannot be, the step
-// does nothing, and its limits have the code InvalidRollout.
+// Plan returns the next step. Plan allocates only to explain a limit. With a negative number, or impossible counts, the
+// step does nothing, and its limits have the code InvalidRollout.
 func Plan(s Spec, c Counts) Step {
 	if s.isInvalid() || c.Old.isInvalid() || c.New.isInvalid() {
 		return Step{Limits: s.problems(c)}
@@ -214,8 +217,8 @@ func Plan(s Spec, c Counts) Step {
 		step.Delete = extra
 		step.DeleteOld = min(max(old-c.Old.Specified-wantOld, 0), extra)
 	}
-	// Beyond Replicas a ready Pod can go without loss; what is unavailable already has used the budget up, also where it is
-	// to be deleted itself.
+	// Beyond Replicas a ready Pod can go without loss. Unavailable Pods have used the budget up, even Pods due for
+	// deletion.
 	step.DeleteReady = max(s.MaxUnavailable+c.Total()-s.Replicas-c.Unavailable()-c.specifiedUnavailable(), 0)
 	explainDelete(s, c, &step)
 	planUpdate(s, c, missing, &step)
@@ -232,9 +235,9 @@ func diffs(s Spec, old, updated int) (oldDiff, newDiff int) {
 	return oldDiff, newDiff
 }
 
-// exchange says how many Pods are to go from old to new, negative for back: as many as one revision has too many and the
-// other too few. Where both have too few or too many Pods it is for creation or scale-in to end that, and an update would
-// only move the lack from one revision to the other (with a rollback, for ever).
+// exchange returns the number of Pods to move from old to new, negative for back: the surplus of the first revision, up
+// to the lack of the second. If both have too few or too many Pods, creation or scale-in must end the imbalance. An
+// update would only move the lack from revision to revision (with a rollback, for ever).
 func exchange(oldDiff, newDiff int) int {
 	switch {
 	case oldDiff > 0 && newDiff < 0:
@@ -246,8 +249,8 @@ func exchange(oldDiff, newDiff int) int {
 	}
 }
 
-// surge says how many Pods beyond Replicas are useful now: to stand in for ready Pods that are asked to be deleted, or for
-// Pods that are recreated, whichever is more.
+// surge returns the number of useful Pods beyond Replicas now: stand-ins for ready Pods asked to be deleted, or for
+// recreated Pods, the larger of both.
 func surge(s Spec, c Counts, oldDiff, newDiff int) (use, useOld int) {
 	if s.MaxSurge <= 0 {
 		return 0, 0
@@ -285,8 +288,8 @@ func scaleUp(s Spec, c Counts, missing int, step *Step) int {
 	return create
 }
 
-// explainDelete says when the budget has no room for all Pods that are to be deleted. Scale-in waits for specified Pods
-// and for hooks, and takes unavailable Pods first.
+// explainDelete adds a reason if the budget has no room for all Pods due for deletion. Scale-in waits for specified
+// Pods and for hooks, and takes unavailable Pods first.
 func explainDelete(s Spec, c Counts, step *Step) {
 	available := c.Old.Specified + c.New.Specified - c.specifiedUnavailable()
 	if c.Old.Specified+c.New.Specified+c.Old.PreDeleting+c.New.PreDeleting == 0 {
@@ -302,8 +305,8 @@ func explainDelete(s Spec, c Counts, step *Step) {
 	})
 }
 
-// planUpdate counts Specified Pods as gone: they are not updated, and what stands in for them must not be either, or it would
-// be created at one revision and taken to the other for ever.
+// planUpdate counts Specified Pods as gone: neither they nor their stand-ins are updated, because a stand-in would
+// otherwise be created at a revision and taken to another for ever.
 func planUpdate(s Spec, c Counts, missing int, step *Step) {
 	change := exchange(diffs(s, c.Old.staying()-c.Old.Specified, c.New.staying()-c.New.Specified))
 	step.Update, step.Back = abs(change), change < 0

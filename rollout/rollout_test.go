@@ -11,7 +11,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// all is a group of Pods that are all available.
+// all is a group of available Pods.
 func all(total int) rollout.Group { return rollout.Group{Total: total} }
 
 func unavailable(total, n int) rollout.Group { return rollout.Group{Total: total, Unavailable: n} }
@@ -42,7 +42,7 @@ func inPlace(s *rollout.Spec)     { s.InPlace = true }
 func exclude(s *rollout.Spec)     { s.ExcludePreDeleting = true }
 
 func Example() {
-	// 10 Pods at the old revision; 4 are to stay there. One of them has crashed.
+	// 10 Pods at the old revision, 4 of them to keep. A single Pod has crashed.
 	pods := []bool{false, true, true, true, true, true, true, true, true, true} // available, in update order
 	var counts rollout.Counts
 	for _, available := range pods {
@@ -381,7 +381,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestInvalid: with a number that makes no sense nothing is done, and the step says why.
+// TestInvalid: with an impossible number nothing is done, and the step says why.
 func TestInvalid(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -444,7 +444,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// FuzzPlan holds single steps for any counts against what each number promises; whole rollouts are in FuzzWholeRollouts.
+// FuzzPlan checks single steps for any counts against the promise of each number. FuzzWholeRollouts has whole rollouts.
 func FuzzPlan(f *testing.F) {
 	f.Add(uint16(5), uint16(3), uint16(1), uint16(1), int16(-1), uint8(0), uint16(5), uint16(0), uint16(0), uint16(0))
 	f.Add(uint16(10), uint16(4), uint16(2), uint16(0), int16(2), uint8(2), uint16(3), uint16(9), uint16(3), uint16(1))
@@ -514,7 +514,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// Reasons name the fields as the workload's API calls them.
+// TestPaths: reasons name the fields as in the workload's API.
 func TestPaths(t *testing.T) {
 	paths := rollout.Paths{
 		Partition: "spec.strategy.partition", MaxUnavailable: "spec.strategy.maxUnavailable", ScaleMaxUnavailable: "spec.scaleLimit", Paused: "spec.paused",

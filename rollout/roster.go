@@ -9,29 +9,29 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// roster holds the Pods of a numbered workload in ascending order of their ordinals, with what is decided for each.
+// roster holds the Pods of a numbered workload in ascending order of their ordinals, with the decision for each.
 type roster struct {
 	*NumberedSpec
 
 	pods []entry
 	// updateOrder are positions in pods, nil for descending order.
 	updateOrder []int32
-	// available counts the wanted ordinals that have an available Pod, excess the available Pods that are not wanted.
+	// available counts the wanted ordinals with an available Pod, excess the available unwanted Pods.
 	available, excess int
-	// untested counts Pods that are at the new revision, or on their way there, and are not available.
+	// untested counts unavailable Pods at the new revision or on their way there.
 	untested int
 
 	create []NumberedCreate
-	// awaited is the ordinal that OrderedWait is about.
+	// awaited is the ordinal in the reason OrderedWait.
 	awaited *int
 	limited
 }
 
-// entry is a Pod and what is decided for it.
+// entry is a Pod and its decision.
 type entry struct {
 	NumberedPod
 
-	// rank is how many wanted ordinals are below this one.
+	// rank is the number of wanted ordinals below the Pod's ordinal.
 	rank   int
 	wanted bool
 	// due says that the Pod is wanted at the new revision and is not there.
@@ -48,7 +48,7 @@ const (
 	cancel
 )
 
-// staysOld reports whether a Pod is at the old revision and none of the Pods that are to be created again anyway.
+// staysOld reports whether a Pod is at the old revision and not due for a recreation anyway.
 func (e *entry) staysOld() bool {
 	return e.wanted && !e.Updated && !e.Specified && (e.Health == Available || e.Health == Unavailable)
 }
@@ -111,7 +111,7 @@ type key uint64
 func (k key) position() int { return int(k & 0xFFFFFFFF) }
 func (k key) ordinal() int  { return int(k >> 32) }
 
-// ascending returns the Pods' ordinals in ascending order, or what is wrong with the first bad one.
+// ascending returns the Pods' ordinals in ascending order, or an error about the first bad Pod.
 func ascending(pods []NumberedPod) ([]key, error) {
 	bad := func(ordinal int, detail, remedy string) error {
 		return reason.List{{Code: InvalidRollout, Path: "pods", New: strconv.Itoa(ordinal), Detail: detail, Remedy: remedy}}
@@ -138,8 +138,8 @@ func ascending(pods []NumberedPod) ([]key, error) {
 	return keys, nil
 }
 
-// sortKeys sorts by ordinal, one byte after the other. A cache lists Pods in no order, and for thousands of them this takes a
-// small part of the time that comparing them takes.
+// sortKeys sorts by ordinal, byte by byte. A cache lists Pods in no order. For thousands of Pods sortKeys takes a small
+// part of the time of comparisons.
 func sortKeys(keys []key, highest int) []key {
 	spare := make([]key, len(keys))
 	for shift := 32; highest > 0; shift, highest = shift+8, highest>>8 {
@@ -162,7 +162,7 @@ func sortKeys(keys []key, highest int) []key {
 	return keys
 }
 
-// orderAsGiven fills updateOrder. Pods whose update has begun come first, those that rest last.
+// orderAsGiven fills updateOrder. Pods with a begun update come first, resting Pods last.
 func (r *roster) orderAsGiven(order []key) {
 	given := make([]int32, len(order))
 	for i, key := range order {
@@ -193,7 +193,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// markDue finds the Pods that the partition does not keep.
+// markDue finds the Pods not kept by the partition.
 func (r *roster) markDue() {
 	if r.OnDelete {
 		return
@@ -213,7 +213,7 @@ func (r *roster) markDue() {
 	for _, i := range r.updateOrder {
 		e := &r.pods[i]
 		switch {
-		case !e.staysOld(): // created again, at the new revision if others are enough for the partition
+		case !e.staysOld(): // created again, at the new revision if the staying Pods suffice for the partition
 			e.due = e.wanted && !e.Updated && staying >= r.Partition
 		case left > 0:
 			e.due = true
@@ -222,8 +222,8 @@ func (r *roster) markDue() {
 	}
 }
 
-// oldRevision returns a function that says, for one missing ordinal after the other, whether it is created at the old
-// revision.
+// oldRevision returns a function for missing ordinals in sequence. The function says whether to create the ordinal's
+// Pod at the old revision.
 func (r *roster) oldRevision() func(rank int) bool {
 	if r.OnDelete {
 		return func(int) bool { return false }
@@ -247,10 +247,10 @@ func (r *roster) oldRevision() func(rank int) bool {
 // unavailable counts the wanted ordinals without an available Pod.
 func (r *roster) unavailable() int { return r.Wanted.Len() - r.available }
 
-// stopped reports whether neither updates nor deletions that somebody asked for are carried out.
+// stopped reports whether neither updates nor requested deletions are carried out.
 func (r *roster) stopped() bool { return r.Paused || r.OnDelete }
 
-// inUpdateOrder calls yield for the Pods in update order until it returns false.
+// inUpdateOrder calls yield for the Pods in update order until yield returns false.
 func (r *roster) inUpdateOrder(yield func(*entry) bool) {
 	if r.updateOrder == nil {
 		r.descending(yield)
@@ -263,8 +263,8 @@ func (r *roster) inUpdateOrder(yield func(*entry) bool) {
 	}
 }
 
-// descending calls yield for the Pods from the highest ordinal until it returns false. Pods that rest come after all others, those whose rest
-// ends first before the rest of them.
+// descending calls yield for the Pods from the highest ordinal until yield returns false. Resting Pods come last, the
+// Pod with the shortest rest first.
 func (r *roster) descending(yield func(*entry) bool) {
 	var resting []*entry
 	for i := range slices.Backward(r.pods) {
@@ -283,7 +283,7 @@ func (r *roster) descending(yield func(*entry) bool) {
 	}
 }
 
-// carryOn decides about Pods for which something has begun.
+// carryOn decides about Pods with a begun action.
 func (r *roster) carryOn() {
 	for i := range r.pods {
 		e := &r.pods[i]
@@ -291,7 +291,7 @@ func (r *roster) carryOn() {
 		case e.Health == Terminating || !e.begun():
 		case e.PreDeleting && (!e.wanted || e.Health == Ended || e.Specified):
 			e.act = remove
-		case !e.wanted: // it is deleted when its turn comes
+		case !e.wanted: // deleted at its turn
 		case e.Specified:
 			if !r.stopped() {
 				e.act = remove
@@ -304,7 +304,7 @@ func (r *roster) carryOn() {
 	}
 }
 
-// step collects what is decided.
+// step collects the decisions.
 func (r *roster) step() NumberedStep {
 	var count [cancel + 1]int
 	for i := range r.pods {
@@ -335,7 +335,7 @@ func (r *roster) step() NumberedStep {
 	return step
 }
 
-// explainWaiting says what waits for something other than a budget: for a name, for the end of a pause, for the partition.
+// explainWaiting names the waits for anything except a budget: for a name, for the end of a pause, for the partition.
 func (r *roster) explainWaiting() {
 	var foreign, held []int
 	specified, due, kept := 0, 0, 0

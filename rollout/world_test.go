@@ -24,11 +24,12 @@ const (
 type simPod struct {
 	id  int
 	old bool
-	// starting is the number of ticks until it is available; a Pod about to be is ready already (minReadySeconds).
+	// starting is the number of ticks until the Pod is available. A Pod about to be available is ready already
+	// (minReadySeconds).
 	starting int
-	// crashed Pods stay unavailable until they are updated or healed.
+	// crashed Pods stay unavailable until updated or healed.
 	crashed bool
-	// specified is somebody's wish to have it deleted; dying Pods wait for their hook, hook ticks long.
+	// specified is somebody's wish for the Pod's deletion. dying Pods wait for their hook, hook ticks long.
 	specified, dying bool
 	hook             int
 }
@@ -38,7 +39,7 @@ func (p *simPod) available() bool { return p.starting == 0 && !p.crashed && !p.d
 // consumes reports whether deleting the Pod costs budget.
 func (p *simPod) consumes() bool { return p.starting <= 1 && !p.crashed && !p.dying }
 
-// world holds Pods, what is wanted, and a controller that acts on nothing but Plan and ToUpdate.
+// world holds Pods, the wanted state, and a controller that acts only on Plan and ToUpdate.
 type world struct {
 	rng    *rand.Rand
 	spec   rollout.Spec
@@ -46,15 +47,15 @@ type world struct {
 	hooks  bool
 	pods   []*simPod
 	nextID int
-	// quota refuses what would be more Pods than that.
+	// quota refuses Pods beyond its number.
 	quota int
 	// shuffled is set when update order ignores availability, as a priority strategy may.
 	shuffled bool
-	// exact is set as long as the partition never asked for more old Pods than there were, so that the number of old ones
-	// at the end is known without the rollback gate.
+	// exact is set as long as the partition never asked for more old Pods than existed, so the number of old Pods at the
+	// end is known without the rollback gate.
 	exact bool
 	trace func(format string, args ...any)
-	// made and dropped say which revisions had Pods created and scaled in since anybody else last changed the world.
+	// made and dropped say which revisions had Pods created and scaled in since the last foreign change of the world.
 	made, dropped [2]bool
 }
 
@@ -107,7 +108,7 @@ func (w *world) noteSpec() {
 	}
 }
 
-// foreign notes that somebody else changed the world, so that the controller may change its mind.
+// foreign notes a change of the world by somebody else, after which the controller may change its mind.
 func (w *world) foreign() { w.made, w.dropped = [2]bool{}, [2]bool{} }
 
 func (w *world) add(old bool) *simPod {
@@ -164,7 +165,7 @@ func (w *world) disturb() {
 			w.foreign()
 		case 2:
 			p.specified = true
-			w.exact = w.exact && !p.old // it may go instead of a new one where there are too many Pods
+			w.exact = w.exact && !p.old // the Pod may go instead of a new Pod if there are too many Pods
 			w.foreign()
 		case 3:
 			w.remove(p)
@@ -179,7 +180,7 @@ func (w *world) disturb() {
 	}
 }
 
-// calm ends what would keep a rollout from its end by itself, or by the rules of the reference.
+// calm ends obstacles to the end of a rollout by itself, or by the rules of the reference.
 func (w *world) calm() {
 	s := &w.spec
 	w.quota = math.MaxInt
@@ -189,8 +190,8 @@ func (w *world) calm() {
 	if limit := s.ScaleMaxUnavailable; limit != nil && *limit == 0 {
 		s.ScaleMaxUnavailable = new(1)
 	}
-	// Crashed Pods stay as they are where each of them is going to be replaced, and no deletion that somebody asked for
-	// waits for them, which they may keep out of the budget.
+	// Crashed Pods stay crashed only if each is going to be replaced and no requested deletion waits for them, because
+	// crashed Pods may keep the deletion out of the budget.
 	keep := s.Partition == 0 && w.count(func(p *simPod) bool { return p.specified }) == 0
 	for _, p := range w.pods {
 		p.crashed = p.crashed && keep && p.old
@@ -198,7 +199,7 @@ func (w *world) calm() {
 	w.noteSpec()
 }
 
-// tick lets time pass and reports whether it changed anything.
+// tick lets time pass and reports any change.
 func (w *world) tick() bool {
 	changed := false
 	for _, p := range w.pods {
@@ -216,14 +217,14 @@ func (w *world) tick() bool {
 
 func (w *world) start(p *simPod) { p.starting = 1 + w.rng.IntN(4) }
 
-// pass is one reconcile: cancel deletions, or create, or delete, or update. It reports whether it did anything.
+// pass is a reconcile: cancel deletions, or create, or delete, or update. pass reports whether anything was done.
 func (w *world) pass() (bool, error) {
 	if w.cancel() {
 		return true, nil
 	}
 	step := rollout.Plan(w.spec, w.counts())
 	w.trace("%+v -> %+v", w.counts(), step)
-	if step.Create > 0 && len(w.pods) < w.quota { // what is refused holds nothing else up
+	if step.Create > 0 && len(w.pods) < w.quota { // a refused creation holds nothing else up
 		return true, w.create(step)
 	}
 	if acted, err := w.delete(step); acted || err != nil {
@@ -232,7 +233,7 @@ func (w *world) pass() (bool, error) {
 	return w.update(step)
 }
 
-// cancel takes Pods back that wait for their hook and are wanted again.
+// cancel takes back wanted Pods that wait for their hook.
 func (w *world) cancel() bool {
 	n := w.spec.Replicas - len(w.pods) + w.count(func(p *simPod) bool { return p.specified || p.dying })
 	acted := false
@@ -272,7 +273,7 @@ func (w *world) oscillates() error {
 	return nil
 }
 
-// delete finishes deletions whose hook is released, then deletes specified Pods, then what is too many.
+// delete finishes deletions with a released hook, then deletes specified Pods, then surplus Pods.
 func (w *world) delete(step rollout.Step) (bool, error) {
 	acted := false
 	for _, p := range slices.Clone(w.pods) {
@@ -306,7 +307,7 @@ func (w *world) delete(step rollout.Step) (bool, error) {
 	return acted, errors.Join(err, w.oscillates())
 }
 
-// pick returns up to n Pods that pass, those first whose deletion costs least.
+// pick returns up to n Pods that pass, ordered by the cost of their deletion, the cheapest first.
 func (w *world) pick(n int, test func(*simPod) bool) []*simPod {
 	var out []*simPod
 	for _, p := range w.pods {
@@ -333,7 +334,7 @@ func (w *world) deleteAll(pods []*simPod, budget *int) (acted bool, err error) {
 	return acted, w.check("deleting", before)
 }
 
-// condemn deletes a Pod, or makes it wait for its hook.
+// condemn deletes a Pod, or makes the Pod wait for its hook.
 func (w *world) condemn(p *simPod) {
 	if !w.hooks {
 		w.remove(p)
@@ -342,7 +343,7 @@ func (w *world) condemn(p *simPod) {
 	p.dying, p.hook = true, 1+w.rng.IntN(3)
 }
 
-// check holds what was available before an own action against what is now.
+// check compares the available Pods before the controller's action with the present.
 func (w *world) check(action string, before int) error {
 	after, bound := w.count((*simPod).available), w.spec.Replicas-w.spec.MaxUnavailable
 	if after < min(before, bound) {
@@ -351,10 +352,10 @@ func (w *world) check(action string, before int) error {
 	return nil
 }
 
-// update brings Pods to the revision they should have, within the budget.
+// update brings Pods to their wanted revision, within the budget.
 func (w *world) update(step rollout.Step) (bool, error) {
 	back := step.Back
-	// With marks, a marked Pod is chosen again and again until it is deleted; otherwise more would be marked than needed.
+	// With marks, a marked Pod is chosen again and again until deleted. Otherwise more Pods would be marked than needed.
 	candidates := w.pick(len(w.pods), func(p *simPod) bool {
 		return p.old != back && !p.dying && (!p.specified || w.method == markForDeletion)
 	})
@@ -384,7 +385,7 @@ func (w *world) replace(p *simPod, back bool) {
 	}
 }
 
-// verify looks at a world in which nothing happens any more.
+// verify checks a world without any further events.
 func (w *world) verify() error {
 	old := w.count(func(p *simPod) bool { return p.old })
 	total, down := len(w.pods), w.count(func(p *simPod) bool { return !p.available() || p.specified })
@@ -399,13 +400,13 @@ func (w *world) verify() error {
 	return nil
 }
 
-// Bounds for a whole rollout: how long others interfere, and how many passes of at most a dozen Pods may follow.
+// Bounds for a whole rollout: the time of foreign changes, and the number of passes of at most a dozen Pods afterwards.
 const (
 	busyTicks  = 60
 	quietTicks = 500
 )
 
-// simulate runs one rollout to its end and returns the first promise that was broken.
+// simulate runs a rollout to its end and returns the first broken promise.
 func simulate(seed uint64, trace func(string, ...any)) error {
 	w := newWorld(seed, trace)
 	for range w.rng.IntN(busyTicks) {
@@ -429,7 +430,7 @@ func simulate(seed uint64, trace func(string, ...any)) error {
 	return errors.New("it does not end")
 }
 
-// whole runs a seed and, where it fails, once more with a trace.
+// whole runs a seed and, after a failure, again with a trace.
 func whole(t *testing.T, seed uint64) {
 	if err := simulate(seed, func(string, ...any) {}); err != nil {
 		_ = simulate(seed, t.Logf)
@@ -447,12 +448,12 @@ func TestWholeRollouts(t *testing.T) {
 
 func FuzzWholeRollouts(f *testing.F) {
 	for seed := range uint64(16) {
-		f.Add(seed << 32) // none of those that the test runs
+		f.Add(seed << 32) // no seed of the test
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if err := simulate(seed, func(string, ...any) {}); err != nil {
 			_ = simulate(seed, t.Logf)
-			t.Fatal(err) // the fuzzer names the file that replays it
+			t.Fatal(err) // the fuzzer names the file for a replay
 		}
 	})
 }

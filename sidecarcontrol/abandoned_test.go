@@ -20,7 +20,8 @@ func serving(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestAbandonedHotUpgrade: a set that is deleted in the middle of a hot upgrade holds the others up for a while, and not for ever.
+// TestAbandonedHotUpgrade: a set deleted in the middle of a hot upgrade holds other sets up for a while, and not for
+// ever.
 func TestAbandonedHotUpgrade(t *testing.T) {
 	c := newControl(t)
 	h := sidecarcontrol.Spec{Name: "hot", Selector: selector("app", "web"), Version: "100"}
@@ -58,7 +59,7 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}{{time.Minute, true}, {9 * time.Minute, true}, {10 * time.Minute, false}, {time.Hour, false}} {
 		at := now.Add(tc.after)
 		updated := c.Read(pod, set, at)
-		updated.Updated = true // it has had its turn
+		updated.Updated = true // the set has had its turn
 		if wait := updated.RequeueAfter; tc.held && wait != 10*time.Minute-tc.after {
 			t.Errorf("after %v: look again after %v", tc.after, wait)
 		}
@@ -69,7 +70,7 @@ func TestAbandonedHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestForgedHotUpgrade: a Pod that serves and says that a set which does not exist upgrades it holds nobody up.
+// TestForgedHotUpgrade: a serving Pod that names a hot upgrade by a missing set holds nobody up.
 func TestForgedHotUpgrade(t *testing.T) {
 	c := newControl(t)
 	forged := serving(inject(t, newPod("app", "x-1", "x-2"), newSet(t, spec("cold", "log"))))
@@ -79,7 +80,7 @@ func TestForgedHotUpgrade(t *testing.T) {
 	cold2.Containers[0].Image = "log:v2"
 	set := newSet(t, cold2)
 	s := c.Read(forged, set, now)
-	s.Updated = true // it has had its turn
+	s.Updated = true // the set has had its turn
 	other := serving(inject(t, newPod("app"), newSet(t, spec("cold", "log"))))
 	choice := sidecarcontrol.Choose([]sidecarcontrol.Standing{s, c.Read(other, set, now)}, sidecarcontrol.Rollout{MaxUnavailable: 1})
 	if len(choice.Upgrade) == 0 {

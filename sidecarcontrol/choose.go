@@ -11,31 +11,32 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// Rollout says in which order, and how many at a time, the Pods of a set are upgraded.
+// Rollout says in which order the Pods of a set are upgraded, and how many at a time.
 type Rollout struct {
-	// Selector selects the Pods that are upgraded; nil selects all.
+	// Selector selects the Pods to upgrade. Nil selects all.
 	Selector labels.Selector
-	// Partition is how many of the Pods that wait for their upgrade stay as they are.
+	// Partition is the number of waiting Pods to leave as is.
 	Partition int
-	// MaxUnavailable is how many of the set's Pods may be out of service through upgrades. A Pod that does not serve anyway is upgraded
-	// whatever it is, and counts until it serves.
+	// MaxUnavailable is the limit of the set's Pods out of service through upgrades. A Pod not in service anyway is
+	// upgraded in any case, and counts until the Pod serves.
 	MaxUnavailable int
-	// Order of the Pods. Its zero value upgrades first what serves least.
+	// Order of the Pods. The zero value upgrades the least serving Pods first.
 	Order podorder.Update
-	// PartitionPath and MaxUnavailablePath are where these two are, for the limits alone.
+	// PartitionPath and MaxUnavailablePath are the paths of Partition and MaxUnavailable, for the limits alone.
 	PartitionPath, MaxUnavailablePath string
 }
 
-// Choice is what to do with the Pods of a set now.
+// Choice says what to do now with the Pods of a set.
 type Choice struct {
 	// Upgrade are the Pods to upgrade, in order.
 	Upgrade []*Standing
-	// Limits say why others are not: rollout.PartitionReached and rollout.UpdateLimited.
+	// Limits say why the remaining Pods are not upgraded: rollout.PartitionReached and rollout.UpdateLimited.
 	Limits reason.List
 }
 
-// Choose returns which Pods of a set are to be upgraded now. pods is how each stands with the set; those that it was not injected into
-// are left out. A Pod counts as out of service while an upgrade of its sidecars goes on, of this set or of another.
+// Choose returns the Pods of a set to upgrade now. pods are the Pods' standings with the set. Choose leaves out Pods
+// without the set's sidecars. A Pod counts as out of service during any upgrade of its sidecars, by the set or by
+// another set.
 func Choose(pods []Standing, r Rollout) Choice {
 	byPod := map[*corev1.Pod]*Standing{}
 	var all, waiting []*corev1.Pod
@@ -63,9 +64,9 @@ func Choose(pods []Standing, r Rollout) Choice {
 	for i, pod := range waiting {
 		s := byPod[pod]
 		switch {
-		case s.IsAway(): // counted already; a newer image may mend it
+		case s.IsAway(): // counted already; a newer image may mend the Pod
 		case !s.Ready:
-			away++ // it costs nothing, and counts from now on
+			away++ // the Pod costs nothing, and counts from now on
 		case away >= r.MaxUnavailable:
 			choice.limit(rollout.UpdateLimited, r.MaxUnavailablePath, r.MaxUnavailable, len(waiting)-i)
 			return choice
@@ -82,8 +83,8 @@ func (r *Rollout) wants(s *Standing) bool {
 	return !s.Updated && len(s.Blocked) == 0 && (r.Selector == nil || r.Selector.Matches(labels.Set(s.Pod.Labels)))
 }
 
-// IsAway reports whether the Pod is out of service, or may be, because of an upgrade. One that is not going to be Ready again, because a container
-// has ended for good, holds nobody up.
+// IsAway reports whether an upgrade takes, or may take, the Pod out of service. A Pod that can never be Ready again,
+// because a container has ended for good, holds nobody up.
 func (s *Standing) IsAway() bool {
 	return s.Busy || len(s.Failing) > 0 || len(s.Waiting) > 0 || s.Updated && !s.Ready && !s.ended
 }

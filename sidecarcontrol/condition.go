@@ -10,15 +10,16 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// What the condition's reason says. They are OpenKruise's.
+// Reasons of the condition, as in OpenKruise.
 const (
 	allUpgradable = "AllSidecarsetUpgradable"
 	notUpgradable = "UpdateImmutableField"
 )
 
-// Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. It is empty where the
-// Pod says so already, and where it says nothing of this set, they can be, and never were: that is nothing to tell. Of a Pod that was upgraded it is
-// told when the first upgrade has ended, once in its life.
+// Tell returns the change that says in the Pod's condition whether the set's sidecars can be upgraded in place. The
+// change is empty if the Pod's condition is right already. The change is also empty for an upgradable Pod without a
+// word of the set if the Pod was never upgraded, because there is nothing to tell. For an upgraded Pod, Tell writes the
+// condition once in the Pod's life, after the first upgrade has ended.
 func (c *Control) Tell(s *Standing, set *Set) podpatch.Change {
 	if c.keys.Condition == "" || !s.Injected {
 		return podpatch.Change{}

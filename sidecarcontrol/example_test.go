@@ -10,7 +10,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// A container is injected into a Pod, and its image changed later.
+// Inject puts a container into a Pod, and a later Upgrade changes its image.
 func Example() {
 	control, err := sidecarcontrol.New(sidecarcontrol.Config{Keys: sidecarcontrol.Keys{
 		HashAnnotation: "example.com/hash", HashWithoutImagesAnnotation: "example.com/hash-without-images",

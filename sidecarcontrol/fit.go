@@ -9,22 +9,23 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Why a sidecar does not fit into a Pod. The API server refuses such a Pod, and does not say that a sidecar is the cause.
+// Why a sidecar does not fit into a Pod. The API server refuses such a Pod, and does not name the sidecar as the cause.
 const (
-	// HostPortTaken means that two containers of the Pod want the same port of the Node, or that one of a Pod in the Node's network wants
-	// another than its own.
+	// HostPortTaken means that two containers of the Pod want the same port of the Node, or that a sidecar of a Pod in the
+	// Node's network wants a host port different from its container port.
 	HostPortTaken reason.Code = "HostPortTaken"
-	// NoDevice means that a sidecar maps a volume as a device that the Pod has under that name already, and that is no claim.
+	// NoDevice means that a sidecar maps a volume as a device, but the Pod's own volume of the same name is no claim.
 	NoDevice reason.Code = "NoDevice"
-	// PodResourcesExceeded means that the containers ask for more, together with sidecars, than the Pod as a whole (spec.resources). Where a Pod
-	// says nothing of its requests as a whole but has limits, the API server gives it those of its own containers (KEP-2837).
+	// PodResourcesExceeded means that the containers, together with sidecars, ask for more than the Pod as a whole
+	// (spec.resources). If a Pod has limits but no requests as a whole, the API server derives the Pod's requests from its
+	// own containers (KEP-2837).
 	PodResourcesExceeded reason.Code = "PodResourcesExceeded"
-	// PodForbids means that a setting of the Pod as a whole does not allow what a sidecar has: its grace period a longer sleep before the end, its
-	// restartPolicy Never a resize that restarts containers.
+	// PodForbids means that a setting of the Pod as a whole forbids a sidecar's setting: a short grace period forbids a
+	// longer sleep before the end, and restartPolicy Never forbids a resize that restarts containers.
 	PodForbids reason.Code = "PodForbids"
 )
 
-// fit finds what the API server refuses though both the Pod and the sidecars are right (ValidatePodSpec in
+// fit finds refusals by the API server of a right Pod with right sidecars (ValidatePodSpec in
 // pkg/apis/core/validation/validation.go).
 func (d *draft) fit() {
 	d.fitPorts()
@@ -49,7 +50,7 @@ type hostPort struct {
 	number   int32
 }
 
-// fitPorts compares the containers that run side by side, native sidecars aside, as the API server does.
+// fitPorts compares the containers side by side, native sidecars aside, as the API server does.
 func (d *draft) fitPorts() {
 	taken := map[hostPort]string{}
 	list := d.containers.placed()
@@ -82,7 +83,7 @@ func (d *draft) fitPorts() {
 	}
 }
 
-// whose names a container, and the set that it is of.
+// whose names a container and the container's set.
 func (d *draft) whose(container string) string {
 	if set := d.injected[container]; set != nil {
 		return "container " + container + " of the set " + set.spec.Name
@@ -90,7 +91,7 @@ func (d *draft) whose(container string) string {
 	return "container " + container
 }
 
-// fitDevices looks at the volumes that the Pod had before.
+// fitDevices checks the Pod's earlier volumes.
 func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	for _, device := range c.VolumeDevices {
 		for i := range d.pod.Spec.Volumes {
@@ -101,7 +102,8 @@ func (d *draft) fitDevices(set *Set, c *corev1.Container) {
 	}
 }
 
-// fitSettings compares a sidecar with what the Pod says for all containers (validateSleepAction and validateResizePolicy).
+// fitSettings compares a sidecar with the Pod's settings for all containers (validateSleepAction and
+// validateResizePolicy).
 func (d *draft) fitSettings(set *Set, c *corev1.Container) {
 	const usual = 30
 	grace, spec := int64(usual), &d.pod.Spec

@@ -12,8 +12,8 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// FuzzInject: whatever the Pod and the sets, injecting again changes nothing, the order of the sets does not matter, no container is there
-// twice, the Pod's own containers stay, and a Pod that is refused is as it was.
+// FuzzInject: for any Pod and sets, a second injection changes nothing, the order of the sets does not matter, no
+// container appears twice, the Pod's own containers stay, and a refused Pod is unchanged.
 func FuzzInject(f *testing.F) {
 	f.Add([]byte(`{"spec":{"containers":[{"name":"app","env":[{"name":"A","value":"1"}],"volumeMounts":[{"name":"v","mountPath":"/v","subPathExpr":"$(A)"}]}],"initContainers":[{"name":"i"}]}}`),
 		[]byte(`[{"Name":"one","Containers":[{"name":"s","image":"s:v1","shareMounts":true,"transferEnv":[{"container":"app","names":["A"]}]}]},`+

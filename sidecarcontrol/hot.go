@@ -10,13 +10,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// What a version annotation says of a container that has not been upgraded yet, and of an idle one.
+// Values of a version annotation for a container before its first upgrade, and for an idle container.
 const (
 	firstVersion = "1"
 	idleVersion  = "0"
 )
 
-// working says, by sidecar, which of its two containers works.
+// working names, by sidecar, the working container of the two twins.
 type working map[string]string
 
 func readWorking(annotations map[string]string, keys *Keys) (working, error) {
@@ -40,7 +40,7 @@ func (w working) into(annotations map[string]string, keys *Keys) error {
 	return err
 }
 
-// addTwin makes a container one of the two of a hot sidecar: the first one works, the second one is idle.
+// addTwin makes a container a twin of a hot sidecar: the first twin works, the second twin is idle.
 func (d *draft) addTwin(set *Set, s *sidecar, c *corev1.Container, twin int) {
 	keys := &d.control.keys.Hot
 	if *keys == (HotKeys{}) {
@@ -68,34 +68,34 @@ func fromAnnotation(name, key string) corev1.EnvVar {
 	}}
 }
 
-// pair is a hot sidecar in a Pod: two containers, of which one works.
+// pair is a hot sidecar in a Pod: two containers, a single working container.
 type pair struct {
 	s       *sidecar
 	twins   [2]twin
 	working int
 }
 
-// twin is one of the two.
+// twin is a container of a pair.
 type twin struct {
 	name, image string
-	// isEmpty says that it is idle, by its version and not by its image: the empty image may be another one by now. settled says that it
-	// runs the image that it has and is ready.
+	// isEmpty says that the twin is idle, judged by its version. The image does not count, because the set may name
+	// another empty image by now. settled says that the twin runs the image of its spec and is ready.
 	isEmpty, settled bool
 }
 
-// move is what is done to a pair.
+// move is an action on a pair.
 type move int
 
 const (
-	// stay does nothing: the working one has the image already.
+	// stay does nothing: the working twin has the image already.
 	stay move = iota
-	// start gives the target the new image and has it work. Both run a real image from then on.
+	// start gives the target the new image and makes the target work. Both twins run a real image from then on.
 	start
-	// turnBack gives the target the empty image: the other one, which works again, has the wanted image still.
+	// turnBack gives the target the empty image. The second twin still has the wanted image and works again.
 	turnBack
 )
 
-// target returns which of the two gets the new image. The first rule that decides counts.
+// target returns the twin for the new image. The first rule that applies decides.
 func (p *pair) target() int {
 	for _, rule := range []struct {
 		applies bool
@@ -113,9 +113,9 @@ func (p *pair) target() int {
 	return 1 - p.working
 }
 
-// next returns what an upgrade to the image of the set does.
+// next returns the move of an upgrade to the set's image, and the target.
 //
-//	the other one has the image   the target is empty   move
+//	the second twin has it        the target is empty   move
 //	yes                           yes                   stay
 //	yes                           no                    turnBack
 //	no                            either                start
@@ -130,13 +130,14 @@ func (p *pair) next() (move, int) {
 	return turnBack, target
 }
 
-// idle returns the one that does not work.
+// idle returns the twin that does not work.
 func (p *pair) idle() *twin { return &p.twins[1-p.working] }
 
-// isFlipping reports whether an upgrade has begun and not ended: the idle one runs a real image still.
+// isFlipping reports whether an upgrade has begun and not ended: the idle twin still runs a real image.
 func (p *pair) isFlipping() bool { return !p.idle().isEmpty }
 
-// pairs returns the hot sidecars of a set in a Pod. ok is false if the Pod has not all of them, or does not say which one works.
+// pairs returns the hot sidecars of a set in a Pod. ok is false if a hot sidecar is missing in the Pod, or the Pod does
+// not name the working twin.
 func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Container) bool) (pairs []pair, ok bool, err error) {
 	var w working
 	for i := range set.containers {
@@ -166,8 +167,8 @@ func (c *Control) pairs(pod *corev1.Pod, set *Set, settled func(*corev1.Containe
 	return pairs, true, nil
 }
 
-// othersFlip reports whether a hot upgrade of another set goes on, which will restart a container when it ends: the one that does not work
-// has a version still.
+// othersFlip reports whether a hot upgrade of another set goes on and will restart a container at its end: a twin that
+// does not work still has a version.
 func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 	w, err := readWorking(pod.Annotations, &c.keys)
 	if err != nil {
@@ -194,7 +195,7 @@ func (c *Control) othersFlip(pod *corev1.Pod, set *Set) bool {
 // twinsOf returns the names of the two containers of a hot sidecar.
 func twinsOf(name string) []string { return []string{name + "-1", name + "-2"} }
 
-// isIdle reports whether a container is the idle one of a pair.
+// isIdle reports whether a container is the idle twin of a pair.
 func isIdle(pairs []pair, container string) bool {
 	return slices.ContainsFunc(pairs, func(p pair) bool { return p.idle().name == container })
 }

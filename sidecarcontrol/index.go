@@ -11,17 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Index finds the sets that match a Pod without looking at each of thousands. Its zero value is empty. It is safe for concurrent
-// use.
+// Index finds the sets of a Pod without a look at each of thousands of sets. The zero value is empty. An Index is safe
+// for concurrent use.
 type Index struct {
 	mu   sync.RWMutex
 	sets map[string]*entry
-	// byLabel has each set under labels that a Pod must have one of; rest has those of which no Pod must have any.
+	// byLabel has each set under labels of which a matching Pod must have at least a single label. rest has the sets
+	// without any required label.
 	byLabel map[label]map[string]*Set
 	rest    map[string]*Set
 }
 
-// label is one of a Pod, or of its namespace.
+// label is a label of a Pod or of a namespace.
 type label struct {
 	ofNamespace bool
 	key, value  string
@@ -41,7 +42,8 @@ func NewIndex(sets ...*Set) *Index {
 	return x
 }
 
-// Put adds a set, in place of one of its name. One that was not made with NewSet matches no Pod, and is left out.
+// Put adds a set and replaces the set of the same name. Put ignores a set not made with NewSet, because such a set
+// matches no Pod.
 func (x *Index) Put(set *Set) {
 	if set == nil || set.selector == nil {
 		return
@@ -91,7 +93,8 @@ func (x *Index) delete(name string) {
 	}
 }
 
-// rarest returns, of the requirements of a selector that name values, the labels of the one that the fewest other sets are found by.
+// rarest looks at the requirements of a selector with named values, and returns the labels of the requirement that
+// finds the fewest further sets.
 func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label) {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
@@ -111,7 +114,7 @@ func (x *Index) rarest(selector labels.Selector, ofNamespace bool) (best []label
 	return best
 }
 
-// crowd is how many sets are found by one of the labels, at most.
+// crowd is the highest number of sets found by a label of the list.
 func (x *Index) crowd(labels []label) (n int) {
 	for _, l := range labels {
 		n = max(n, len(x.byLabel[l]))
@@ -126,7 +129,7 @@ func (x *Index) Len() int {
 	return len(x.sets)
 }
 
-// Match returns the sets that match a Pod in a namespace with these labels, by their names.
+// Match returns the sets of a Pod in a namespace with the given labels, sorted by name.
 func (x *Index) Match(pod *corev1.Pod, namespace map[string]string) []*Set {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

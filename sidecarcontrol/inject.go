@@ -18,33 +18,37 @@ import (
 
 // Why a Pod is refused.
 const (
-	// PinnedSetMissing means that a Pod is to get a version of a set that does not exist.
+	// PinnedSetMissing means that the version of a set pinned for the Pod does not exist.
 	PinnedSetMissing reason.Code = "PinnedSetMissing"
 	// SetsConflict means that two sets inject a container of the same name, or different volumes of the same name.
 	SetsConflict reason.Code = "SetsConflict"
-	// NameTaken means that the Pod has an init container of the name of a sidecar that is none, or the other way round.
+	// NameTaken means that the Pod has an init container with the name of an ordinary sidecar, or the reverse.
 	NameTaken reason.Code = "NameTaken"
-	// UnreadableRecord means that an annotation that this package writes on Pods does not hold what it should.
+	// UnreadableRecord means that an annotation of the package on a Pod is not in the package's format.
 	UnreadableRecord reason.Code = "UnreadableRecord"
-	// InvalidPatch means that an annotation cannot be merged, because one of the two values is not JSON.
+	// InvalidPatch means that an annotation cannot be merged, because the old or the new value is not JSON.
 	InvalidPatch reason.Code = "InvalidPatch"
 )
 
-// Facts are what an injection depends on beside the Pod and the sets.
+// Facts are the inputs of an injection beside the Pod and the sets.
 type Facts struct {
 	// Now is recorded, in whole seconds.
 	Now time.Time
-	// Seed decides, with the sets' names, which version of a pinned set the Pod gets. Give each Pod another one.
+	// Seed decides, with the sets' names, which version of a pinned set the Pod gets. Give each Pod another seed.
 	Seed uint64
 }
 
-// Inject puts the sidecars of the sets into a Pod that is being created, and returns the sets that were injected, by their names. The
-// sets are those that match the Pod, as Index.Match returns them, in any order. A Pod that has ended or is being deleted gets nothing.
+// Inject puts the sidecars of the sets into a Pod at its creation, and returns the injected sets, sorted by name. sets
+// are the sets of the Pod as returned by Index.Match, in any order. A Pod that has ended or is being deleted gets
+// nothing.
 //
-// Containers that the Pod has under a sidecar's name are replaced where they are: injecting again changes nothing. The Pod gets all
-// sidecars or none: after an error it is as it was. The error is a reason.List with the codes above, NoTargetContainer or
-// InvalidExpression; InvalidConfig and InvalidSet are for a Control and sets that were not made with their constructors. Slices of the Pod are replaced, not written to. What is injected shares memory with the sets: what pointers, slices
-// and maps of its containers and volumes lead to is to be replaced, never changed.
+// Inject replaces the Pod's containers with a sidecar's name in place, so a second injection changes nothing. The Pod
+// gets all sidecars or none: after an error the Pod is unchanged. The error is a reason.List with the codes above,
+// NoTargetContainer or InvalidExpression. InvalidConfig and InvalidSet mean a Control or a set not made with its
+// constructor.
+//
+// Inject replaces slices of the Pod and writes to none. The injected parts share memory with the sets: replace the
+// targets of pointers, slices and maps in the Pod's containers and volumes, but never change them.
 func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, error) {
 	if c.updater == nil {
 		return nil, reason.List{{Code: InvalidConfig, Detail: "the Control was not made with New"}}
@@ -69,7 +73,7 @@ func (c *Control) Inject(pod *corev1.Pod, sets []*Set, facts Facts) ([]*Set, err
 	return chosen, nil
 }
 
-// choose returns the version of each set that a Pod gets, by name. Two sets of one name are one.
+// choose returns the Pod's version of each set, sorted by name. Two sets of the same name count as a single set.
 func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
 	var chosen []*Set
 	var problems reason.List
@@ -102,7 +106,7 @@ func choose(pod *corev1.Pod, sets []*Set, seed uint64) ([]*Set, error) {
 	}), nil
 }
 
-// versionFor returns the version of the set for a Pod, nil if that does not exist.
+// versionFor returns the set's version for a Pod, nil if missing.
 func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
 	pin := s.spec.Pin
 	if pin == nil {
@@ -114,23 +118,23 @@ func (s *Set) versionFor(pod *corev1.Pod, seed uint64) *Set {
 	return pin.Set
 }
 
-// draw returns a number from 0 to 1 that depends on the seed and the set alone, whatever other sets there are.
+// draw returns a number from 0 to 1. The number depends only on the seed and the set's name.
 func draw(seed uint64, name string) float64 {
 	h := sha256.Sum256(strconv.AppendUint([]byte(name+"/"), seed, 10))
-	const bits = 53 // what a float64 holds
+	const bits = 53 // the precision of a float64
 	return float64(binary.BigEndian.Uint64(h[:])>>(64-bits)) / (1 << bits)
 }
 
-// draft is a Pod as it will be.
+// draft is the Pod after the injection.
 type draft struct {
 	control *Control
 	pod     *corev1.Pod
 	sets    []*Set
 
-	// own are the Pod's containers that no set injects: what sidecars share with them.
+	// own are the Pod's containers not injected by any set. Sidecars share with them.
 	own         []*corev1.Container
-	injected    map[string]*Set // of which set a container is
-	volumes     map[string]*Set // of which set a volume was added
+	injected    map[string]*Set // the set of a container
+	volumes     map[string]*Set // the set of an added volume
 	annotations map[string]string
 
 	init, containers placement
@@ -162,7 +166,7 @@ func newDraft(c *Control, pod *corev1.Pod, sets []*Set) *draft {
 	return d
 }
 
-// claim notes which set a container is of.
+// claim notes the set of a container.
 func (d *draft) claim(set *Set, name string) {
 	if other := d.injected[name]; other != nil && other != set {
 		d.refuse(SetsConflict, "spec.containers["+name+"]", "the sets "+other.spec.Name+" and "+set.spec.Name+" both inject a container of this name")
@@ -170,7 +174,7 @@ func (d *draft) claim(set *Set, name string) {
 	d.injected[name] = set
 }
 
-// podObject names a Pod, which may be about to get a name.
+// podObject names a Pod. A new Pod may have no name yet.
 func podObject(pod *corev1.Pod) reason.Object {
 	about := reason.ObjectOf("Pod", pod)
 	if about.Name == "" && pod.GenerateName != "" {
@@ -183,9 +187,9 @@ func (d *draft) refuse(code reason.Code, path, detail string) {
 	d.problems = append(d.problems, reason.Reason{Code: code, Object: podObject(d.pod), Path: path, Detail: detail})
 }
 
-// Replaced returns the paths of the Pod's own containers, such as spec.initContainers[setup], that an injection has replaced by sidecars of their
-// names. before and after are the Pod before and after it. What was a sidecar before, as in a Pod that is made of another one's manifest, is not
-// among them.
+// Replaced returns the paths of the Pod's own containers, such as spec.initContainers[setup], replaced in an injection
+// by sidecars of the same name. before and after are the Pod before and after the injection. Replaced leaves out
+// sidecars in before, as in a Pod made from another Pod's manifest.
 func (c *Control) Replaced(before, after *corev1.Pod) (paths []string) {
 	for _, list := range []struct {
 		path          string
@@ -213,7 +217,7 @@ func (c *Control) isMarked(container *corev1.Container) bool {
 // marked is the value of Keys.InjectedEnv.
 const marked = "true"
 
-// add adds one set to the draft.
+// add adds a set to the draft.
 func (d *draft) add(set *Set) {
 	d.problems = append(d.problems, set.patch(d.annotations, podObject(d.pod))...)
 	for i := range set.init {
@@ -230,7 +234,7 @@ func (d *draft) add(set *Set) {
 	}
 }
 
-// place builds the containers of a sidecar and says where they go. A container of the other list must not have their names.
+// place builds the containers of a sidecar and places each. A container of the second list must not have the same name.
 func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *sidecar) {
 	for i, name := range s.injectedNames() {
 		if slices.ContainsFunc(others, func(other corev1.Container) bool { return other.Name == name }) {
@@ -240,7 +244,7 @@ func (d *draft) place(into *placement, others []corev1.Container, set *Set, s *s
 	}
 }
 
-// mount adds the volumes that the set's sidecars mount themselves. One that the Pod has already is kept.
+// mount adds the volumes mounted by the set's sidecars themselves. A volume already in the Pod is kept.
 func (d *draft) mount(set *Set) {
 	for i := range set.spec.Volumes {
 		volume := &set.spec.Volumes[i]
@@ -263,10 +267,10 @@ func (d *draft) mount(set *Set) {
 	}
 }
 
-// apply makes the Pod what the draft says.
+// apply changes the Pod to the draft.
 func (d *draft) apply() {
 	spec := &d.pod.Spec
-	d.init.sortAdded() // init containers run one after the other: their order must not hang on the sets'
+	d.init.sortAdded() // init containers run in sequence: their order must not depend on the order of sets
 	if d.control.sort {
 		d.containers.sortAdded()
 	}

@@ -102,7 +102,7 @@ func asking(set, request, limit string) sidecarcontrol.Spec {
 	return sidecarcontrol.Spec{Name: set, Containers: []sidecarcontrol.Sidecar{asks(side("side"), request, limit)}}
 }
 
-// whole gives a Pod so much CPU as a whole. Its own container asks for 50m.
+// whole gives the Pod as a whole the given CPU. The Pod's own container asks for 50m.
 func whole(list, cpu string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
@@ -127,7 +127,7 @@ func TestSortContainers(t *testing.T) {
 	}
 }
 
-// TestContainer: what a sidecar called "side" gets of the Pod's own container "app".
+// TestContainer: shares of a sidecar called "side" in the Pod's own container "app".
 func TestContainer(t *testing.T) {
 	env := func(pairs ...string) (out []corev1.EnvVar) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -248,8 +248,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestVolumesAndSecrets: what sidecars need beside their containers.
-// TestManyMounts: a Pod may have thousands of mounts, each with an env variable in its path, and all of them are shared.
+// TestManyMounts: a Pod may have thousands of mounts, each with an env variable in its path, and all mounts are shared.
 func TestManyMounts(t *testing.T) {
 	const n = 20_000
 	pod := newPod("app")
@@ -271,6 +270,7 @@ func TestManyMounts(t *testing.T) {
 	}
 }
 
+// TestVolumesAndSecrets: needs of sidecars beside their containers.
 func TestVolumesAndSecrets(t *testing.T) {
 	volume := func(name, path string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
@@ -303,7 +303,7 @@ func TestVolumesAndSecrets(t *testing.T) {
 	}
 }
 
-// TestRecords: what a Pod says about its sidecars afterwards.
+// TestRecords: the Pod's annotations about its sidecars afterwards.
 func TestRecords(t *testing.T) {
 	one := spec("one", "b", "a")
 	one.InitContainers = []sidecarcontrol.Sidecar{native("n"), side("plain")}
@@ -520,7 +520,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPins: which of 2,000 Pods get the pinned version.
+// TestPins: the share of 2,000 Pods with the pinned version.
 func TestPins(t *testing.T) {
 	old := newSet(t, spec("one", "old"))
 	for _, tc := range []struct {
@@ -557,7 +557,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestNotInjected: Pods that no sidecar goes into.
+// TestNotInjected: Pods without any sidecar.
 func TestNotInjected(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -583,7 +583,7 @@ func TestNotInjected(t *testing.T) {
 	}
 }
 
-// TestReplaced: a sidecar takes the place of a container of its name, and it is told of which.
+// TestReplaced: a sidecar takes the place of a container of its name, and Replaced returns the container's path.
 func TestReplaced(t *testing.T) {
 	s := spec("one", "a", "b")
 	s.InitContainers = []sidecarcontrol.Sidecar{{Container: corev1.Container{Name: "setup", Image: "setup:v1"}}, {Container: corev1.Container{Name: "other", Image: "setup:v1"}}}
@@ -601,7 +601,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestZeroValues: what was not made with its constructor is refused or does nothing.
+// TestZeroValues: values not made with their constructor are refused or do nothing.
 func TestZeroValues(t *testing.T) {
 	c, set, pod := newControl(t), newSet(t, spec("one", "a")), newPod("app")
 	for want, inject := range map[reason.Code]func() ([]*sidecarcontrol.Set, error){
@@ -633,7 +633,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestHash holds hashes that OpenKruise has written.
+// TestHash holds hashes written by OpenKruise.
 func TestHash(t *testing.T) {
 	const input = `{"containers":[{"name":"container1","image":"test-image","resources":{},"upgradeStrategy":{},"shareVolumePolicy":{}}]}`
 	if got, want := sidecarcontrol.HashOf([]byte(input)), "w26c4x8fz245642fdv499b464248f974xddx4x55z5dw55bc6x66464fxz77dc78"; got != want {

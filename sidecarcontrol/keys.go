@@ -11,56 +11,59 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Keys are the names that this package writes on Pods. The kit has no defaults for them. No two may be the same.
+// Keys are the names under which the package writes on Pods. The kit has no default names. No two names may be the
+// same.
 type Keys struct {
-	// HashAnnotation holds, by set, what was injected last. HashWithoutImagesAnnotation holds the same without images: only a Pod whose
-	// entry equals the set's can be upgraded in place. Both are required.
+	// HashAnnotation holds, by set, the hash of the last injection. HashWithoutImagesAnnotation holds the same without
+	// images: only a Pod with the set's hash there can be upgraded in place. Both are required.
 	HashAnnotation, HashWithoutImagesAnnotation string
 	// InjectedAnnotation lists the names of the sets in a Pod, with commas. Required.
 	InjectedAnnotation string
 	// StateAnnotation holds, by set, the progress of an upgrade. Required.
 	StateAnnotation string
-	// RuntimeMetaAnnotation is where a node agent reports what containers were started with, as for inplaceupdate.Keys. Optional.
+	// RuntimeMetaAnnotation carries the node agent's report about started containers, as for inplaceupdate.Keys. Optional.
 	RuntimeMetaAnnotation string
 	// InjectedEnv is the env variable that marks an injected container with "true". Required.
 	InjectedEnv string
-	// Condition says of a Pod, by set, whether its sidecars can be upgraded in place. Optional: nothing is written without it.
+	// Condition says of a Pod, by set, whether the sidecars can be upgraded in place. Optional: without a name nothing is
+	// written.
 	Condition corev1.PodConditionType
-	// Hot are the names for hot upgrades. Optional: without them a set with a hot sidecar is refused.
+	// Hot are the names for hot upgrades. Optional: without names a set with a hot sidecar is refused.
 	Hot HotKeys
 }
 
-// HotKeys are the names for hot upgrades, all or none of them.
+// HotKeys are the names for hot upgrades, all or none.
 type HotKeys struct {
-	// WorkingAnnotation says, by sidecar, which of its two containers works.
+	// WorkingAnnotation names, by sidecar, the working container of the two.
 	WorkingAnnotation string
-	// VersionPrefix and VersionAltPrefix begin annotations that end in a container's name: the version that it runs, and the one that its
-	// twin runs. "0" stands for an idle container.
+	// VersionPrefix and VersionAltPrefix begin annotations that end in a container's name: the container's version and its
+	// twin's version. "0" stands for an idle container.
 	VersionPrefix, VersionAltPrefix string
-	// VersionEnv and VersionAltEnv are the env variables by which a container reads these two annotations.
+	// VersionEnv and VersionAltEnv are the env variables by which a container reads both annotations.
 	VersionEnv, VersionAltEnv string
 }
 
-// Config says how sidecars are injected. New makes a Control of it.
+// Config says how sidecars are injected. New makes a Control of a Config.
 type Config struct {
 	Keys Keys
-	// SortContainers has the injected containers of all sets in the order of their names. Without it they are in the order of the sets'
-	// names, and within a set in the order of the set.
+	// SortContainers sorts the injected containers of all sets by name. If false, the containers are in the order of the
+	// sets' names, and within a set in the order of the set.
 	SortContainers bool
 }
 
-// Control injects and upgrades sidecars under one configuration. Make it with New. It is safe for concurrent use, and its methods are
-// pure: the same arguments give the same answer.
+// Control injects and upgrades sidecars under a single configuration. Make a Control with New. A Control is safe for
+// concurrent use. Its methods are pure: the same arguments give the same answer.
 type Control struct {
 	keys    Keys
 	sort    bool
 	updater *inplaceupdate.Updater
 }
 
-// InvalidConfig means that a key is missing, is no legal name or is used twice. It is an error of the program.
+// InvalidConfig means that a key is missing, has an illegal name or a name used twice. InvalidConfig is an error of the
+// program.
 const InvalidConfig reason.Code = "InvalidConfig"
 
-// New returns a Control. The error is a reason.List with code InvalidConfig that names every problem.
+// New returns a Control. The error is a reason.List with code InvalidConfig and names every problem.
 func New(config Config) (*Control, error) {
 	k := config.Keys
 	problems := k.problems()
@@ -77,10 +80,11 @@ func New(config Config) (*Control, error) {
 	return &Control{keys: k, sort: config.SortContainers, updater: updater}, nil
 }
 
-// noGrace makes the name of an annotation that inplaceupdate wants and that upgrades of sidecars, which know no grace period, never have.
+// noGrace completes the name of an annotation required by inplaceupdate. Upgrades of sidecars have no grace period, so
+// no Pod ever has the annotation.
 const noGrace = "-grace"
 
-// uses are the names that have to differ, with what is wrong with each.
+// problems lists the faults of all names. All names must differ.
 func (k *Keys) problems() (problems reason.List) {
 	seen := map[string]string{}
 	check := func(path, name string, required bool, illegal []string) {
@@ -119,7 +123,7 @@ func (k *Keys) problems() (problems reason.List) {
 	return problems
 }
 
-// suffixed completes a prefix to a name that can be checked.
+// suffixed completes a prefix to a checkable name.
 func suffixed(prefix string) string {
 	if prefix == "" {
 		return ""

@@ -45,7 +45,7 @@ func newControl(t testing.TB) *sidecarcontrol.Control {
 	return c
 }
 
-// spec returns a set of cold sidecars called by their names, which run <name>:v1.
+// spec returns a set of cold sidecars with the given names. Each runs <name>:v1.
 func spec(name string, sidecars ...string) sidecarcontrol.Spec {
 	s := sidecarcontrol.Spec{Name: name, Selector: selector("app", "web"), Version: "100"}
 	for _, sidecar := range sidecars {
@@ -79,7 +79,7 @@ func newSet(t testing.TB, s sidecarcontrol.Spec) *sidecarcontrol.Set {
 	return set
 }
 
-// newPod returns a Pod with containers called by their names, which run <name>:v1.
+// newPod returns a Pod with containers of the given names. Each runs <name>:v1.
 func newPod(containers ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"app": "web"}}}
 	for _, name := range containers {

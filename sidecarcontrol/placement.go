@@ -13,7 +13,7 @@ type placement struct {
 	before, after, replace []corev1.Container
 }
 
-// add adds a container. One of its name that is there already is replaced where it is.
+// add adds a container, or replaces the container of the same name in place.
 func (p *placement) add(c corev1.Container, after bool) {
 	switch {
 	case slices.ContainsFunc(p.of, func(own corev1.Container) bool { return own.Name == c.Name }):
@@ -25,7 +25,7 @@ func (p *placement) add(c corev1.Container, after bool) {
 	}
 }
 
-// sortAdded puts the containers that are added on each side in the order of their names.
+// sortAdded sorts the added containers on each side by name.
 func (p *placement) sortAdded() {
 	byName := func(a, b corev1.Container) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(p.before, byName)

@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// record is what a Pod says about one set. The JSON is OpenKruise's.
+// record is the Pod's record about a set. The JSON is OpenKruise's.
 type record struct {
 	UpdateTimestamp    metav1.Time `json:"updateTimestamp"`
 	Hash               string      `json:"hash"`
@@ -25,10 +25,10 @@ type record struct {
 	ControllerRevision string      `json:"controllerRevision,omitempty"`
 }
 
-// records are what an annotation of a Pod says, by set. What belongs to other sets is kept as it is.
+// records are the content of a Pod's annotation, by set. Records of other sets stay unchanged.
 type records map[string]json.RawMessage
 
-// readRecords reads an annotation. A missing one is empty.
+// readRecords reads an annotation. A missing annotation is empty.
 func readRecords(annotations map[string]string, key string) (records, error) {
 	text := annotations[key]
 	if text == "" {
@@ -44,7 +44,8 @@ func readRecords(annotations map[string]string, key string) (records, error) {
 	return r, nil
 }
 
-// of returns the record of a set, the zero value if there is none or it makes no sense. Early releases of OpenKruise wrote the hash alone.
+// of returns the record of a set, the zero value if missing or without meaning. Early releases of OpenKruise wrote the
+// hash alone.
 func (r records) of(set string) (out record) {
 	raw, ok := r[set]
 	if !ok || json.Unmarshal(raw, &out) == nil {
@@ -55,7 +56,7 @@ func (r records) of(set string) (out record) {
 	return out
 }
 
-// put writes the record of a set, and reports whether that changed anything but the time.
+// put writes the record of a set, unless only the time would change.
 func (r records) put(set string, next record) error {
 	was := r.of(set)
 	if was.Hash == next.Hash && was.ControllerRevision == next.ControllerRevision && slices.Equal(was.SidecarList, next.SidecarList) &&
@@ -75,9 +76,9 @@ func (r records) String() (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), err
 }
 
-// records returns what a Pod with this set has in both annotations.
+// records returns the records of a Pod with the set, for both annotations.
 func (s *Set) records(now time.Time) (with, without record) {
-	// In UTC and whole seconds, as it is read back.
+	// In UTC and whole seconds, as in a read back from the API server.
 	at := metav1.NewTime(now.UTC().Truncate(time.Second))
 	with = record{
 		UpdateTimestamp: at, Hash: s.spec.Hash, SidecarSetName: s.spec.Name, SidecarList: s.names, ControllerRevision: s.spec.Revision,
@@ -112,10 +113,12 @@ func (k *Keys) recordIn(annotations map[string]string, sets []*Set, now time.Tim
 	return err
 }
 
-// maxSets is how many sets a Pod may say it has. Anybody who may write to a Pod may write that, and each name costs whoever watches Pods.
+// maxSets is the limit of sets named by a Pod. Every writer of Pods can write the list, and each name costs every
+// watcher of Pods.
 const maxSets = 100
 
-// Injected returns the names of the sets that a Pod says were injected into it, sorted. A Pod that names more than 100 belongs to none.
+// Injected returns the names of the sets injected into a Pod according to the Pod's annotation, sorted. A Pod with more
+// than 100 names belongs to no set.
 func (c *Control) Injected(pod *corev1.Pod) []string {
 	list := pod.Annotations[c.keys.InjectedAnnotation]
 	if strings.Count(list, ",") >= maxSets {
@@ -133,7 +136,7 @@ func namesIn(list string) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// RevisionOf returns the revision of a set that a Pod has, empty if it says nothing about it.
+// RevisionOf returns the revision of a set on a Pod, empty if the Pod has no record of the set.
 func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
 	r, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
@@ -142,7 +145,7 @@ func (c *Control) RevisionOf(pod *corev1.Pod, set string) string {
 	return r.of(set).ControllerRevision
 }
 
-// record writes down what is injected.
+// record writes down the injected sets.
 func (d *draft) record(now time.Time) {
 	keys := &d.control.keys
 	d.addProblems(podObject(d.pod), "", keys.recordIn(d.annotations, d.sets, now))
@@ -164,7 +167,8 @@ func (d *draft) record(now time.Time) {
 	d.addProblems(podObject(d.pod), "", working.into(d.annotations, keys))
 }
 
-// addProblems adds what an error says about an object: the Pod, or the set that keeps it from being injected. The path goes before those of the error.
+// addProblems adds the reasons of an error about an object: the Pod, or the set at fault. path goes before the paths of
+// the error.
 func (d *draft) addProblems(about reason.Object, path string, err error) {
 	var list reason.List
 	list.Add(UnreadableRecord, err)
@@ -177,7 +181,7 @@ func (d *draft) addProblems(about reason.Object, path string, err error) {
 	}
 }
 
-// patch adds the set's annotations to those of a Pod, and returns why some could not be added.
+// patch adds the set's annotations to a Pod's annotations, and returns a reason for each failed annotation.
 func (s *Set) patch(annotations map[string]string, pod reason.Object) (problems reason.List) {
 	for i := range s.spec.Annotations {
 		patch := &s.spec.Annotations[i]
@@ -196,7 +200,7 @@ func (s *Set) patch(annotations map[string]string, pod reason.Object) (problems 
 	return problems
 }
 
-// apply returns the value that an annotation has after a patch.
+// apply returns an annotation's value after a patch.
 func (p PatchPolicy) apply(annotations map[string]string, key, value string) (string, error) {
 	was, there := annotations[key]
 	switch {

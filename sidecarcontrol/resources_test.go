@@ -13,7 +13,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// sized gives a sidecar half of the CPU that the targets have.
+// sized gives a sidecar half of the targets' CPU.
 func sized(targets string) func(*sidecarcontrol.Sidecar) {
 	return func(s *sidecarcontrol.Sidecar) {
 		half := sizing.Expressions{CPU: "max(cpu*50%, 50m)"}
@@ -140,7 +140,7 @@ func TestResourcesPolicy(t *testing.T) {
 	}
 }
 
-// TestNoTargetIsNamed: who creates a Pod learns which set refuses it, and for which of its sidecars.
+// TestNoTargetIsNamed: the creator of a Pod learns which set refuses the Pod, and for which sidecar.
 func TestNoTargetIsNamed(t *testing.T) {
 	control := newControl(t)
 	for _, tc := range []struct {

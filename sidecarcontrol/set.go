@@ -23,36 +23,36 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol/sizing"
 )
 
-// InvalidSet means that a set cannot be used as it is. The reason names the field.
+// InvalidSet means that a set cannot be used. The reason names the field.
 const InvalidSet reason.Code = "InvalidSet"
 
-// Spec says what is injected into which Pods. NewSet makes a Set of it.
+// Spec says what to inject into which Pods. NewSet makes a Set of a Spec.
 type Spec struct {
-	// Name tells sets apart, also on the Pods that they were injected into. Required; it must not have a comma.
+	// Name tells sets apart, also on their Pods. Required. The name must not have a comma.
 	Name string
 	// Selector selects Pods by their labels. Nil and empty select none.
 	Selector *metav1.LabelSelector
 	// NamespaceSelector selects the Pods' namespaces by their labels. Nil selects all.
 	NamespaceSelector *metav1.LabelSelector
-	// InitContainers and Containers are injected. An init container with restartPolicy Always is a native sidecar; any other one is not
-	// part of what is upgraded later.
+	// InitContainers and Containers are injected. An init container with restartPolicy Always is a native sidecar. Later
+	// upgrades ignore every other init container.
 	InitContainers, Containers []Sidecar
-	// Volumes that the sidecars may mount. Those that none of them mounts are not injected.
+	// Volumes are available to the sidecars. A volume without a mount in a sidecar is not injected.
 	Volumes []corev1.Volume
 	// ImagePullSecrets are added to the Pod's.
 	ImagePullSecrets []corev1.LocalObjectReference
-	// Annotations are added to the Pod's, in this order.
+	// Annotations are added to the Pod's, in order.
 	Annotations []AnnotationPatch
-	// Hash and HashWithoutImages stand for what is injected. Empty ones are computed from the sidecars. They are given by a caller who has
-	// published others.
+	// Hash and HashWithoutImages stand for the injected content. An empty hash is computed from the sidecars. A caller
+	// with already published hashes gives its own.
 	Hash, HashWithoutImages string
 	// Revision is recorded on Pods, for whoever keeps a history of sets. Optional.
 	Revision string
-	// Version is what containers of a hot upgrade are told as their version: a decimal number that grows with each change.
+	// Version is the version told to containers of a hot upgrade: a decimal number, growing with each change.
 	Version string
-	// Paused keeps the set from being injected. What is in Pods already is upgraded all the same.
+	// Paused stops injections of the set. Pods with the sidecars are upgraded all the same.
 	Paused bool
-	// Replaces is the name of a set that is not injected into Pods that this one matches. Optional.
+	// Replaces is the name of another set. The other set is not injected into Pods matched by the present set. Optional.
 	Replaces string
 	// Pin has some Pods get another version of the set. Optional.
 	Pin *Pin
@@ -60,57 +60,57 @@ type Spec struct {
 
 // Pin has Pods get another version of a set than the newest.
 type Pin struct {
-	// Set is that version. Nil, because it does not exist any more for example, refuses the Pods that would get it.
+	// Set is the pinned version. Nil, for example because the version no longer exists, refuses the Pods pinned to Set.
 	Set *Set
-	// Selector selects the Pods that may get the newest version; all others are pinned. Nil selects all.
+	// Selector selects the Pods allowed to get the newest version. All other Pods are pinned. Nil selects all.
 	Selector *metav1.LabelSelector
-	// Share of the Pods, of those that Selector selects, that are pinned: from 0 for none to 1 for all.
+	// Share is the pinned part of the Pods selected by Selector: from 0 for none to 1 for all.
 	Share float64
 
 	selector labels.Selector
 }
 
-// Sidecar is a container that is injected.
+// Sidecar is a container to inject.
 type Sidecar struct {
 	corev1.Container `json:",inline"`
 
-	// AfterApp places the container behind the Pod's own ones; without it, before them.
+	// AfterApp places the container behind the Pod's own containers. If false, the container goes before them.
 	AfterApp bool `json:"afterApp,omitempty"`
-	// Hot has the container upgraded without a gap: it is injected twice, and one of the two is idle.
+	// Hot upgrades the container without a gap: the container is injected twice, as a working and an idle twin.
 	Hot *Hot `json:"hot,omitempty"`
 	// ShareMounts and ShareDevices copy volume mounts and devices of the Pod's own containers.
 	ShareMounts  bool `json:"shareMounts,omitempty"`
 	ShareDevices bool `json:"shareDevices,omitempty"`
 	// TransferEnv copies env variables of the Pod's own containers.
 	TransferEnv []TransferEnv `json:"transferEnv,omitempty"`
-	// ResourcesPolicy computes the resources from those of the Pod's own containers. It excludes Resources.
+	// ResourcesPolicy computes the resources from the resources of the Pod's own containers. A policy excludes Resources.
 	ResourcesPolicy *sizing.Policy `json:"resourcesPolicy,omitempty"`
 }
 
 // Hot says how a sidecar is upgraded without a gap.
 type Hot struct {
-	// EmptyImage is what the idle one of the two containers runs. It must run with the same command and probes.
+	// EmptyImage is the image of the idle twin. The image must run with the same command and probes.
 	EmptyImage string `json:"emptyImage"`
 }
 
-// TransferEnv names env variables of a container of the Pod. Those that it does not have are left out.
+// TransferEnv names env variables of a container of the Pod. Missing variables are left out.
 type TransferEnv struct {
-	// Container is the container's name. ContainerFrom is the path of a label or annotation of the Pod that holds it, such as
-	// metadata.labels['biz']; where it is given, Container is not looked at.
+	// Container is the container's name, ignored if ContainerFrom is set. ContainerFrom is the path of a Pod's label or
+	// annotation with the name, such as metadata.labels['biz'].
 	Container     string `json:"container,omitempty"`
 	ContainerFrom string `json:"containerFrom,omitempty"`
 	// Names of the variables.
 	Names []string `json:"names,omitempty"`
 }
 
-// PatchPolicy says what becomes of an annotation that the Pod has already.
+// PatchPolicy says how to treat an annotation already on the Pod.
 type PatchPolicy string
 
 // Policies of an AnnotationPatch.
 const (
 	// Retain leaves the Pod's value.
 	Retain PatchPolicy = "Retain"
-	// Overwrite replaces it.
+	// Overwrite replaces the Pod's value.
 	Overwrite PatchPolicy = "Overwrite"
 	// MergePatchJSON applies the value to the Pod's as a JSON merge patch (RFC 7386).
 	MergePatchJSON PatchPolicy = "MergePatchJson"
@@ -119,26 +119,26 @@ const (
 // AnnotationPatch adds annotations to a Pod.
 type AnnotationPatch struct {
 	Annotations map[string]string
-	// Policy is Retain if it is empty.
+	// Policy is Retain if empty.
 	Policy PatchPolicy
 }
 
-// Set is a Spec that has been checked and compiled. It is immutable, and safe for concurrent use. Make it with NewSet.
+// Set is a checked and compiled Spec. A Set is immutable and safe for concurrent use. Make a Set with NewSet.
 type Set struct {
 	spec       Spec
 	selector   labels.Selector
 	namespaces labels.Selector // nil for all
 
 	init, containers []sidecar
-	// names are those of the sidecars that are upgraded, as the records on Pods list them.
+	// names are the names of the upgradable sidecars, as listed in the records on Pods.
 	names []string
 }
 
-// sidecar is a Sidecar with what was worked out once.
+// sidecar is a Sidecar with computed facts.
 type sidecar struct {
 	*Sidecar
 
-	upgraded  bool          // it runs beside the others: a plain init container has ended by then
+	upgraded  bool          // false for a plain init container, already ended when the rest runs
 	resources *sizing.Sizes // nil without a policy
 	transfer  []transfer
 	path      string // of the container in the set
@@ -150,8 +150,9 @@ type transfer struct {
 	names             []string
 }
 
-// NewSet checks and compiles a copy of a spec. The error is a reason.List with code InvalidSet or that of
-// sizing.Compile, which names every field that is wrong. It does not repeat what the API server checks of containers and volumes.
+// NewSet checks and compiles a copy of a spec. The error is a reason.List with code InvalidSet or the code of
+// sizing.Compile, and names every wrong field. NewSet does not repeat the API server's checks of containers and
+// volumes.
 func NewSet(spec Spec) (*Set, error) {
 	spec = spec.clone()
 	s := &Set{spec: spec}
@@ -179,7 +180,7 @@ func NewSet(spec Spec) (*Set, error) {
 	return s, s.hash()
 }
 
-// clone returns a copy that shares nothing that is injected.
+// clone returns a copy that shares no injected part.
 func (s Spec) clone() Spec {
 	sidecars := func(list []Sidecar) []Sidecar {
 		out := slices.Clone(list)
@@ -220,10 +221,11 @@ func (s *Set) all() iter.Seq[*sidecar] {
 // Name returns the set's name.
 func (s *Set) Name() string { return s.spec.Name }
 
-// Hash returns the hash of what the set injects.
+// Hash returns the hash of the set's sidecars.
 func (s *Set) Hash() string { return s.spec.Hash }
 
-// Equal reports whether Pods that run stand alike with both sets. Version, Revision and Pin, which are for new Pods, are not compared.
+// Equal reports whether running Pods stand alike with both sets. Equal ignores Version, Revision and Pin, which matter
+// only for new Pods.
 func (s *Set) Equal(other *Set) bool {
 	if s == other {
 		return true
@@ -236,12 +238,12 @@ func (s *Set) Equal(other *Set) bool {
 	return other != nil && apiequality.Semantic.DeepEqual(plain(s), plain(other))
 }
 
-// Matches reports whether the set is for Pods with these labels, in a namespace with those.
+// Matches reports whether the set is for Pods with the labels pod in a namespace with the labels namespace.
 func (s *Set) Matches(pod, namespace map[string]string) bool {
 	return s.selector != nil && s.selector.Matches(labels.Set(pod)) && (s.namespaces == nil || s.namespaces.Matches(labels.Set(namespace)))
 }
 
-// hash computes the hashes that were not given.
+// hash computes missing hashes.
 func (s *Set) hash() error {
 	if s.spec.Hash != "" && s.spec.HashWithoutImages != "" {
 		return nil
@@ -280,13 +282,14 @@ func withoutImages(list []Sidecar) []Sidecar {
 	return out
 }
 
-// HashOf returns the hash of the JSON of what is injected: SHA-256, in the alphabet that forms no words. It is OpenKruise's.
+// HashOf returns the hash of the JSON of the injected sidecars: SHA-256, in an alphabet that forms no words. The hash
+// is OpenKruise's.
 func HashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return rand.SafeEncodeString(hex.EncodeToString(sum[:]))
 }
 
-// compiler collects what is wrong with a set.
+// compiler collects the faults of a set.
 type compiler struct {
 	set      *Set
 	problems reason.List
@@ -299,7 +302,7 @@ func (c *compiler) refuse(path, value, detail string) {
 	})
 }
 
-// under adds what is wrong with a part, under its path.
+// under adds the faults of a part, under the part's path.
 func (c *compiler) under(path string, err error) {
 	for _, problem := range reason.From(err) {
 		problem.Object, problem.Path = reason.Object{Kind: "set", Name: c.set.spec.Name}, path+problem.Path
@@ -331,7 +334,7 @@ func (c *compiler) sidecars(path string, list []Sidecar, init bool) []sidecar {
 			}
 			c.names[name] = at
 		}
-		if s.Image != strings.TrimSpace(s.Image) { // the API server takes it in a template, and in no Pod
+		if s.Image != strings.TrimSpace(s.Image) { // the API server takes such an image in a template, and in no Pod
 			c.refuse(at+".image", strconv.Quote(s.Image), "must not begin or end with space")
 		}
 		c.hot(at, &out[i], init)
@@ -364,7 +367,7 @@ func (c *compiler) hot(at string, s *sidecar, init bool) {
 	}
 }
 
-// fieldPath is what TransferEnv.ContainerFrom may be.
+// fieldPath is the form of TransferEnv.ContainerFrom.
 const fieldPath = `^metadata\.(labels|annotations)\['([^']+)'\]$`
 
 func (c *compiler) transfers(at string, list []TransferEnv) (out []transfer) {
@@ -415,7 +418,7 @@ func (c *compiler) pin() {
 	c.set.spec.Pin = &compiled
 }
 
-// injectedNames are the names of the containers that a sidecar becomes.
+// injectedNames are the names of a sidecar's containers.
 func (s *sidecar) injectedNames() []string {
 	if s.Hot == nil {
 		return []string{s.Name}

@@ -16,7 +16,7 @@ func TestNewSet(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		edit func(*sidecarcontrol.Spec)
-		want []string // the paths of what is refused
+		want []string // the paths of the refused fields
 	}{
 		{"as it should be", func(*sidecarcontrol.Spec) {}, nil},
 		{"no name", func(s *sidecarcontrol.Spec) { s.Name = "" }, []string{"name"}},
@@ -115,7 +115,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestSetIsNotShared: what a Pod is given is the Pod's own, and the set stays as it is.
+// TestSetIsNotShared: the injected parts belong to the Pod alone, and the set stays unchanged.
 func TestSetIsNotShared(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].Env = append(make([]corev1.EnvVar, 0, 8), corev1.EnvVar{Name: "A"})
@@ -133,7 +133,7 @@ func TestSetIsNotShared(t *testing.T) {
 	}
 }
 
-// TestEqual: what Read and Upgrade look at counts, and what is for new Pods alone does not.
+// TestEqual: fields read by Read and Upgrade count, and fields for new Pods alone do not.
 func TestEqual(t *testing.T) {
 	base := spec("mesh", "proxy")
 	base.InitContainers = []sidecarcontrol.Sidecar{native("dns")}
@@ -168,7 +168,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestSetIsACopy: what becomes of the spec afterwards changes no set.
+// TestSetIsACopy: later changes of the spec change no set.
 func TestSetIsACopy(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}}
@@ -184,7 +184,7 @@ func TestSetIsACopy(t *testing.T) {
 	}
 }
 
-// TestEnvFromFiles: a volume that only variables are read from is injected, too.
+// TestEnvFromFiles: a volume used only for env variables is injected, too.
 func TestEnvFromFiles(t *testing.T) {
 	s := spec("one", "a")
 	s.Volumes = []corev1.Volume{{Name: "settings"}, {Name: "unused"}}
@@ -194,7 +194,7 @@ func TestEnvFromFiles(t *testing.T) {
 	}
 }
 
-// TestSharedPropagation: a sidecar that is not privileged gets what it may have of a mount that is propagated both ways.
+// TestSharedPropagation: an unprivileged sidecar gets the allowed part of a mount with propagation in both directions.
 func TestSharedPropagation(t *testing.T) {
 	for privileged, want := range map[bool]corev1.MountPropagationMode{false: corev1.MountPropagationHostToContainer, true: corev1.MountPropagationBidirectional} {
 		s := spec("one", "a")
@@ -210,7 +210,8 @@ func TestSharedPropagation(t *testing.T) {
 	}
 }
 
-// TestSharedVariables: SC-27 a shared path expands to what it does for the application, also where its variables refer to others.
+// TestSharedVariables: SC-27 a shared path expands as for the application, even if its variables refer to further
+// variables.
 func TestSharedVariables(t *testing.T) {
 	s := spec("one", "a")
 	s.Containers[0].ShareMounts = true

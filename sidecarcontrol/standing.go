@@ -16,63 +16,69 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotUpgradable means that more than images of sidecars differ between what a Pod has and the set: the Pod has to be recreated.
+// NotUpgradable means that the Pod's sidecars and the set differ in more than images. Recreate the Pod.
 const NotUpgradable reason.Code = "NotUpgradable"
 
-// FlipPending means that a hot upgrade goes on: the container that has worked so far becomes idle when the others are ready.
+// FlipPending means that a hot upgrade goes on: the earlier working container becomes idle when all remaining
+// containers are ready.
 const FlipPending reason.Code = "FlipPending"
 
-// SidecarNotReady means that a sidecar of a Pod is not ready: that is also what an upgrade to a bad image leaves.
+// SidecarNotReady means that a sidecar of a Pod is not ready, for example after an upgrade to a bad image.
 const SidecarNotReady reason.Code = "SidecarNotReady"
 
-// Standing is how one Pod stands with one set: read only. Make it with Control.Read.
+// Standing is a Pod's standing with a set: read only. Make a Standing with Control.Read.
 type Standing struct {
-	// Pod is the Pod that was read.
+	// Pod is the Pod given to Read.
 	Pod *corev1.Pod
-	// Injected says that the Pod has all sidecars of the set, and says so itself. Other Pods are none of the set's business.
+	// Injected says that the Pod has all sidecars of the set and names the set in its annotation. A set ignores all other
+	// Pods.
 	Injected bool
-	// Updated says that the Pod was given the newest version of the set's containers. They may still have to start: see Waiting. Volumes,
-	// annotations and pull secrets are not part of the hash: where they alone change, Pods that run keep what they have.
+	// Updated says that the Pod has the newest version of the set's containers in its spec. The containers may still have
+	// to start: see Waiting. Volumes, annotations and pull secrets are not part of the hash. If only such parts change,
+	// running Pods keep the old parts.
 	Updated bool
-	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or inplaceupdate.ContainerEnded where a sidecar is
-	// not started again. It is empty where it can be.
+	// Blocked says why the Pod cannot be upgraded in place: NotUpgradable, UnreadableRecord, or
+	// inplaceupdate.ContainerEnded if a sidecar never starts again. Blocked is empty for an upgradable Pod.
 	Blocked reason.List
-	// Waiting says what an upgrade that has begun waits for: containers that do not run their image, or the end of a hot upgrade.
+	// Waiting says why a begun upgrade is not done: containers without a running instance of their image, or the end of a
+	// hot upgrade.
 	Waiting reason.List
-	// Failing says which sidecars of the Pod are not ready, of whatever set; also idle ones, because a Pod is Ready when all its containers
-	// are. Those that have ended for good do not count.
+	// Failing names the unready sidecars of the Pod, of any set. Idle containers count, because a Pod is Ready only if all
+	// its containers are ready. Containers ended for good do not count.
 	Failing reason.List
-	// Ready says that the Pod serves: it is Ready, and no hot upgrade goes on.
+	// Ready says that the Pod serves: the Pod is Ready, and no hot upgrade goes on.
 	Ready bool
-	// Flip says that the hot upgrade can be ended now: see Control.Flip.
+	// Flip says that the hot upgrade can end now: see Control.Flip.
 	Flip bool
 	// Busy says that another set upgrades the Pod at the moment.
 	Busy bool
-	// Shared says that the Pod has sidecars of other sets, too.
+	// Shared says that the Pod has sidecars of further sets.
 	Shared bool
 	// RequeueAfter, when positive, is when to look again: no event will wake the caller.
 	RequeueAfter time.Duration
-	// Note is something to write down about an upgrade that goes on, often nothing.
+	// Note is a change to write during an upgrade, often empty.
 	Note podpatch.Change
 
 	pairs []pair
-	// set is the one that the Pod was read with.
+	// set is the set given to Read.
 	set *Set
-	// upgraded says that the Pod was upgraded in place by the set, now or before.
+	// upgraded says that the set has upgraded the Pod in place, now or before.
 	upgraded bool
-	// ended says that a container of the Pod has ended for good, so that the Pod is not going to be Ready again.
+	// ended says that a container of the Pod has ended for good, so the Pod can never be Ready again.
 	ended bool
 }
 
-// Serves reports whether the Pod is in service with the sidecars that it has been given.
+// Serves reports whether the Pod is in service with the sidecars of its spec.
 func (s *Standing) Serves() bool { return s.Ready && len(s.Waiting) == 0 }
 
-// Settled reports whether the Pod stands like this at any later time, too, as long as neither it nor the set changes: nothing goes on in it.
+// Settled reports whether the Standing stays the same over time while neither the Pod nor the set changes: no upgrade
+// goes on.
 func (s *Standing) Settled() bool {
 	return len(s.Waiting) == 0 && s.RequeueAfter <= 0 && s.Note.IsEmpty() && !s.Busy && !s.Flip
 }
 
-// Read says how a Pod stands with a set. The Pod is not modified. What the Pod says about its sidecars and makes no sense is in Blocked.
+// Read returns a Pod's standing with a set. Read does not modify the Pod. Blocked reports annotations of the Pod
+// without meaning.
 func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s := Standing{Pod: pod}
 	injected := c.Injected(pod)
@@ -85,7 +91,7 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	waits := c.wait(&s, set, states, now)
 	settled := func(container *corev1.Container) bool {
 		status := podstate.ContainerStatus(pod, container.Name)
-		// What the node has not seen yet changes those containers alone that wait: the other one of a pair goes on.
+		// A spec not yet seen by the node delays only the waiting containers. The second twin of a pair goes on.
 		return status != nil && status.Ready && !waits.Has(container.Name)
 	}
 	var known bool
@@ -99,14 +105,14 @@ func (c *Control) Read(pod *corev1.Pod, set *Set, now time.Time) Standing {
 	s.Failing = c.failing(pod)
 	s.Ready = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning && podstate.IsReady(pod)
 	if len(s.Blocked) == 0 {
-		s.flip(waits) // also where a newer set could not be upgraded to: what has begun ends
+		s.flip(waits) // even if the upgrade to a newer set is blocked, the begun hot upgrade ends
 	}
 	c.compare(&s, set)
 	s.end()
 	return s
 }
 
-// end finds containers that have ended for good. A sidecar of the set among them cannot be upgraded any more.
+// end finds containers ended for good. An ended sidecar of the set cannot be upgraded any more.
 func (s *Standing) end() {
 	for i := range s.Pod.Spec.Containers {
 		container := &s.Pod.Spec.Containers[i]
@@ -129,7 +135,7 @@ func hasEnded(pod *corev1.Pod, container *corev1.Container) bool {
 	return status != nil && status.State.Terminated != nil && !podstate.IsRestarted(pod, container, status.State.Terminated.ExitCode)
 }
 
-// isIn reports whether a Pod has all sidecars of the set that are upgraded, hot ones aside.
+// isIn reports whether a Pod has all upgradable sidecars of the set, hot sidecars aside.
 func (s *Set) isIn(pod *corev1.Pod) bool {
 	for i := range s.containers {
 		c := &s.containers[i]
@@ -146,7 +152,7 @@ func (s *Set) isIn(pod *corev1.Pod) bool {
 	return true
 }
 
-// failing returns which sidecars of a Pod are not ready.
+// failing returns the unready sidecars of a Pod.
 func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	look := func(list string, container *corev1.Container) {
 		status := podstate.ContainerStatus(pod, container.Name)
@@ -172,7 +178,7 @@ func (c *Control) failing(pod *corev1.Pod) (out reason.List) {
 	return out
 }
 
-// compare compares what the Pod was given with the set.
+// compare compares the Pod's records with the set.
 func (c *Control) compare(s *Standing, set *Set) {
 	hashes, err := readRecords(s.Pod.Annotations, c.keys.HashAnnotation)
 	s.Blocked.Add(UnreadableRecord, err)
@@ -187,7 +193,8 @@ func (c *Control) compare(s *Standing, set *Set) {
 	}
 }
 
-// wait finds out which containers of the set do not run their image yet, and returns their names; an empty name stands for all of them.
+// wait finds the containers of the set without a running instance of their image, and returns the names. An empty name
+// stands for all containers.
 func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) sets.Set[string] {
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
@@ -204,13 +211,13 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	s.Waiting, s.RequeueAfter = append(s.Waiting, step.Waiting...), step.RequeueAfter
 	s.Note = c.inSet(step.Change, states, set)
 	addContainers(waits, step.Waiting)
-	if waits.Has("") { // what its node reports of them may be from before they were changed, though it is the image that they have again
+	if waits.Has("") { // the node's report may be older than the change, even if a changed container has the reported image again
 		waits.Insert(startedIn(states[set.spec.Name])...)
 	}
 	return waits
 }
 
-// addContainers adds the names of the containers that reasons are about.
+// addContainers adds the names of the containers in the paths of reasons.
 func addContainers(names sets.Set[string], waiting reason.List) {
 	for _, why := range waiting {
 		_, rest, _ := strings.Cut(why.Path, "[")
@@ -219,17 +226,18 @@ func addContainers(names sets.Set[string], waiting reason.List) {
 	}
 }
 
-// startedIn returns the names of the containers that an upgrade changes.
+// startedIn returns the names of the containers changed in an upgrade.
 func startedIn(state json.RawMessage) []string {
 	var started struct {
 		Containers map[string]json.RawMessage `json:"lastContainerStatuses"`
 	}
-	_ = json.Unmarshal(state, &started) // it was read before
+	_ = json.Unmarshal(state, &started) // the state was read before
 	return slices.Collect(maps.Keys(started.Containers))
 }
 
-// isForSidecars reports whether a field of the saved state of an update is one that upgrades of sidecars have. They change images, in one go:
-// whoever writes of batches, resources or env asks for changes that no set wants, and of other containers.
+// isForSidecars reports whether upgrades of sidecars use the field of a saved update state. Such upgrades change all
+// images in a single step. A state with batches, resources or env asks for changes wanted by no set, and for changes of
+// foreign containers.
 func isForSidecars(field string) bool {
 	switch field {
 	case "revision", "updateTimestamp", "lastContainerStatuses", "updateImages", "containerBatchesRecord", "supersededImages", "seen", "seenDigests",
@@ -239,7 +247,8 @@ func isForSidecars(field string) bool {
 	return false
 }
 
-// viewOf returns the Pod with the state of one set alone, as package inplaceupdate reads it; nil if there is none, and if it names no revision.
+// viewOf returns the Pod with the state of a single set, in the form for package inplaceupdate. viewOf returns nil for
+// a missing state or a state without a revision.
 func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	if len(state) == 0 {
 		return nil
@@ -262,7 +271,7 @@ func (c *Control) viewOf(pod *corev1.Pod, state json.RawMessage) *corev1.Pod {
 	return &view
 }
 
-// inSet puts the state that a change writes into the annotation of all sets.
+// inSet puts the state of a change into the annotation of all sets.
 func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpatch.Change {
 	state, ok := change.Annotations[c.keys.StateAnnotation]
 	if !ok || state == nil {
@@ -273,14 +282,14 @@ func (c *Control) inSet(change podpatch.Change, states records, set *Set) podpat
 	all[set.spec.Name] = json.RawMessage(*state)
 	text, err := all.String()
 	if err != nil {
-		return podpatch.Change{} // what was read as JSON, or written a moment ago, can be written
+		return podpatch.Change{} // JSON that was read, or written a moment ago, can be written
 	}
 	change.Annotations = map[string]*string{c.keys.StateAnnotation: &text}
 	return change
 }
 
-// flipPatience is for how long after its beginning a hot upgrade of another set is waited for that has nothing more to wait for. That set may be
-// gone by then, or have another shape.
+// flipPatience is the time, from the beginning of another set's hot upgrade, to wait for the upgrade's flip if nothing
+// else is left. The other set may be gone by then, or have another shape.
 const flipPatience = 10 * time.Minute
 
 // isBusy reports whether another set's upgrade of the Pod goes on.
@@ -314,15 +323,16 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 	return true
 }
 
-// requeue has the caller look again no later than after a time.
+// requeue asks the caller to look again after a time at the latest.
 func (s *Standing) requeue(after time.Duration) {
 	if s.RequeueAfter <= 0 || after < s.RequeueAfter {
 		s.RequeueAfter = after
 	}
 }
 
-// Unfinished says what upgrades in place wait for that have begun in a Pod, whatever sets they are of: containers that do not run their image yet.
-// Who asks whether a Pod serves need not know the sets. What the Pod says about itself and makes no sense is left out.
+// Unfinished lists the reasons for waiting of all upgrades in place begun in a Pod, for any sets: containers without a
+// running instance of their image. A caller that asks whether a Pod serves need not know the sets. Unfinished ignores
+// annotations without meaning.
 func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.List) {
 	states, _ := readRecords(pod.Annotations, c.keys.StateAnnotation)
 	for _, name := range c.Injected(pod) {
@@ -337,16 +347,16 @@ func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.Lis
 	return waiting
 }
 
-// begunAt returns when an upgrade began, as its state says.
+// begunAt returns the begin of an upgrade according to its state.
 func begunAt(state json.RawMessage) time.Time {
 	var begun struct {
 		At time.Time `json:"updateTimestamp"`
 	}
-	_ = json.Unmarshal(state, &begun) // of what cannot be read nothing is waited for
+	_ = json.Unmarshal(state, &begun) // nothing waits for an unreadable state
 	return begun.At
 }
 
-// flip finds out whether a hot upgrade goes on, and whether it can be ended.
+// flip finds out whether a hot upgrade goes on, and whether the upgrade can end.
 func (s *Standing) flip(waits sets.Set[string]) {
 	flipping := slices.ContainsFunc(s.pairs, func(p pair) bool { return p.isFlipping() })
 	if !flipping {

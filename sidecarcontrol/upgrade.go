@@ -11,13 +11,13 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// edit is what is done to a Pod: images, and the annotations that go with them.
+// edit is a change of a Pod: images and their annotations.
 type edit struct {
 	control     *Control
 	set         *Set
 	pod         *corev1.Pod
 	images      map[string]string
-	annotations map[string]string // as they will be
+	annotations map[string]string // after the change
 }
 
 func (c *Control) edit(pod *corev1.Pod, set *Set) *edit {
@@ -28,9 +28,10 @@ func (c *Control) edit(pod *corev1.Pod, set *Set) *edit {
 	return e
 }
 
-// Upgrade returns the change that gives a Pod the images of the set: all in one patch of the Pod. s is how the Pod stands with the set,
-// as Read has found. The error is NotRead where Read was not called with this set or the Pod does not have its sidecars; NotUpgradable or what
-// else is in s.Blocked; inplaceupdate.ContainerEnded, or UnreadableRecord.
+// Upgrade returns the change that gives a Pod the images of the set, all in a single patch of the Pod. s is the Pod's
+// standing with the set from Read. The error is NotRead if Read was not called with the same set or the Pod does not
+// have the set's sidecars. Further errors are NotUpgradable and the remaining reasons in s.Blocked,
+// inplaceupdate.ContainerEnded, and UnreadableRecord.
 func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
 	if err := s.isOf(set); err != nil {
 		return podpatch.Change{}, err
@@ -57,15 +58,15 @@ func (c *Control) Upgrade(s *Standing, set *Set, now time.Time) (podpatch.Change
 	}
 	change, err := e.change(now)
 	if s.IsAway() || !s.Ready {
-		change.ResourceVersion = s.Pod.ResourceVersion // it may be free to take no more: its node may have it serve by now
+		change.ResourceVersion = s.Pod.ResourceVersion // the Pod may be in service by now, and then the upgrade would use up budget
 	}
 	return change, err
 }
 
-// NotRead means that a Standing is not of the set that it is used with, or of a Pod that does not have the set's sidecars.
+// NotRead means that a Standing is of another set, or of a Pod without the set's sidecars.
 const NotRead reason.Code = "NotRead"
 
-// isOf returns an error unless the Pod was found to have the sidecars of this version of the set.
+// isOf returns an error unless Read found the sidecars of the given version of the set in the Pod.
 func (s *Standing) isOf(set *Set) error {
 	if s != nil && set != nil && s.Injected && s.set != nil && s.set.Name() == set.Name() && s.set.Hash() == set.Hash() {
 		return nil
@@ -77,8 +78,8 @@ func (s *Standing) isOf(set *Set) error {
 	return why
 }
 
-// Flip returns the change that ends a hot upgrade: the containers that have worked before get the empty image. It wants s.Flip. The error is
-// NotRead, as for Upgrade.
+// Flip returns the change that ends a hot upgrade: the earlier working containers get the empty image. Flip needs
+// s.Flip. The error is NotRead, as for Upgrade.
 func (c *Control) Flip(s *Standing, set *Set, now time.Time) (podpatch.Change, error) {
 	if err := s.isOf(set); err != nil {
 		return podpatch.Change{}, err
@@ -122,7 +123,7 @@ func (e *edit) move(p *pair) error {
 	return nil
 }
 
-// rest makes one of the two idle.
+// rest makes a twin idle.
 func (e *edit) rest(p *pair, idle int) {
 	keys := &e.control.keys.Hot
 	e.give(p.twins[idle].name, p.s.Hot.EmptyImage)
@@ -130,7 +131,7 @@ func (e *edit) rest(p *pair, idle int) {
 	e.annotations[keys.VersionAltPrefix+p.twins[1-idle].name] = idleVersion
 }
 
-// work says which of the two works.
+// work records the working twin.
 func (e *edit) work(p *pair, works int) error {
 	w, err := readWorking(e.annotations, &e.control.keys)
 	if err != nil {
@@ -140,7 +141,7 @@ func (e *edit) work(p *pair, works int) error {
 	return w.into(e.annotations, &e.control.keys)
 }
 
-// change returns what differs between the Pod and the edit, with the record of what its containers run now.
+// change returns the difference between the Pod and the edit, with a record of the images running now.
 func (e *edit) change(now time.Time) (podpatch.Change, error) {
 	change := podpatch.Change{UID: e.pod.UID, Annotations: map[string]*string{}}
 	if len(e.images) > 0 {

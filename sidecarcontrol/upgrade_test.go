@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// node reports the Pod as its kubelet does once all containers run the images of the spec, but for those that are not ready.
+// node reports the Pod like its kubelet once all containers run the images of the spec, except the unready containers.
 func node(pod *corev1.Pod, unready ...string) {
 	report := func(list []corev1.Container, statuses []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 		for i := range list {
@@ -84,7 +84,7 @@ func send(t testing.TB, pod *corev1.Pod, change podpatch.Change) *corev1.Pod {
 	return pod
 }
 
-// injected returns a Pod that runs with the sidecars of the sets.
+// injected returns a running Pod with the sidecars of the sets.
 func injected(t testing.TB, sets ...*sidecarcontrol.Set) *corev1.Pod {
 	t.Helper()
 	pod := newPod("app")
@@ -94,7 +94,7 @@ func injected(t testing.TB, sets ...*sidecarcontrol.Set) *corev1.Pod {
 	return pod
 }
 
-// images returns what the containers of a Pod are to run.
+// images returns the wanted images of a Pod's containers.
 func images(pod *corev1.Pod) map[string]string {
 	out := map[string]string{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -149,7 +149,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestTwoSets: what one set writes leaves the other's alone, and is lost by nobody.
+// TestTwoSets: the writes of a set leave another set's records alone, and lose none.
 func TestTwoSets(t *testing.T) {
 	c := newControl(t)
 	one, two := newSet(t, spec("one", "a")), newSet(t, spec("two", "b"))
@@ -173,7 +173,8 @@ func TestTwoSets(t *testing.T) {
 	}
 }
 
-// TestFreeToTake: a Pod that is upgraded beyond the budget because it does not serve is upgraded only if it still does not.
+// TestFreeToTake: a Pod upgraded beyond the budget because the Pod does not serve is upgraded only if the Pod still
+// does not serve.
 func TestFreeToTake(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -247,7 +248,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestForgedRecords: what anybody may write to a Pod changes no container that is not the set's, and keeps no budget from others.
+// TestForgedRecords: annotations written by anybody change no container outside the set, and use up no budget.
 func TestForgedRecords(t *testing.T) {
 	c := newControl(t)
 	s := spec("one", "a")
@@ -294,7 +295,7 @@ func outdated(s sidecarcontrol.Standing) sidecarcontrol.Standing {
 	return s
 }
 
-// hotState is one row of the cycle: image and versions of the two, and which of them works.
+// hotState is a row of the cycle: image and versions of both twins, and the working twin.
 func hotState(pod *corev1.Pod) string {
 	var parts []string
 	for _, name := range []string{"mesh-1", "mesh-2"} {
@@ -375,7 +376,8 @@ func TestHotUpgrade(t *testing.T) {
 	}
 }
 
-// TestIdleNotReady: a Pod whose idle container is not ready is out of service for all of its sets, as it is after each hot upgrade.
+// TestIdleNotReady: a Pod with an unready idle container is out of service for all of its sets, as after each hot
+// upgrade.
 func TestIdleNotReady(t *testing.T) {
 	c := newControl(t)
 	mesh := newSet(t, sidecarcontrol.Spec{Name: "mesh", Version: "1", Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}})
@@ -384,7 +386,7 @@ func TestIdleNotReady(t *testing.T) {
 	next.Containers[0].Image = "log:v2"
 	wanted := newSet(t, next)
 	pods := []*corev1.Pod{injected(t, mesh, logs), injected(t, mesh, logs)}
-	node(pods[0], "mesh-2") // the idle one
+	node(pods[0], "mesh-2") // the idle twin
 	var standings []sidecarcontrol.Standing
 	for i, pod := range pods {
 		pod.Name = fmt.Sprint("web-", i)
@@ -400,7 +402,7 @@ func TestIdleNotReady(t *testing.T) {
 	}
 }
 
-// TestHotUpgradeUnseen: another upgrade before the node has seen the first leaves the container alone that serves.
+// TestHotUpgradeUnseen: a second upgrade before the node has seen the first upgrade leaves the serving container alone.
 func TestHotUpgradeUnseen(t *testing.T) {
 	version := func(image, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("mesh", hot)}}
@@ -426,7 +428,8 @@ func TestHotUpgradeUnseen(t *testing.T) {
 	}
 }
 
-// TestHotUpgradeReverted: an image that comes back before its node has seen that it was gone does not make its container one that serves.
+// TestHotUpgradeReverted: an image taken back before the node has seen the change does not make its container a serving
+// container.
 func TestHotUpgradeReverted(t *testing.T) {
 	version := func(mesh, proxy, resourceVersion string) *sidecarcontrol.Set {
 		s := sidecarcontrol.Spec{Name: "one", Version: resourceVersion, Containers: []sidecarcontrol.Sidecar{side("proxy"), side("mesh", hot)}}
@@ -451,7 +454,7 @@ func TestHotUpgradeReverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod = send(t, pod, change) // from here on its node sees nothing
+	pod = send(t, pod, change) // from here on the node sees nothing
 	for _, set := range []*sidecarcontrol.Set{version("v3", "proxy:v1", "300"), version("v1", "proxy:v1", "400"), version("v1", "proxy:v2", "500")} {
 		upgrade(set)
 		if got := images(pod)["mesh-2"]; got != "v2" {
@@ -463,7 +466,7 @@ func TestHotUpgradeReverted(t *testing.T) {
 	}
 }
 
-// TestFlipWaits: HU-9 what a flip waits for.
+// TestFlipWaits: HU-9 conditions of a flip.
 func TestFlipWaits(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -536,8 +539,8 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestChoose: letters are Pods: r ready, u not ready, R updated and ready, U updated and not ready, x not upgradable, B busy with another
-// set, w another upgrade of this set goes on. The wanted ones are those to upgrade, by their number.
+// TestChoose: letters are Pods: r ready, u not ready, R updated and ready, U updated and not ready, x not upgradable, B
+// busy with another set, w another upgrade of the same set goes on. want are the numbers of the Pods to upgrade.
 func TestChoose(t *testing.T) {
 	for _, tc := range []struct {
 		name, pods string
@@ -608,11 +611,11 @@ func TestUpgradeOfAnEndedContainer(t *testing.T) {
 	}
 }
 
-// TestEndedContainers: what has ended for good is not waited for, and cannot be upgraded.
+// TestEndedContainers: nothing waits for a container ended for good, and its Pod cannot be upgraded.
 func TestEndedContainers(t *testing.T) {
 	type answer struct {
 		Blocked, Failing bool
-		Limits           string // of a Pod that serves and waits for its upgrade
+		Limits           string // of a serving Pod that waits for its upgrade
 	}
 	const held = "UpdateLimited"
 	for _, tc := range []struct {
@@ -656,7 +659,7 @@ func TestEndedContainers(t *testing.T) {
 	}
 }
 
-// TestNotRead: an upgrade wants a standing with the set that it is given.
+// TestNotRead: an upgrade needs a standing with the given set.
 func TestNotRead(t *testing.T) {
 	c, set := newControl(t), newSet(t, spec("one", "a"))
 	s := spec("one", "a")
@@ -686,7 +689,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// TestTellUpgraded: of a Pod that was upgraded it is said that it can be, when that has ended, and once.
+// TestTellUpgraded: for an upgraded Pod, Tell says once, after the end of the upgrade, that upgrades are possible.
 func TestTellUpgraded(t *testing.T) {
 	version := func(image string) *sidecarcontrol.Set {
 		s := spec("one", "a")
@@ -697,7 +700,7 @@ func TestTellUpgraded(t *testing.T) {
 	told, first := 0, corev1.PodCondition{}
 	for _, step := range []struct {
 		image string
-		done  bool // the Node runs what the Pod has
+		done  bool // the Node runs the Pod's images
 		want  bool
 	}{{"v1", true, false}, {"v2", false, false}, {"v2", true, true}, {"v2", true, false}, {"v3", false, false}, {"v3", true, false}, {"v2", true, false}} {
 		set := version(step.image)

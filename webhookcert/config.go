@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// Keys names the entries in the Secret's data. Where several names are given, the first that is present is read and all are
-// written. All but Rotate are required, except with Config.External: then CACert, Cert and Key are.
+// Keys names the entries in the Secret's data. If a field has several names, the first present name is read and all are
+// written. All names but Rotate are required, except with Config.External: then only CACert, Cert and Key are required.
 type Keys struct {
-	// CACert holds the one authority that has signed the leaf, CAKey its private key.
+	// CACert holds the single authority that has signed the leaf, CAKey its private key.
 	CACert, CAKey []string
 	// Cert holds the leaf, Key its private key.
 	Cert, Key []string
@@ -23,13 +23,13 @@ type Keys struct {
 	OldCACerts string
 	// State holds the time from which the present stage's overlap counts, as JSON.
 	State string
-	// Rotate asks for a new authority when it is present with any value. It is removed when the rotation begins. If the name
+	// Rotate asks for a new authority if present with any value. The begin of the rotation removes the entry. If the name
 	// is empty, nobody can ask.
 	Rotate string
 }
 
-// TLSSecretKeys returns the names that Kubernetes and cert-manager use in a Secret of type kubernetes.io/tls, and names for
-// the rest:
+// TLSSecretKeys returns the names used by Kubernetes and cert-manager in a Secret of type kubernetes.io/tls, and names
+// for the rest:
 //
 //	ca.crt, ca.key            CACert, CAKey
 //	tls.crt, tls.key          Cert, Key
@@ -38,7 +38,7 @@ type Keys struct {
 //	rotation.json             State
 //	rotate                    Rotate
 //
-// They are the default of Config.Keys. The Secret may be of any type.
+// The names are the default of Config.Keys. The Secret may be of any type.
 func TLSSecretKeys() Keys {
 	return Keys{
 		CACert: []string{"ca.crt"}, CAKey: []string{"ca.key"}, Cert: []string{"tls.crt"}, Key: []string{"tls.key"},
@@ -46,35 +46,36 @@ func TLSSecretKeys() Keys {
 	}
 }
 
-// Config says what certificates have to be like. DNSNames or IPs are required; Complete fills in the rest.
+// Config describes the wanted certificates. DNSNames or IPs are required; Complete fills in the rest.
 type Config struct {
-	// DNSNames and IPs are all that the leaf must hold for. The first is the leaf's common name.
+	// DNSNames and IPs are all names of the leaf. The first is the leaf's common name.
 	DNSNames []string
 	IPs      []string
 	// Organization and CommonName are the subject of new authorities. CommonName defaults to "webhook-ca".
 	Organization, CommonName string
-	// Algorithm of new keys is x509.ECDSA (P-256, encoded as SEC 1), which is the default, or x509.RSA (2048 bits, encoded as
-	// PKCS#1). Keys that are found are used whatever their kind.
+	// Algorithm of new keys is x509.ECDSA (P-256, encoded as SEC 1), the default, or x509.RSA (2048 bits, encoded as
+	// PKCS#1). Present keys of any kind are used.
 	Algorithm x509.PublicKeyAlgorithm
-	// LeafAlgorithm is the same for leaves alone; the default is Algorithm. API servers shake hands for each of the requests that they send
-	// at once, and each costs the server a signature by the leaf: about 1 ms with RSA, and 0.03 ms with ECDSA.
+	// LeafAlgorithm is the algorithm for leaves alone; the default is Algorithm. API servers shake hands for each
+	// concurrent request, and each handshake costs the server a signature by the leaf: about 1 ms with RSA, and 0.03 ms
+	// with ECDSA.
 	LeafAlgorithm x509.PublicKeyAlgorithm
-	// CAValidity defaults to 10 years and LeafValidity to one, of 365 days. A leaf never outlives its authority.
+	// CAValidity defaults to 10 years and LeafValidity to a year of 365 days. A leaf never outlives its authority.
 	CAValidity, LeafValidity time.Duration
-	// CARenewBefore is how long before its end an authority is rotated; the default is a tenth of CAValidity.
+	// CARenewBefore is the time before its end at which an authority is rotated; the default is a tenth of CAValidity.
 	// LeafRenewBefore is the same for the leaf; the default is a third of LeafValidity.
 	CARenewBefore, LeafRenewBefore time.Duration
-	// Overlap is how long a stage of the rotation is published before the next one begins; the default is 10 minutes. All
-	// replicas and API servers must see changes sooner than that.
+	// Overlap is the least time of a published stage before the next stage; the default is 10 minutes. All replicas and
+	// API servers must see changes within the overlap.
 	Overlap time.Duration
-	// Keys defaults to TLSSecretKeys if it has no names at all.
+	// Keys defaults to TLSSecretKeys if Keys has no names at all.
 	Keys Keys
-	// External means that somebody else, such as cert-manager, writes the Secret. It is read as it is, and nothing is decided.
-	// Only the names and Keys count, and Overlap as the age that a view may have.
+	// External means that somebody else, such as cert-manager, writes the Secret. The Secret is used unchanged, and
+	// nothing is decided. Only the names and Keys count, and Overlap as the largest age of a view.
 	External bool
 }
 
-// Complete returns the configuration with its defaults as a Policy, or an error that names the field and the value.
+// Complete returns the configuration with its defaults as a Policy, or an error with the field and the value.
 func (c Config) Complete() (*Policy, error) {
 	c = c.clone()
 	c.CommonName = orDefault(c.CommonName, "webhook-ca")
@@ -94,7 +95,7 @@ func (c Config) Complete() (*Policy, error) {
 	return &Policy{config: c}, nil
 }
 
-// check returns the first thing that is wrong with a configuration that has its defaults.
+// check returns the first fault of a configuration with defaults.
 func (c *Config) check() error {
 	switch {
 	case len(c.DNSNames)+len(c.IPs) == 0:
@@ -123,7 +124,7 @@ func (c *Config) check() error {
 
 func isAlgorithm(a x509.PublicKeyAlgorithm) bool { return a == x509.ECDSA || a == x509.RSA }
 
-// checkNames finds names that a leaf could never hold for, or that clients look for elsewhere.
+// checkNames finds names impossible in a leaf, and names in the wrong list for clients.
 func (c *Config) checkNames() error {
 	for _, name := range c.DNSNames {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -158,13 +159,13 @@ func orDefault[T comparable](value, fallback T) T {
 	return value
 }
 
-// namesOf is a field of Keys and what it holds.
+// namesOf is a field of Keys and its names.
 type namesOf struct {
 	field string
 	names []string
 }
 
-// fields returns what must have a name.
+// fields returns the fields with required names.
 func (k *Keys) fields() []namesOf {
 	return []namesOf{
 		{"CACert", k.CACert},
@@ -183,7 +184,7 @@ func (k *Keys) isZero() bool {
 	return len(k.CACert)+len(k.CAKey)+len(k.Cert)+len(k.Key)+len(single) == 0
 }
 
-// check finds names that are absent or used twice.
+// check finds missing names and names used twice.
 func (k *Keys) check() error {
 	seen := map[string]string{}
 	for _, f := range k.fields() {
@@ -203,7 +204,7 @@ func (k *Keys) check() error {
 	return nil
 }
 
-// checkExternal asks for what is read of somebody else's Secret.
+// checkExternal asks for the names read from somebody else's Secret.
 func (k *Keys) checkExternal() error {
 	for _, f := range []namesOf{{"CACert", k.CACert}, {"Cert", k.Cert}, {"Key", k.Key}} {
 		if err := f.check(); err != nil {

@@ -8,52 +8,53 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Stages of a rotation, as Decision and Material show them.
+// Stages of a rotation, as shown in Decision and Material.
 const (
-	// stable means one authority and nothing under way.
+	// stable means a single authority and nothing under way.
 	stable = "Stable"
 	// announced means that the next authority is trusted but does not sign yet.
 	announced = "Announced"
-	// switched means that the new authority has signed the leaf and the old one is still trusted.
+	// switched means that the new authority has signed the leaf and the old authority is still trusted.
 	switched = "Switched"
-	// broken means that what the Secret holds cannot serve.
+	// broken means that the Secret's content cannot serve.
 	broken = "Broken"
 )
 
-// Observation is what the caller knows besides the Secret. The zero value means that nothing has been seen yet: a rotation
-// waits then.
+// Observation is the caller's knowledge besides the Secret. The zero value means that nothing has been seen yet: a
+// rotation then waits.
 type Observation struct {
-	// Injected means that every object that should hold the bundle has been seen with the bundle of this very data. True
-	// where nothing is injected.
+	// Injected means that every object for the bundle has been seen with exactly the bundle of the data. True if nothing
+	// is injected.
 	Injected bool
-	// Disturbed is when an object was last seen without the bundle it should have. Clients may go on trusting what they saw
-	// then, so an overlap counts from there at the earliest. Zero if that never happened.
+	// Disturbed is the last time an object was seen without its bundle. Clients may go on trusting the object's content at
+	// the time, so an overlap counts from Disturbed at the earliest. Zero if never.
 	Disturbed time.Time
-	// DisturbedSince is when that began: since then it has been seen again and again, with less than an overlap in between.
-	// DisturbedBy is the object that was last seen so. Both only serve the reason RotationHeldUp, and may be empty.
+	// DisturbedSince is the begin of the disturbance: since then the object has been seen disturbed again and again, less
+	// than an overlap apart. DisturbedBy is the last disturbed object. Both only serve the reason RotationHeldUp, and may
+	// be empty.
 	DisturbedSince time.Time
 	DisturbedBy    reason.Object
-	// ClockJumped is when the clock was last found to have gone back, or ahead by more than the time that had passed. Zero if
-	// it never was.
+	// ClockJumped is the last time when the clock had gone back, or ahead by more than the passed time. Zero if never.
 	ClockJumped time.Time
 }
 
-// Decision says what to do about a Secret. Policy.Decide makes it. The zero value asks for nothing.
+// Decision is the decision about a Secret. Policy.Decide makes a Decision. The zero value asks for nothing.
 type Decision struct {
-	// Stage is where the rotation is before anything is written: "Stable", "Announced" or "Switched", as the package comment
-	// says, or "Broken" if what the Secret holds cannot serve.
+	// Stage is the rotation's stage before any write: "Stable", "Announced" or "Switched", see the package comment, or
+	// "Broken" if the Secret's content cannot serve.
 	Stage string
 	// Write says that the Secret must be written with the result of Issue.
 	Write bool
-	// Reason says why to write, or what is waited for. It is zero if there is nothing to do and nothing under way.
+	// Reason says why to write, or why to wait. Reason is zero if there is nothing to do and nothing under way.
 	Reason reason.Reason
-	// Again is when to decide again if nothing happens until then. Zero means that only an event can change the answer.
+	// Again is the time of the next decision if nothing happens before. Zero means that only an event can change the
+	// answer.
 	Again time.Time
 
 	plan plan
 }
 
-// plan says where the parts of the next data come from.
+// plan gives the sources of the parts of the next data.
 type plan struct {
 	config  *Config
 	found   *found
@@ -71,16 +72,16 @@ type origin int
 
 const (
 	keep    origin = iota // as found
-	create                // make a new one
-	promote               // the next authority becomes the one that signs
+	create                // make new
+	promote               // the next authority becomes the signing authority
 	drop                  // none
 )
 
-// Decide returns what the Secret's data demands at the time now. The same arguments always give the same decision. A nil map
-// is a Secret that does not exist. With Config.External nothing is ever to be done.
+// Decide returns the decision about the Secret's data at the time now. The same arguments always give the same
+// decision. A nil map is a missing Secret. With Config.External there is never anything to do.
 //
-// In order: what cannot serve is replaced at once, a leaf that is due is renewed, a rotation under way goes on when its
-// overlap is over, and an authority that is due is rotated. At most one reason is given, the first.
+// In order: unusable parts are replaced at once, a due leaf is renewed, a rotation under way goes on after its overlap,
+// and a due authority is rotated. Decide gives at most a single reason, the first.
 func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time) Decision {
 	if refused := p.ready(); refused != nil {
 		return Decision{Stage: broken, Reason: *refused}
@@ -102,8 +103,8 @@ func (p *Policy) Decide(data map[string][]byte, seen Observation, now time.Time)
 	return d
 }
 
-// replaceAuthority acts when nobody can verify anything. Old authorities stay: clients may still hold them, and so may a
-// replica whose clock is right where this one's is wrong.
+// replaceAuthority acts if nobody can verify anything. Old authorities stay: clients may still hold them, and so may a
+// replica with a right clock if the local clock is wrong.
 func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	f := d.plan.found
 	fault := f.ca.certErr
@@ -117,7 +118,7 @@ func (d *Decision) replaceAuthority(_ *Config, seen Observation) bool {
 	return d.write(*fault)
 }
 
-// replaceLeaf acts when the leaf cannot serve. If the authority's key is lost with it, nothing gentler than a new authority
+// replaceLeaf acts if the leaf cannot serve. If the authority's key is lost too, nothing gentler than a new authority
 // is possible.
 func (d *Decision) replaceLeaf(_ *Config, seen Observation) bool {
 	f := d.plan.found
@@ -135,7 +136,8 @@ func (d *Decision) replaceLeaf(_ *Config, seen Observation) bool {
 	return d.write(*fault)
 }
 
-// takeOver plans a new signing authority without overlap: the announced one, which some clients trust already, or a new one.
+// takeOver plans a new signing authority without overlap: the announced authority, trusted by some clients already, or
+// a new authority.
 func (d *Decision) takeOver() {
 	f := d.plan.found
 	d.plan.ca, d.plan.newLeaf = create, true
@@ -150,7 +152,8 @@ func (d *Decision) takeOver() {
 	}
 }
 
-// replaceNext acts when the announced authority is of no use. Nothing is signed by it, so no handshake depends on it.
+// replaceNext acts if the announced authority is unusable. The authority has signed nothing, so no handshake depends on
+// the authority.
 func (d *Decision) replaceNext(*Config, Observation) bool {
 	f := d.plan.found
 	if !f.hasNext || f.next.fault() == nil {
@@ -177,7 +180,7 @@ func (d *Decision) mend(*Config, Observation) bool {
 	return d.plan.found.unequal != nil && d.write(*d.plan.found.unequal)
 }
 
-// goOn begins the rotation's next stage when the present one has been published for the overlap.
+// goOn begins the rotation's next stage after the overlap of the present stage.
 func (d *Decision) goOn(c *Config, seen Observation) bool {
 	f, now := d.plan.found, d.plan.now
 	path := dataPath(c.Keys.NextCACert)
@@ -194,7 +197,7 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 		d.plan.stamp = true
 		return d.write(reason.Reason{Code: RotationStepPublished, Path: path})
 	case f.stamp.After(now.Add(c.Overlap)):
-		d.plan.stamp = true // the clock was ahead when it was written; waiting for that time could take years
+		d.plan.stamp = true // the clock was ahead at the write; waiting for the stamped time could take years
 		return d.write(reason.Reason{Code: ClockJumped, Path: dataPath(c.Keys.State), New: timeText(f.stamp)})
 	case now.Before(from.Add(c.Overlap)):
 		d.Again = from.Add(c.Overlap)
@@ -217,8 +220,8 @@ func (d *Decision) goOn(c *Config, seen Observation) bool {
 	return true
 }
 
-// heldUp replaces the reason to wait if it has been the same for so long that it will not end by itself. The rotation must not go
-// on: clients may trust what an object said when it was disturbed. The leaf is renewed under the authority that it has.
+// heldUp replaces the reason to wait after so long a time that the wait will not end by itself. The rotation must not
+// go on: clients may trust the content of the disturbed object. The leaf is renewed under its present authority.
 func (o *Observation) heldUp(c *Config, waits reason.Reason) reason.Reason {
 	if o.DisturbedSince.IsZero() || o.Disturbed.Sub(o.DisturbedSince) < heldUpAfter*c.Overlap {
 		return waits
@@ -255,7 +258,7 @@ func (d *Decision) write(why reason.Reason) bool {
 	return true
 }
 
-// doubt says whether the fault is only known from a clock that has just jumped. If so it waits.
+// doubt reports whether the fault is only known from a clock that has just jumped. If so, the decision waits.
 func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	until := seen.ClockJumped.Add(settle)
 	if seen.ClockJumped.IsZero() || !d.plan.now.Before(until) || (fault.Code != CertificateExpired && fault.Code != CertificateNotYetValid) {
@@ -265,11 +268,11 @@ func (d *Decision) doubt(fault *reason.Reason, seen Observation) bool {
 	return true
 }
 
-// leafDue returns when the leaf has to be renewed, zero if that would gain nothing.
+// leafDue returns the time of the leaf's renewal, zero if a renewal would gain nothing.
 func (c *Config) leafDue(f *found) time.Time {
 	due := f.leaf.cert.NotAfter.Add(-c.LeafRenewBefore)
 	if f.ca.keyErr != nil || !f.leaf.cert.NotAfter.Before(f.ca.cert.NotAfter) {
-		return time.Time{} // it ends with its authority, and so would the next
+		return time.Time{} // the leaf ends with its authority, and so would the next leaf
 	}
 	return due
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// outcome is what a decision leads to.
+// outcome is the result of a decision.
 type outcome struct {
 	Stage   string
 	Write   bool
@@ -216,8 +216,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// An authority that somebody else has made, and that cannot issue what clients accept, is replaced in one write, whatever else
-// the Secret holds. It stays in the bundle for an overlap.
+// TestUnableAuthority: a foreign authority without acceptable leaves is replaced in a single write, whatever else the
+// Secret holds. The authority stays in the bundle for an overlap.
 func TestUnableAuthority(t *testing.T) {
 	p := policy(t, nil)
 	mid := announced(t, p, t0)
@@ -264,7 +264,8 @@ func TestUnableAuthority(t *testing.T) {
 	}
 }
 
-// Authorities of our own sign certificates and nothing else, and none below them signs another. Older ones serve on.
+// TestIssuedUsages: the package's authorities sign certificates and nothing else, and allow no authority below. Older
+// authorities serve on.
 func TestIssuedUsages(t *testing.T) {
 	type usages struct {
 		CA, Leaf        x509.KeyUsage
@@ -303,7 +304,7 @@ func TestIssuedUsages(t *testing.T) {
 	}
 }
 
-// The bundle is compared byte by byte, so the switch of the leaf must not rewrite it.
+// TestSwitchKeepsTheBundle: the bundle is compared byte by byte, so the switch of the leaf must not rewrite the bundle.
 func TestSwitchKeepsTheBundle(t *testing.T) {
 	p := policy(t, nil)
 	for range 10 { // whichever of the two sorts first

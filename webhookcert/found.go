@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// pair is a certificate and its key as found. Each half has its own fault, because an authority without key can still be
-// trusted.
+// pair is a certificate and its key as found. Each half has its own fault, because an authority without key can still
+// be trusted.
 type pair struct {
 	cert    *x509.Certificate
 	key     crypto.Signer
@@ -27,7 +27,7 @@ type pair struct {
 	keyErr  *reason.Reason
 }
 
-// fault returns the first thing that is wrong with the pair.
+// fault returns the first fault of the pair.
 func (p *pair) fault() *reason.Reason {
 	if p.certErr != nil {
 		return p.certErr
@@ -35,16 +35,16 @@ func (p *pair) fault() *reason.Reason {
 	return p.keyErr
 }
 
-// found is what the Secret holds, judged at one instant.
+// found is the content of the Secret, judged at an instant.
 type found struct {
 	ca, leaf, next pair
 	hasNext        bool
 	old            []*x509.Certificate
-	stamp          time.Time // zero if there is none for this set of authorities
+	stamp          time.Time // zero if missing for the set of authorities
 	unequal        *reason.Reason
 }
 
-// look reads and judges the data. It never fails: what is wrong is in the faults.
+// look reads and judges the data. look never fails: the faults are in the result.
 func look(c *Config, data map[string][]byte, now time.Time) *found {
 	k := &c.Keys
 	f := &found{}
@@ -62,14 +62,14 @@ func look(c *Config, data map[string][]byte, now time.Time) *found {
 			f.next.certErr = c.unable(&f.next, k.NextCACert, now)
 		}
 	}
-	kept, _ := parseCertificates(data[k.OldCACerts]) // what cannot be read is trusted by nobody
+	kept, _ := parseCertificates(data[k.OldCACerts]) // an unreadable entry is trusted by nobody
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	f.stamp = readStamp(data[k.State], f.set())
 	f.unequal = unequalCopies(k, data, len(extra) > 0)
 	return f
 }
 
-// lookPair parses a certificate and its key, and returns what further certificates there are.
+// lookPair parses a certificate and its key, and returns further certificates.
 func lookPair(data map[string][]byte, certNames, keyNames []string) (pair, []*x509.Certificate) {
 	var p pair
 	var extra []*x509.Certificate
@@ -111,7 +111,7 @@ func judgeAuthority(p *pair, name string, now time.Time) {
 	}
 }
 
-// judgeLeaf checks what a client would check.
+// judgeLeaf checks like a client.
 func (f *found) judgeLeaf(c *Config, now time.Time) {
 	leaf, name := f.leaf.cert, c.Keys.Cert[0]
 	if leaf == nil {
@@ -127,26 +127,27 @@ func (f *found) judgeLeaf(c *Config, now time.Time) {
 		}
 	}
 	if f.ca.certErr != nil {
-		return // there is nobody to verify against, and that is the reason to give
+		return // no authority verifies, and the authority's fault is the reason to give
 	}
 	if err := verifies(leaf, f.ca.cert, now); err != nil {
 		f.leaf.certErr = &reason.Reason{Code: CertificateIssuerMismatch, Path: dataPath(name), New: subject(f.ca.cert), Detail: err.Error()}
 	}
 }
 
-// judgeIssuer finds an authority whose next leaf would be no better than this one. One whose leaf serves is able.
+// judgeIssuer finds an authority whose next leaf would be as bad as the present leaf. An authority with a serving leaf
+// is able.
 func (f *found) judgeIssuer(c *Config, now time.Time) {
 	if f.leaf.fault() != nil && f.ca.fault() == nil {
 		f.ca.certErr = c.unable(&f.ca, c.Keys.CACert[0], now)
 	}
 }
 
-// unable says why an authority, whose halves are each in order, cannot issue a leaf that clients accept: name constraints, usages
-// and critical extensions, keys that are too short. It lets the authority sign one, which is thrown away, because then the
-// rules are those of the clients. Nothing in it is random, so that the answer is always the same.
+// unable says why an authority with right halves cannot issue a leaf that clients accept: name constraints, usages and
+// critical extensions, too short keys. unable lets the authority sign a leaf for the trash, because then the rules are
+// the clients' rules. Nothing in the trial leaf is random, so the answer is always the same.
 func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	template := c.leafTemplate(ca.cert, ca.cert.NotAfter)
-	// With its key and another name, or verification could take it for the authority itself.
+	// With its key and another name, or verification could take the leaf for the authority itself.
 	template.SerialNumber, template.Subject = big.NewInt(1), pkix.Name{CommonName: "trial"}
 	leaf := &x509.Certificate{}
 	der, err := x509.CreateCertificate(nil, template, ca.cert, ca.cert.PublicKey, ca.key)
@@ -162,7 +163,7 @@ func (c *Config) unable(ca *pair, name string, now time.Time) *reason.Reason {
 	return nil
 }
 
-// verifies is what a client does that trusts the authority, but for the name.
+// verifies does the check of a client that trusts the authority, except the name.
 func verifies(leaf, ca *x509.Certificate, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
@@ -182,7 +183,7 @@ func outOfTime(cert *x509.Certificate, name string, now time.Time) *reason.Reaso
 	return nil
 }
 
-// authorities returns everything that is trusted, the one that signs first.
+// authorities returns all trusted authorities, the signing authority first.
 func (f *found) authorities() []*x509.Certificate {
 	var out []*x509.Certificate
 	if f.ca.cert != nil && f.ca.cert.IsCA {
@@ -194,14 +195,15 @@ func (f *found) authorities() []*x509.Certificate {
 	return append(out, f.old...)
 }
 
-// bundle returns all authorities as PEM, in an order that a rotation's switch does not change, so that the switch writes to no object.
+// bundle returns all authorities as PEM, in an order unchanged by a rotation's switch, so the switch writes to no
+// object.
 func (f *found) bundle() []byte {
 	sorted := f.authorities()
 	slices.SortFunc(sorted, func(a, b *x509.Certificate) int { return bytes.Compare(a.Raw, b.Raw) })
 	return encodeCertificates(sorted...)
 }
 
-// set identifies who signs and who else is trusted. A stamp counts for one set only.
+// set identifies the signing authority and all further trusted authorities. A stamp counts for a single set.
 func (f *found) set() string {
 	hash := sha256.New()
 	for _, cert := range f.authorities() {
@@ -239,7 +241,7 @@ func readStamp(raw []byte, set string) time.Time {
 	return s.Published
 }
 
-// unequalCopies finds copies that differ, and an authority that is not alone in its key.
+// unequalCopies finds unequal copies, and an authority that is not alone in its key.
 func unequalCopies(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 	for _, names := range [][]string{k.CACert, k.CAKey, k.Cert, k.Key} {
 		read, value := first(data, names)
@@ -255,7 +257,7 @@ func unequalCopies(k *Keys, data map[string][]byte, extra bool) *reason.Reason {
 	return nil
 }
 
-// first returns the first name that is present, or the first name of all.
+// first returns the first present name, or else the first name of all.
 func first(data map[string][]byte, names []string) (string, []byte) {
 	for _, name := range names {
 		if len(data[name]) > 0 {
@@ -265,7 +267,7 @@ func first(data map[string][]byte, names []string) (string, []byte) {
 	return names[0], nil
 }
 
-// parseCertificates reads all certificates, and fails if there is none or one cannot be read.
+// parseCertificates reads all certificates, and fails without any or with an unreadable certificate.
 func parseCertificates(raw []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -321,7 +323,7 @@ func fits(cert *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(cert.PublicKey)
 }
 
-// distinct returns the certificates once each, without the others given.
+// distinct returns the certificates once each, except the certificates in without.
 func distinct(certs []*x509.Certificate, without ...*x509.Certificate) []*x509.Certificate {
 	seen := map[string]bool{}
 	for _, cert := range without {
@@ -343,7 +345,7 @@ func dataPath(name string) string { return "data[" + name + "]" }
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// subject tells authorities apart that have the same name.
+// subject tells authorities with the same name apart.
 func subject(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.Raw)
 	return reason.Shorten(cert.Subject.CommonName, 60) + " (" + hex.EncodeToString(sum[:4]) + ")"

@@ -18,9 +18,9 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// FuzzDecide puts anything into a Secret and looks at it at any time. Whatever is decided, nothing panics, one write heals
-// what is broken, no write follows from the one before within the same instant but for a stamp and a step whose turn has
-// come, authorities that can serve are not lost from the bundle before their time, and foreign keys stay.
+// FuzzDecide puts anything into a Secret and looks at any time. For every decision, nothing panics, a single write
+// heals a broken Secret, no write follows a write within the same instant except a stamp and a due step, authorities
+// able to serve are not lost from the bundle before their time, and foreign keys stay.
 func FuzzDecide(f *testing.F) {
 	p := policy(f, nil)
 	stable, mid, late := settled(f, p, t0), announced(f, p, t0), switched(f, p, t0)
@@ -79,7 +79,7 @@ func heals(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen web
 		if err != nil {
 			t.Fatalf("%v leads to data that cannot be read: %v", d.Reason, err)
 		}
-		// The leaf is only replaced by one that is trusted already, unless nothing could be verified before.
+		// Only an already trusted leaf replaces the leaf, unless nothing could be verified before.
 		if before != nil && d.Stage != stageBroken {
 			if err := verify(p, after.Certificate.Leaf, before.Bundle, now); err != nil {
 				t.Fatalf("%v: who saw the bundle before does not trust the new leaf: %v", d.Reason, err)
@@ -104,8 +104,8 @@ func heals(t *testing.T, p *webhookcert.Policy, data map[string][]byte, seen web
 	}
 }
 
-// FuzzInjection checks that a patch does all and nothing else: applied, nothing differs any more, and only the fields of a
-// client configuration have changed.
+// FuzzInjection checks that a patch does all and nothing else: after the patch nothing differs any more, and only the
+// fields of a client configuration have changed.
 func FuzzInjection(f *testing.F) {
 	p := policy(f, nil)
 	bundle := settled(f, p, t0)["ca-cert.pem"]
@@ -146,7 +146,7 @@ func FuzzInjection(f *testing.F) {
 	})
 }
 
-// patched applies the operations that the package uses.
+// patched applies the operations used by the package.
 func patched(
 	t *testing.T, live *admissionregistrationv1.MutatingWebhookConfiguration, patch []byte,
 ) *admissionregistrationv1.MutatingWebhookConfiguration {

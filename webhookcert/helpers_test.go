@@ -24,13 +24,13 @@ var t0 = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 const name = "webhooks.system.svc"
 
-// The stages of a rotation, as the package comment names them.
+// The stages of a rotation, as in the package comment.
 const (
 	stageStable, stageAnnounced, stageSwitched = "Stable", "Announced", "Switched"
 	stageBroken                                = "Broken"
 )
 
-// keys are those of an OpenKruise Secret, with the entries it does not know beside them.
+// keys are the keys of an OpenKruise Secret, with additional entries unknown to OpenKruise.
 func keys() webhookcert.Keys {
 	return webhookcert.Keys{
 		CACert: []string{"ca-cert.pem"}, CAKey: []string{"ca-key.pem"},
@@ -62,7 +62,7 @@ func issue(tb testing.TB, d webhookcert.Decision) map[string][]byte {
 	return data
 }
 
-// settled is a Secret as Decide makes it from nothing.
+// settled is a Secret made by Decide from nothing.
 func settled(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	return issue(tb, p.Decide(nil, webhookcert.Observation{}, now))
@@ -79,7 +79,7 @@ func announced(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][
 	return data
 }
 
-// switched is the step after it.
+// switched is the step after announced.
 func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]byte {
 	tb.Helper()
 	data := announced(tb, p, now.Add(-2*p.Config().Overlap))
@@ -89,7 +89,7 @@ func switched(tb testing.TB, p *webhookcert.Policy, now time.Time) map[string][]
 	return data
 }
 
-// verify is what a client does.
+// verify checks like a client.
 func verify(p *webhookcert.Policy, leaf *x509.Certificate, bundle []byte, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -106,11 +106,11 @@ type madeBy struct {
 	noCA                bool
 	// bits, if not 0, is the size of the authority's RSA key.
 	bits int
-	// edit changes the authority before it is signed.
+	// edit changes the authority before its signature.
 	edit func(*x509.Certificate)
 }
 
-// secret makes a Secret as OpenKruise does, or a bad one.
+// secret makes a Secret like OpenKruise, or a bad Secret.
 func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	or := func(t *time.Time, fallback time.Time) {
@@ -157,7 +157,7 @@ func (m madeBy) secret(tb testing.TB) map[string][]byte {
 	}
 }
 
-// unable are authorities that cannot issue a leaf which clients accept, by what is wrong with them.
+// unable are authorities without acceptable leaves for clients, by their faults.
 func unable() map[string]madeBy {
 	return map[string]madeBy{
 		"name constraints": {edit: func(ca *x509.Certificate) {
@@ -231,10 +231,10 @@ func with(data map[string][]byte, pairs ...any) map[string][]byte {
 	return out
 }
 
-// certificates counts what is in a bundle.
+// certificates counts the certificates in a bundle.
 func certificates(bundle []byte) int { return bytes.Count(bundle, []byte("BEGIN CERTIFICATE")) }
 
-// parse reads one certificate.
+// parse reads a certificate.
 func parse(tb testing.TB, raw []byte) *x509.Certificate {
 	tb.Helper()
 	block, _ := pem.Decode(raw)

@@ -19,32 +19,32 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// ClientConfig is what the clientConfig of webhooks has to say. The Bundle is required.
+// ClientConfig is the wanted clientConfig of webhooks. The Bundle is required.
 type ClientConfig struct {
-	// Bundle is the PEM of all authorities. Objects have to hold the same bytes, because what else is in there, such as PEM
+	// Bundle is the PEM of all authorities. Objects must hold the same bytes, because further content, such as PEM
 	// headers, can keep clients from reading a certificate.
 	Bundle []byte
 	// Host and Port replace the Service of an object by a URL, for a server outside the cluster; see CheckHost. If Host is
-	// empty, Service or URL stay as their owner wrote them.
+	// empty, Service or URL stay as written by their owner.
 	Host string
 	Port int
-	// Superset accepts any bundle from which clients read at least the authorities of Bundle. It is for objects that somebody
-	// else writes.
+	// Superset accepts any bundle from which clients read at least the authorities of Bundle, for objects written by
+	// somebody else.
 	Superset bool
 }
 
-// Diff is what has to change in one object. The zero value means that nothing has.
+// Diff is the needed change of an object. The zero value means no change.
 type Diff struct {
-	// Patch is a JSON patch (RFC 6902) that changes exactly the fields that differ. It tests the object's resourceVersion and
-	// the name of each entry that it changes, so it never changes an entry that has moved. Nil if nothing differs.
+	// Patch is a JSON patch (RFC 6902) of exactly the unequal fields. The patch tests the object's resourceVersion and the
+	// name of each changed entry, and so never changes a moved entry. Nil without a difference.
 	Patch []byte
-	// Differences has one reason for each field that differs, such as webhooks[pods.example.com].clientConfig.caBundle. The
-	// codes are CABundleDiffers and ClientAddressDiffers.
+	// Differences has a reason for each unequal field, such as webhooks[pods.example.com].clientConfig.caBundle. The codes
+	// are CABundleDiffers and ClientAddressDiffers.
 	Differences reason.List
 }
 
-// DiffMutating compares a MutatingWebhookConfiguration with what it has to say. The error is a reason.Reason that says what
-// is wrong with want: CertificateMissing for a bundle without certificates, or BadAddress.
+// DiffMutating compares a MutatingWebhookConfiguration with its wanted content. The error is a reason.Reason with the
+// fault of want: CertificateMissing for a bundle without certificates, or BadAddress.
 func DiffMutating(live *admissionregistrationv1.MutatingWebhookConfiguration, want ClientConfig) (Diff, error) {
 	e := newEdit(live.ResourceVersion, want)
 	for i := range live.Webhooks {
@@ -53,7 +53,8 @@ func DiffMutating(live *admissionregistrationv1.MutatingWebhookConfiguration, wa
 	return e.done()
 }
 
-// DiffValidating compares a ValidatingWebhookConfiguration with what it has to say. The errors are those of DiffMutating.
+// DiffValidating compares a ValidatingWebhookConfiguration with its wanted content. The errors are the same as for
+// DiffMutating.
 func DiffValidating(live *admissionregistrationv1.ValidatingWebhookConfiguration, want ClientConfig) (Diff, error) {
 	e := newEdit(live.ResourceVersion, want)
 	for i := range live.Webhooks {
@@ -62,9 +63,9 @@ func DiffValidating(live *admissionregistrationv1.ValidatingWebhookConfiguration
 	return e.done()
 }
 
-// DiffConversion compares the conversion webhook of a CustomResourceDefinition with what it has to say. The error is a
-// reason.Reason with code NoConversionWebhook if it has none, and otherwise as that of DiffMutating. It takes no Go type,
-// because that would bring a module of its own.
+// DiffConversion compares the conversion webhook of a CustomResourceDefinition with its wanted content. The error is a
+// reason.Reason with code NoConversionWebhook without a conversion webhook, and otherwise as for DiffMutating. The
+// argument has no Go type, because the type would bring another module.
 func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, error) {
 	strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy")
 	config, has, err := unstructured.NestedMap(live.Object, "spec", "conversion", "webhook", "clientConfig")
@@ -80,7 +81,7 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	}
 	found.url, found.hasURL = config["url"].(string)
 	if text, ok := config["caBundle"].(string); ok {
-		// What is no base64 is no bundle either, and is replaced like one that differs.
+		// Text outside of base64 is no bundle either, and is replaced like an unequal bundle.
 		found.bundle, _ = base64.StdEncoding.DecodeString(text)
 	}
 	if service, ok := config["service"].(map[string]any); ok {
@@ -91,8 +92,8 @@ func DiffConversion(live *unstructured.Unstructured, want ClientConfig) (Diff, e
 	return e.done()
 }
 
-// contains reports whether a bundle holds at least the authorities of another, which must hold one. Blocks of PEM that clients
-// skip do not count.
+// contains reports whether a bundle holds at least the authorities of a wanted, non-empty bundle. Blocks of PEM skipped
+// by clients do not count.
 func contains(bundle, wanted []byte) bool {
 	have, want := authoritySet(bundle), authoritySet(wanted)
 	for cert := range want {
@@ -103,7 +104,7 @@ func contains(bundle, wanted []byte) bool {
 	return len(want) > 0
 }
 
-// authoritySet reads a bundle as crypto/x509 does, which skips certificates with PEM headers.
+// authoritySet reads a bundle like crypto/x509, which skips certificates with PEM headers.
 func authoritySet(bundle []byte) map[string]bool {
 	set := map[string]bool{}
 	for {
@@ -117,10 +118,10 @@ func authoritySet(bundle []byte) map[string]bool {
 	}
 }
 
-// foundConfig is the client configuration of an object, as the three kinds have it in common.
+// foundConfig is the common client configuration of the three kinds of objects.
 type foundConfig struct {
 	pointer, path   string // as JSON pointer and for people
-	name            string // of the entry, tested before it is changed
+	name            string // of the entry, tested before a change
 	url             string
 	hasURL          bool
 	servicePath     string
@@ -135,7 +136,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// edit collects the operations for one object.
+// edit collects the operations for an object.
 type edit struct {
 	version string
 	want    ClientConfig
@@ -187,7 +188,7 @@ func (e *edit) clientConfig(found foundConfig) {
 	e.ops = append(e.ops, ops...)
 }
 
-// address returns the URL that the object should have, with the path that it has now.
+// address returns the wanted URL of the object, with its present path.
 func (w *ClientConfig) address(found *foundConfig) string {
 	path := &url.URL{Path: found.servicePath}
 	if !found.hasService {
@@ -198,7 +199,7 @@ func (w *ClientConfig) address(found *foundConfig) string {
 	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path.EscapedPath(), "/")
 }
 
-// check refuses an address that the API server would, or that could not be recognised when it is read back.
+// check refuses an address that the API server would refuse, or that could not be recognised after a read.
 func (w *ClientConfig) check() error {
 	if len(authoritySet(w.Bundle)) == 0 {
 		return reason.Reason{Code: CertificateMissing, Detail: "the bundle to inject holds no certificate"}
@@ -214,9 +215,10 @@ func (w *ClientConfig) check() error {
 	return CheckHost(w.Host)
 }
 
-// CheckHost refuses, with a reason.Reason of code BadAddress, what cannot be the host in the URL of a webhook. It must be a
-// lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers accept any host that a URL
-// can have. But they never reach one that is neither name nor address, and one with upper-case letters is not in the leaf.
+// CheckHost refuses an impossible host in the URL of a webhook, with a reason.Reason of code BadAddress. A host must be
+// a lower-case DNS name (RFC 1123) or an IP address, with no port, brackets or wildcard. API servers accept any host in
+// a URL, but never reach a host that is neither name nor address, and a host with upper-case letters is not in the
+// leaf.
 func CheckHost(host string) error {
 	labels := strings.Split(host, ".")
 	isName := len(validation.IsDNS1123Subdomain(host)) == 0 && strings.Trim(labels[len(labels)-1], "0123456789") != ""

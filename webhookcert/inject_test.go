@@ -230,7 +230,7 @@ func TestNoBundleIsInjectedThatHoldsNothing(t *testing.T) {
 	}
 }
 
-// The API server calls any host that it can parse out of a URL, and never reaches one that is none.
+// TestCheckHost: the API server calls any host parsed from a URL, and never reaches an impossible host.
 func TestCheckHost(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -28,10 +28,10 @@ func newKey(random io.Reader, algorithm x509.PublicKeyAlgorithm) (crypto.Signer,
 	return ecdsa.GenerateKey(elliptic.P256(), random)
 }
 
-// Issue returns the data that the Secret must have by the decision, with new keys and certificates. random is required: it is
-// crypto/rand.Reader in anything but a test, and Go takes some of what it needs from the system whatever random is. Entries
-// that the configuration does not name are kept as they are. The result is nil if nothing has to be written. The decision can
-// be issued again after a failure; each time makes new keys. A Decision that Policy.Decide has not made is refused with
+// Issue returns the new data of the Secret by the decision, with new keys and certificates. random is required: use
+// crypto/rand.Reader in anything but a test. Go takes some of its randomness from the system whatever random is.
+// Entries not named in the configuration stay unchanged. The result is nil if nothing must be written. After a failure
+// the decision can be issued again; each call makes new keys. Issue refuses a Decision not made by Policy.Decide with
 // InvalidConfig.
 func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	switch {
@@ -44,7 +44,7 @@ func (d Decision) Issue(random io.Reader) (map[string][]byte, error) {
 	}
 	c := d.plan.config
 	p := &d.plan
-	out := *p.found // a shallow copy: what follows replaces parts and changes none
+	out := *p.found // a shallow copy: the code below replaces parts and changes none
 	var err error
 	switch p.ca {
 	case create:
@@ -112,8 +112,7 @@ func (w *writer) put(value []byte, names ...string) {
 	}
 }
 
-// pair writes a pair under its names. One that is kept keeps its bytes, whatever its encoding, but loses further
-// certificates.
+// pair writes a pair under its names. A kept pair keeps its bytes, in any encoding, but loses further certificates.
 func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	if kept {
 		_, key := first(w.before, keyNames)
@@ -131,11 +130,11 @@ func (w *writer) pair(p *pair, kept bool, certNames, keyNames []string) {
 	w.put(encodeCertificates(p.cert), certNames...)
 }
 
-// state renders the stamp: a new one, the one that was there if it still counts, or none.
+// state renders the stamp: a new stamp, the present stamp if still valid, or none.
 func (f *found) state(p *plan) ([]byte, error) {
 	s := stamp{Version: 1, Set: f.set(), Published: p.found.stamp}
 	if p.stamp {
-		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never before it was seen
+		s.Published = p.now.UTC().Truncate(time.Millisecond).Add(time.Millisecond) // never before the stage was seen
 	}
 	if s.Published.IsZero() || (!p.stamp && s.Set != p.found.set()) {
 		return nil, nil
@@ -155,7 +154,7 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // no authority below this one
+		MaxPathLenZero:        true, // no authority below
 	}
 	if c.Organization != "" {
 		template.Subject.Organization = []string{c.Organization}
@@ -163,7 +162,8 @@ func (c *Config) newAuthority(random io.Reader, now time.Time) (pair, error) {
 	return sign(random, template, key, template, key)
 }
 
-// newLeaf makes a certificate for all names. Its validity begins with its authority's and does not outlast it.
+// newLeaf makes a certificate for all names. The leaf's validity begins with its authority's and does not outlast the
+// authority.
 func (c *Config) newLeaf(random io.Reader, ca *pair, now time.Time) (pair, error) {
 	key, err := newKey(random, c.LeafAlgorithm)
 	if err != nil {
@@ -209,7 +209,7 @@ func sign(random io.Reader, template *x509.Certificate, key crypto.Signer, paren
 	return pair{cert: cert, key: key}, nil
 }
 
-// commonName fits a name into what X.509 allows. The names that count are the alternative ones.
+// commonName fits a name into the limit of X.509. Only the alternative names count.
 func commonName(name string) string {
 	if len(name) > 64 {
 		return name[:64]
@@ -217,7 +217,8 @@ func commonName(name string) string {
 	return name
 }
 
-// encodeKey writes a key the way its algorithm is documented, and other kinds, which are only ever found, as PKCS#8.
+// encodeKey writes a key in the format documented for its algorithm, and other kinds, which are only ever found, as
+// PKCS#8.
 func encodeKey(key crypto.Signer) ([]byte, error) {
 	kind := "PRIVATE KEY"
 	var der []byte

@@ -9,20 +9,22 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Material is what a server and its clients need, parsed once. It is never modified and may be shared. Policy.Read makes it.
+// Material is the input of a server and its clients, parsed once. A Material is never modified and may be shared.
+// Policy.Read makes a Material.
 type Material struct {
 	// Certificate is for tls.Config.GetCertificate.
 	Certificate *tls.Certificate
-	// Bundle is what clients have to trust, as PEM. The same authorities give the same bytes, whichever of them signs.
+	// Bundle is the trust of clients, as PEM. The same authorities give the same bytes, regardless of the signing
+	// authority.
 	Bundle []byte
-	// Facts describe the leaf and the authorities: the leaf first, then the authority that has signed it.
+	// Facts describe the leaf and the authorities: the leaf first, then its signing authority.
 	Facts []Fact
-	// Stage is where the rotation is: "Stable", "Announced" or "Switched", as the package comment says. It is "Stable" for
+	// Stage is the rotation's stage: "Stable", "Announced" or "Switched", see the package comment. Stage is "Stable" for
 	// somebody else's Secret.
 	Stage string
 }
 
-// What a certificate is for, as Fact shows it.
+// Roles of certificates, as shown in Fact.
 const (
 	leafRole   = "leaf"
 	caRole     = "ca"
@@ -30,22 +32,22 @@ const (
 	oldCARole  = "old-ca"
 )
 
-// Fact describes one certificate, for metrics and logs.
+// Fact describes a certificate, for metrics and logs.
 type Fact struct {
-	// Role says what the certificate is for: "leaf" is the serving certificate, "ca" the authority that has signed it,
-	// "next-ca" the authority that will sign next, and "old-ca" one that is about to leave the bundle.
+	// Role is the certificate's role: "leaf" is the serving certificate, "ca" the authority that has signed the leaf,
+	// "next-ca" the next signing authority, and "old-ca" an authority about to leave the bundle.
 	Role                string
 	Subject             string
 	Serial              string // in hexadecimal
 	NotBefore, NotAfter time.Time
 }
 
-// Read returns what to serve and to publish by the Secret's data. The error is a reason.Reason that says what is wrong with
-// the leaf or its authority; a server goes on with what it had then. Validity in time is not checked, because a certificate
-// with a wrong date serves better than none.
+// Read returns the Material in the Secret's data. The error is a reason.Reason with the fault of the leaf or its
+// authority. A server goes on with its earlier Material then. Read does not check validity in time, because a
+// certificate with a wrong date serves better than none.
 //
-// With Config.External the Secret is somebody else's: the bundle may hold several authorities and the certificate a chain,
-// names are not checked either, and the Bundle is what objects are expected to hold.
+// With Config.External the Secret is somebody else's: the bundle may hold several authorities and the certificate a
+// chain, names are not checked either, and the Bundle is the expected content of objects.
 func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	if refused := p.ready(); refused != nil {
 		return nil, *refused
@@ -71,7 +73,7 @@ func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	}
 	f.next, _ = lookPair(data, []string{c.Keys.NextCACert}, []string{c.Keys.NextCAKey})
 	f.hasNext = f.next.cert != nil
-	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // what cannot be read is trusted by nobody
+	kept, _ := parseCertificates(data[c.Keys.OldCACerts]) // an unreadable entry is trusted by nobody
 	f.old = distinct(append(extra, kept...), f.ca.cert, f.next.cert)
 	m := &Material{
 		Certificate: &tls.Certificate{
@@ -90,7 +92,7 @@ func (p *Policy) Read(data map[string][]byte) (*Material, error) {
 	return m, nil
 }
 
-// readExternal reads what somebody else has written. The error is a reason.Reason.
+// readExternal reads somebody else's Secret. The error is a reason.Reason.
 func readExternal(k *Keys, data map[string][]byte) (*Material, error) {
 	var values [3][]byte
 	for i, names := range [][]string{k.CACert, k.Cert, k.Key} {

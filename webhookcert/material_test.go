@@ -18,8 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/webhookcert"
 )
 
-// A Secret that OpenKruise wrote is used as it is, renewed under its authority, rotated, and can be read by OpenKruise at each
-// stage.
+// TestOpenKruiseSecret: a Secret written by OpenKruise is used unchanged, renewed under its authority, rotated, and
+// readable by OpenKruise at each stage.
 func TestOpenKruiseSecret(t *testing.T) {
 	p := policy(t, func(c *webhookcert.Config) {
 		c.Algorithm, c.LeafRenewBefore = x509.RSA, 180*24*time.Hour
@@ -76,7 +76,7 @@ func TestOpenKruiseSecret(t *testing.T) {
 	}
 }
 
-// readableByOpenKruise checks what OpenKruise checks, with the encodings that it reads.
+// readableByOpenKruise repeats OpenKruise's checks, with the encodings known to OpenKruise.
 func readableByOpenKruise(t *testing.T, data map[string][]byte, now time.Time) {
 	t.Helper()
 	if certificates(data["ca-cert.pem"]) != 1 {
@@ -147,7 +147,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Somebody else's Secret is read by three keys, without a look at names and times, and nothing is decided about it.
+// TestReadExternal: somebody else's Secret is read by three keys, without a look at names and times, and without
+// decisions.
 func TestReadExternal(t *testing.T) {
 	p := policy(t, func(c *webhookcert.Config) {
 		c.External = true
@@ -229,7 +230,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// What is not said gets a default, and the caller's slices stay the caller's.
+// TestDefaults: missing fields get a default, and the caller's slices stay the caller's.
 func TestDefaults(t *testing.T) {
 	names := []string{name}
 	p, err := webhookcert.Config{DNSNames: names}.Complete()
@@ -252,7 +253,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// What Complete and Decide have not made is refused and does not panic.
+// TestZeroValues: values not made by Complete and Decide are refused without a panic.
 func TestZeroValues(t *testing.T) {
 	for what, p := range map[string]*webhookcert.Policy{"zero": {}, "nil": nil} {
 		if d := p.Decide(nil, webhookcert.Observation{}, t0); d.Write || !errors.Is(d.Reason, webhookcert.InvalidConfig) {

@@ -43,7 +43,7 @@ type secretVersion struct {
 	material *webhookcert.Material
 }
 
-// server is a replica: it serves and decides by its own views.
+// server is a replica that serves and decides by its own views.
 type server struct {
 	secret    int
 	objects   [2]int
@@ -74,7 +74,7 @@ type simulation struct {
 	servers [3]server
 	clients [3][2]int
 
-	// verified is what has been worked out since the last request.
+	// verified are the results since the last request.
 	verified           map[[2]*webhookcert.Material]error
 	rotations, pairs   int
 	handshakes, failed int
@@ -135,7 +135,7 @@ func (s *simulation) request() {
 	}
 }
 
-// act is one turn of a replica.
+// act is a turn of a replica.
 func (s *simulation) act(r *server) {
 	s.secret.look(s.random, &r.secret, s.now, s.lag)
 	if p := r.pending; p != nil && s.random.Intn(3) == 0 {
@@ -160,7 +160,7 @@ func (s *simulation) act(r *server) {
 	s.step(r, injected)
 }
 
-// sameBundle reports whether an object holds what a version of the Secret demands.
+// sameBundle reports whether an object holds the bundle of a version of the Secret.
 func (s *simulation) sameBundle(a, b *webhookcert.Material) bool {
 	return a == b || bytes.Equal(a.Bundle, b.Bundle)
 }
@@ -168,7 +168,7 @@ func (s *simulation) sameBundle(a, b *webhookcert.Material) bool {
 // step decides, and writes if the view is the latest.
 func (s *simulation) step(r *server, injected bool) {
 	if r.secret != s.secret.latest() {
-		return // its write would be a conflict
+		return // a write would be a conflict
 	}
 	on := r.decidedOn
 	due := !r.decision.Again.IsZero() && !s.now.Before(r.decision.Again)
@@ -247,8 +247,8 @@ func connect(p *webhookcert.Policy, m *webhookcert.Material, bundle []byte, now 
 	return conn.Close()
 }
 
-// TestNoFailedHandshake is the promise of the package comment: three servers and three API servers, each of which sees the
-// Secret or the configurations up to an overlap late, and patches that take their time. 1,000 rotations in all.
+// TestNoFailedHandshake is the promise of the package comment: three servers and three API servers see the Secret or
+// the configurations up to an overlap late, with slow patches. 1,000 rotations in all.
 func TestNoFailedHandshake(t *testing.T) {
 	for seed := range int64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestNoFailedHandshake(t *testing.T) {
 	}
 }
 
-// TestBeyondTheOverlap shows that the promise ends where it says.
+// TestBeyondTheOverlap shows that the promise ends at the stated limit.
 func TestBeyondTheOverlap(t *testing.T) {
 	t.Parallel()
 	s := newSimulation(t, 1, 25*time.Minute)

@@ -1,53 +1,53 @@
 // Package webhookcert answers "which certificate does this webhook server show, and whom do its clients trust?".
 //
-// All replicas of a server share one Secret. It holds a certificate authority, a serving certificate (the leaf) and, during
-// a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's data and the time,
-// and says what has to change and why; [Decision.Issue] makes the new data; [Policy.Read] returns what to serve.
-// [DiffMutating], [DiffValidating] and [DiffConversion] say what has to change in the objects that tell API servers whom to
-// trust. Package webhookcert/rotator does all of this in a process.
+// All replicas of a server share a Secret. The Secret holds a certificate authority, a serving certificate (the leaf)
+// and, during a rotation, a second authority. [Config.Complete] makes a [Policy]. [Policy.Decide] takes the Secret's
+// data and the time, and returns the needed change and its reason. [Decision.Issue] makes the new data. [Policy.Read]
+// returns the served content. [DiffMutating], [DiffValidating] and [DiffConversion] return the needed changes of the
+// objects from which API servers take their trust. Package webhookcert/rotator carries everything out in a process.
 //
-// The Secret has to be written by compare-and-swap on its resourceVersion. Then any replica may take any step, and no leader
-// is needed.
+// The Secret has to be written by compare-and-swap on its resourceVersion. Then any replica may take any step, and no
+// leader is needed.
 //
 // # Rotation
 //
-// A leaf is replaced at once, because its authority stays: who trusts the authority trusts the new leaf. A new authority
-// takes four writes. The stages in between are:
+// A leaf is replaced at once, because its authority stays: a client that trusts the authority trusts the new leaf. A
+// new authority takes four writes. The stages in between are:
 //
-//	Stable     one authority signs, and the bundle holds it alone
+//	Stable     a single authority signs and is alone in the bundle
 //	Announced  the next authority is in the bundle, and the first has still signed the leaf
 //	Switched   the next authority has signed the leaf, and the bundle holds both
 //	Stable     the first authority is gone
 //
-// A stage lasts for the overlap at least. The overlap counts from a stamp in the Secret. The stamp is written when the stage
-// has been read back and every object has been seen with the whole bundle, so a slow write does not shorten the overlap. The
-// stamp names the authorities that it belongs to: if these change, the wait starts again. It also starts again when an object
-// loses its bundle, because clients may go on trusting what they saw then.
+// A stage lasts for the overlap at least. The overlap counts from a stamp in the Secret. The stamp is written when the
+// stage has been read back and every object has been seen with the whole bundle, so a slow write does not shorten the
+// overlap. The stamp names its authorities: if the authorities change, the wait starts again. The wait also starts
+// again when an object loses its bundle, because clients may go on trusting the object's content at the time.
 //
-// If somebody resets an object more often than once in an overlap, the rotation waits until that stops, because each step
-// could break a handshake. The reason is then RotationHeldUp and names the object. There is time: an authority is rotated
-// long before its end.
+// If somebody resets an object more often than once in an overlap, the rotation waits until the resets stop, because
+// each step could break a handshake. The reason is then RotationHeldUp and names the object. There is time: an
+// authority is rotated long before its end.
 //
 // # The promise
 //
-// No handshake fails while each observer lags by less than the overlap and the replicas' clocks agree. Observers are the
-// replicas that read the Secret and the API servers that read the objects. Nobody confirms what an API server has seen, so
-// this lag is an assumption. Beyond it handshakes fail; the tests of this package show both.
+// No handshake fails while each observer lags by less than the overlap and the replicas' clocks agree. Observers are
+// the replicas that read the Secret and the API servers that read the objects. Nobody confirms an API server's view, so
+// the lag is an assumption. Beyond the lag handshakes fail; the tests of the package show both.
 //
-// Writers keep their part as follows. Read the object, then read the Secret from the API server, then patch the object on
-// the condition that it has not changed. So a replica with an old view takes no authority out of a bundle.
+// Writers keep their part as follows. Read the object, then read the Secret from the API server, then patch the object
+// on condition of an unchanged object. So a replica with an old view takes no authority out of a bundle.
 //
-// # What is found in the Secret
+// # Faults in the Secret
 //
-// Each of these has a reason of its own and is repaired by one write: missing keys, values that are not PEM, other names,
-// private keys that belong to another certificate, certificates that have expired or are not valid yet, and authorities that
-// cannot issue what clients accept (because of name constraints, usages, critical extensions or a short key).
+// Each fault has a reason of its own and is repaired by a single write: missing keys, values outside of PEM, wrong
+// names, private keys of another certificate, certificates expired or not yet valid, and authorities without acceptable
+// leaves for clients (because of name constraints, usages, critical extensions or a short key).
 //
-// What works is kept. If only the leaf is bad, its authority stays. An authority that is replaced stays in the bundle for an
-// overlap. A Secret that OpenKruise has written (RSA, PKCS#1) is used as it is. The authority that has signed the leaf is
-// alone in its key, so OpenKruise can read the Secret again.
+// Working parts are kept. If only the leaf is bad, its authority stays. A replaced authority stays in the bundle for an
+// overlap. A Secret written by OpenKruise (RSA, PKCS#1) is used unchanged. The signing authority of the leaf is alone
+// in its key, so OpenKruise can read the Secret again.
 //
-// Everything here is pure and safe for concurrent use. Arguments are never modified.
+// All functions are pure and safe for concurrent use, and never modify arguments.
 package webhookcert
 
 import (
@@ -61,21 +61,22 @@ const (
 	day  = 24 * time.Hour
 	year = 365 * day
 
-	// settle is how long a clock that has jumped must run on before an expiry is believed.
+	// settle is the time for which a clock must run on after a jump before an expiry is believed.
 	settle = time.Minute
-	// backdate is how far in the past an authority's validity begins, for API servers whose clocks are behind.
+	// backdate is the time by which an authority's validity begins in the past, for API servers with slow clocks.
 	backdate = time.Hour
-	// heldUpAfter is how many overlaps long an object has to be reset again and again until the rotation counts as held up.
+	// heldUpAfter is how many overlaps long an object has to be reset again and again until the rotation counts as held
+	// up.
 	heldUpAfter = 2
-	// maxOld bounds the retired authorities in a bundle, because a Secret that is broken again and again must not grow.
+	// maxOld bounds the retired authorities in a bundle, because a repeatedly broken Secret must not grow.
 	maxOld = 4
 )
 
-// Policy is a [Config] that has been completed. Make one with [Config.Complete]: the zero value, and a nil pointer, refuse
+// Policy is a completed [Config]. Make a Policy with [Config.Complete]: the zero value, and a nil pointer, refuse
 // everything with InvalidConfig. A Policy never changes and is safe for concurrent use.
 type Policy struct{ config Config }
 
-// ready returns an error for a Policy that Complete has not made.
+// ready returns an error for a Policy not made by Complete.
 func (p *Policy) ready() *reason.Reason {
 	if p == nil || len(p.config.names()) == 0 {
 		return &reason.Reason{Code: InvalidConfig, Detail: "the Policy was not made by Config.Complete"}
@@ -83,7 +84,7 @@ func (p *Policy) ready() *reason.Reason {
 	return nil
 }
 
-// Config returns the configuration with its defaults. It is a copy and may be changed.
+// Config returns the configuration with its defaults, as a copy that may be changed.
 func (p *Policy) Config() Config {
 	if p == nil {
 		return Config{}
@@ -91,8 +92,8 @@ func (p *Policy) Config() Config {
 	return p.config.clone()
 }
 
-// ServerName returns the name that a client in the same process verifies the leaf for: the first DNS name, or the first IP
-// address. It is empty for a Policy that Complete has not made.
+// ServerName returns the name for which a client in the same process verifies the leaf: the first DNS name, or the
+// first IP address. ServerName is empty for a Policy not made by Complete.
 func (p *Policy) ServerName() string {
 	if p.ready() != nil {
 		return ""

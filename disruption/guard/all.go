@@ -9,9 +9,10 @@ import (
 	"github.com/workloadkit/workloadkit/disruption"
 )
 
-// AskAll is Ask for a Pod that has several budgets, each named once: it is let go if all of them agree. by is the budget that refuses, or the last
-// of those that agree. All are asked before one is spent from. Where somebody else spends from one of them in that moment, what this request has
-// spent from others stays spent for Policy.LeavingFor or ChangingFor: another request about the Pod may count on it.
+// AskAll is Ask for a Pod with several budgets, each named once: the Pod is let go if all budgets agree. by is the
+// refusing budget, or the last agreeing budget. AskAll asks all budgets before spending from any. If somebody else
+// spends from a budget at the same moment, the request's spending from the earlier budgets stays for Policy.LeavingFor
+// or ChangingFor: another request about the Pod may use the spending.
 func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	if len(keys) == 0 {
 		return decision, by, errors.New("guard: no budget is named")
@@ -32,10 +33,11 @@ func (g *Guard[O]) AskAll(ctx context.Context, keys []client.ObjectKey, request 
 	return contended(by), by, nil
 }
 
-// rounds is how often all budgets of a Pod are asked where that takes longer than prompt: the first of them may count the Pod again by then.
+// rounds is how often all budgets of a Pod are asked if asking takes longer than prompt: the first budget may count the
+// Pod again by then.
 const rounds = 3
 
-// askEach asks one budget after the other, until one does not agree.
+// askEach asks the budgets in sequence, until a budget does not agree.
 func (g *Guard[O]) askEach(ctx context.Context, keys []client.ObjectKey, request disruption.Request, dryRun bool) (decision disruption.Decision, by client.ObjectKey, err error) {
 	for _, by = range keys {
 		if decision, err = g.Ask(ctx, by, request, dryRun); err != nil || !decision.Admitted {

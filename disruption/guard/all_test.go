@@ -23,7 +23,7 @@ func TestAskAll(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		a, b     int32
-		stolen   bool // somebody takes what is left of b while a is spent from
+		stolen   bool // somebody takes the rest of b while a is spent from
 		dryRun   bool
 		admitted bool
 		by       client.ObjectKey
@@ -73,7 +73,7 @@ func TestAskAll(t *testing.T) {
 	}
 }
 
-// TestAskAllTakesLong: the first budget counts the Pod again when it was let go for long enough, so it is asked once more.
+// TestAskAllTakesLong: the first budget counts the Pod again after a long wait, so AskAll asks the budget again.
 func TestAskAllTakesLong(t *testing.T) {
 	a, b := client.ObjectKey{Namespace: key.Namespace, Name: "a"}, client.ObjectKey{Namespace: key.Namespace, Name: "b"}
 	of := func(name string) *policyv1.PodDisruptionBudget {
@@ -84,7 +84,7 @@ func TestAskAllTakesLong(t *testing.T) {
 		if o.GetName() == "a" {
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		}
-		now.SetTime(now.Now().Add(2 * time.Second)) // the write to b takes that long: a has counted the Pod again, and let another one go
+		now.SetTime(now.Now().Add(2 * time.Second)) // the write to b takes long: a has counted the Pod again, and let another Pod go
 		first := &policyv1.PodDisruptionBudget{}
 		if err := c.Get(ctx, a, first); err != nil {
 			return err

@@ -17,20 +17,21 @@ import (
 	"github.com/workloadkit/workloadkit/disruption/guard"
 )
 
-// A webhook asks before Pods go. The budgets are PodDisruptionBudgets here; those of an operator's own kind have the same in their status.
+// A webhook asks before Pods go. The budgets here are PodDisruptionBudgets. Budgets of an operator's own kind have the
+// same fields in their status.
 func Example() {
 	ctx := context.Background()
-	budget := &policyv1.PodDisruptionBudget{ // as its controller has counted
+	budget := &policyv1.PodDisruptionBudget{ // as counted by its controller
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
 		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 3, DisruptionsAllowed: 1},
 	}
-	c := fake.NewClientBuilder().WithObjects(budget).WithStatusSubresource(budget).Build() // in a manager: its client, and its API reader
+	c := fake.NewClientBuilder().WithObjects(budget).WithStatusSubresource(budget).Build() // in a manager: its client and its API reader
 
 	g, err := guard.New(c, c, &policyv1.PodDisruptionBudget{}, guard.Config[*policyv1.PodDisruptionBudget]{
 		Ledger: func(b *policyv1.PodDisruptionBudget) disruption.Ledger {
 			s := &b.Status
 			return disruption.Ledger{
-				Counted:  s.ObservedGeneration >= b.Generation, // a budget whose spec has changed protects all until it is counted anew
+				Counted:  s.ObservedGeneration >= b.Generation, // a budget with a changed spec protects all until counted anew
 				Expected: s.ExpectedPods, Need: s.DesiredHealthy, Current: s.CurrentHealthy, Allowed: s.DisruptionsAllowed,
 				Leaving: s.DisruptedPods,
 			}
@@ -49,12 +50,12 @@ func Example() {
 		decision, err := g.Ask(ctx, client.ObjectKeyFromObject(budget), request, dryRun)
 		switch {
 		case err != nil:
-			return admission.Errored(http.StatusInternalServerError, err) // nothing is known, so it stays
+			return admission.Errored(http.StatusInternalServerError, err) // nothing is known, so the Pod stays
 		case decision.Admitted:
 			return admission.Allowed("the budget has room")
 		}
 		refused := admission.Denied(decision.Reason.String())
-		refused.Result.Code, refused.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests // so that kubectl drain asks again
+		refused.Result.Code, refused.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests // for kubectl drain to ask again
 		return refused
 	}
 	for _, name := range []string{"web-0", "web-1"} {

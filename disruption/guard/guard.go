@@ -1,18 +1,21 @@
-// Package guard asks a disruption budget whether a Pod may be taken out of service, for webhooks that run in several replicas at once.
+// Package guard asks a disruption budget whether a Pod may be taken out of service, for webhooks with several replicas
+// at once.
 //
-// A [Guard] decides with package disruption, and stores what was spent in the status of the budget's object before it answers:
+// A [Guard] decides with package disruption, and stores the spending in the status of the budget's object before the
+// answer:
 //
 //	g, err := guard.New(mgr.GetClient(), mgr.GetAPIReader(), &v1.Budget{}, guard.Config[*v1.Budget]{Ledger: ledgerOf, Store: store})
 //	decision, err := g.Ask(ctx, key, disruption.Request{Pod: pod, Operation: disruption.Evict, OutOfService: !serves}, false)
 //
-// The write carries the resourceVersion that was decided on. Where somebody else was faster, the object is read anew from the API server
-// and decided on again. Requests about one budget wait for each other within a process, and each decides on what the one before has stored: the
-// cache is not awaited, and replicas alone meet in conflicts. Where more than 64 requests about one budget wait in a process, the others are refused
-// (Contended) whatever is left: they come again.
+// The write carries the resourceVersion of the decision. If somebody else was faster, the Guard reads the object anew
+// from the API server and decides again. Requests about the same budget wait for each other within a process, and each
+// decides on the object stored by its predecessor. The Guard does not wait for the cache, so conflicts arise only
+// between replicas. If more than 64 requests about a budget wait in a process, further requests are refused
+// (Contended), even with budget left: clients come again.
 //
-// The controller that counts must write on the condition that nobody else has, too; see package disruption.
+// The counting controller must also write on condition of an unchanged object; see package disruption.
 //
-// RBAC: get on the kind of the budget, list and watch where the client reads from a cache, and patch on its status.
+// RBAC: get on the kind of the budget, list and watch if the client reads from a cache, and patch on its status.
 package guard
 
 import (
@@ -36,26 +39,26 @@ import (
 )
 
 const (
-	// BudgetGone means that the budget does not exist, or is being deleted: it protects nobody any more.
+	// BudgetGone means that the budget does not exist, or is being deleted: the budget no longer protects anybody.
 	BudgetGone reason.Code = "BudgetGone"
-	// Contended means that others changed the budget each time that something was to be spent from it, or that too many wait for that.
+	// Contended means that somebody else changed the budget at each attempt to spend, or that too many requests wait.
 	Contended reason.Code = "Contended"
 )
 
 // Config of a Guard.
 type Config[O client.Object] struct {
-	// Ledger returns what the object says; it must not modify it. An object that was not counted since its spec changed
-	// (status.observedGeneration) says so with Counted. Required.
+	// Ledger returns the ledger in the object, and must not modify the object. Counted must be false for an object not
+	// counted since the last change of its spec (status.observedGeneration). Required.
 	Ledger func(O) disruption.Ledger
-	// Store writes a ledger into the status of an object, which is Store's to write to. Required.
+	// Store writes a ledger into the status of the given object. Store may modify the object. Required.
 	Store func(O, disruption.Ledger)
-	// Policy is the one that the controller counts with.
+	// Policy is the Policy of the counting controller.
 	Policy disruption.Policy
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
-// Guard asks the budgets of one kind. It is safe for concurrent use. Make it with New.
+// Guard asks the budgets of a kind. A Guard is safe for concurrent use. Make a Guard with New.
 type Guard[O client.Object] struct {
 	client client.Client
 	live   client.Reader
@@ -67,11 +70,11 @@ type Guard[O client.Object] struct {
 	swept   time.Time
 }
 
-// budget is one that was asked lately.
+// budget is a lately asked budget.
 type budget[O client.Object] struct {
-	// turn has room for the one who may decide.
+	// turn has room for a single deciding request.
 	turn chan struct{}
-	// users are those who decide or wait for it. What follows is for the one who has the turn.
+	// users counts the deciding request and the waiting requests. Only the request with the turn may use the fields below.
 	users  int
 	used   time.Time
 	newest O
@@ -80,14 +83,16 @@ type budget[O client.Object] struct {
 	confirmed time.Time
 }
 
-// remembered is how long the guard remembers a budget that nobody asks. By then every cache shows what was stored.
+// remembered is the time for which the guard remembers a budget without requests. After a minute every cache shows the
+// stored version.
 const remembered = time.Minute
 
-// confirms is for how long what the API server has said of a budget stands for it, where nothing is spent. A cache may be later than that.
+// confirms is the time for which the API server's answer about a budget stays valid if nothing is spent. A cache may
+// lag by more.
 const confirms = time.Second
 
-// New returns a Guard for the kind of empty, which is an object of it, such as &v1.Budget{}. c writes, and may read from a cache; live must
-// not. The error says what is missing.
+// New returns a Guard for the kind of empty, an object of the kind, such as &v1.Budget{}. c writes, and may read from a
+// cache. live must not read from a cache. The error names the missing argument.
 func New[O client.Object](c client.Client, live client.Reader, empty O, config Config[O]) (*Guard[O], error) {
 	if c == nil || live == nil || config.Ledger == nil || config.Store == nil {
 		return nil, errors.New("guard: a client, an API reader, Ledger and Store are required")
@@ -101,9 +106,9 @@ func New[O client.Object](c client.Client, live client.Reader, empty O, config C
 	return &Guard[O]{client: c, live: live, empty: empty, config: config, budgets: map[types.UID]*budget[O]{}}, nil
 }
 
-// Ask decides about a request, and stores what it spends unless it is a dry run. A budget that does not exist, or is being deleted, admits
-// everything, with BudgetGone. The error is that of a read or a write that failed, or the context's, or says that what was stored is not there:
-// then nothing is known, and the Pod must not be let go.
+// Ask decides about a request, and stores the spending unless dryRun is set. A missing budget, or a budget being
+// deleted, admits everything, with BudgetGone. An error means a failed read or write, the context's end, or a stored
+// ledger that is not in the object: then nothing is known, and the Pod must not be let go.
 func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	if pod := request.Pod; pod != nil && key.Namespace != "" && pod.Namespace != key.Namespace {
 		return disruption.Decision{}, fmt.Errorf("guard: Pod %s/%s is in another namespace than budget %s, which knows Pods by their names", pod.Namespace, pod.Name, key)
@@ -129,26 +134,28 @@ func (g *Guard[O]) Ask(ctx context.Context, key client.ObjectKey, request disrup
 	return g.spend(ctx, b, object, request, dryRun)
 }
 
-// retries is how long somebody waits for the next try: six of them in a second or so. Clients of an eviction try again by themselves.
+// retries is the wait before the next attempt: six attempts within about a second. Clients of an eviction try again by
+// themselves.
 func retries() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6}
 }
 
-// prompt is how long a write may take until it is asked once more whether the Pod may go: its time counts from before the write, and it goes after it.
+// prompt is the longest time of a write without a second question whether the Pod may go: the Pod's time counts from
+// before the write, and the Pod goes after the write.
 const prompt = time.Second
 
-// spend decides and stores, until it has decided on what is stored.
+// spend decides and stores, until the decision rests on the stored object.
 func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, error) {
 	key := client.ObjectKeyFromObject(object)
 	for pause := retries(); ; {
 		decision, then, failed := g.try(ctx, b, object, request, dryRun)
 		switch {
-		case then == missing: // which the API server says of a status that is no subresource, too
+		case then == missing: // the API server also says so of a status that is no subresource
 		case failed != nil:
 			return disruption.Decision{}, failed
 		case then == done:
 			return decision, nil
-		case then == slow: // the next answer may be that the Pod was let go a moment ago, by this request
+		case then == slow: // the next answer may be that the same request has let the Pod go a moment ago
 			object = b.newest
 			continue
 		case then == overtaken && pause.Steps <= 0:
@@ -162,7 +169,7 @@ func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request di
 		if err != nil && !isGone(err) {
 			return disruption.Decision{}, err
 		}
-		if newest.GetUID() != object.GetUID() { // a successor of the name has its own turn
+		if newest.GetUID() != object.GetUID() { // a successor of the same name has its own turn
 			return gone(key), nil
 		}
 		if then == missing {
@@ -174,18 +181,18 @@ func (g *Guard[O]) spend(ctx context.Context, b *budget[O], object O, request di
 	}
 }
 
-// next is what has become of a try.
+// next is the outcome of a try.
 type next uint8
 
 const (
 	done        next = iota
 	unconfirmed      // the API server is to be asked first
 	overtaken        // somebody else was faster
-	slow             // it is stored, and the Pod's time has begun long ago
-	missing          // there is no such object, or no such subresource; the error says which was written
+	slow             // stored, but the Pod's time has begun long ago
+	missing          // no such object, or no such subresource; the error names the write
 )
 
-// try decides once, and stores what it spends.
+// try decides once, and stores the spending.
 func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disruption.Request, dryRun bool) (disruption.Decision, next, error) {
 	key, now := client.ObjectKeyFromObject(object), g.config.Clock.Now()
 	if object.GetDeletionTimestamp() != nil {
@@ -193,7 +200,8 @@ func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disr
 	}
 	ledger, decision := g.config.Policy.Decide(g.config.Ledger(object), request, now)
 	if !decision.Changed && now.Sub(b.confirmed) >= confirms && mayHaveChanged(decision.Reason.Code) {
-		// Nothing is written that an old cache would make a conflict of, and others may have spent for this very request.
+		// No write follows that would turn an old cache into a conflict, and somebody else may have spent for the same
+		// request.
 		return decision, unconfirmed, nil
 	}
 	if !decision.Changed || dryRun {
@@ -222,10 +230,11 @@ func (g *Guard[O]) try(ctx context.Context, b *budget[O], object O, request disr
 	return decision, done, nil
 }
 
-// errNotKept means that an object does not say what was written to it. Others would spend once more what was spent.
+// errNotKept means that an object lacks the ledger written to the object. A later request would spend the same share
+// again.
 var errNotKept = errors.New("the ledger was not kept")
 
-// verify makes sure that an object says what is left, and who was let go.
+// verify checks that an object has the expected allowance and entries.
 func (g *Guard[O]) verify(object O, want disruption.Ledger) error {
 	got := g.config.Ledger(object)
 	if got.Allowed != want.Allowed || len(got.Leaving) != len(want.Leaving) || len(got.Changing) != len(want.Changing) {
@@ -235,7 +244,7 @@ func (g *Guard[O]) verify(object O, want disruption.Ledger) error {
 	return nil
 }
 
-// mayHaveChanged reports whether a decision that writes nothing depends on a count that may be an old one.
+// mayHaveChanged reports whether a decision without a write depends on a count that may be old.
 func mayHaveChanged(code reason.Code) bool {
 	switch code {
 	case disruption.NothingNeeded, disruption.BudgetSpent, disruption.NotCounted:
@@ -244,7 +253,7 @@ func mayHaveChanged(code reason.Code) bool {
 	return false
 }
 
-// read reads a budget, from the API server where the cache does not have it: it may be new.
+// read reads a budget. If the cache lacks the budget, read asks the API server, because the budget may be new.
 func (g *Guard[O]) read(ctx context.Context, key client.ObjectKey) (O, error) {
 	object, err := g.get(ctx, g.client, key)
 	if apierrors.IsNotFound(err) {
@@ -253,7 +262,7 @@ func (g *Guard[O]) read(ctx context.Context, key client.ObjectKey) (O, error) {
 	return object, err
 }
 
-// isGone reports whether an object does not exist. That its kind is not served says nothing about the object.
+// isGone reports whether an object does not exist. An unserved kind says nothing about the object.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -272,8 +281,9 @@ func isOlder(a, b client.Object) bool {
 	return err == nil && order < 0
 }
 
-// crowd is how many requests about one budget are answered or wait at a time. Who asks for more is told to come again at once: a webhook has places
-// for the requests of all namespaces, and those that wait for one budget must not take them all.
+// crowd is the limit of requests about a budget in work or waiting. Further requests are told to come again at once: a
+// webhook has places for the requests of all namespaces, and requests waiting for a single budget must not take all
+// places.
 const crowd = 64
 
 var errCrowded = errors.New("guard: too many requests wait")
@@ -303,7 +313,7 @@ func (g *Guard[O]) enter(ctx context.Context, uid types.UID) (*budget[O], error)
 	}
 }
 
-// leave gives the turn to the next, and forgets budgets that nobody has asked for a while.
+// leave gives the turn to the next request, and forgets budgets without requests for a while.
 func (g *Guard[O]) leave(b *budget[O]) {
 	<-b.turn
 	g.mu.Lock()

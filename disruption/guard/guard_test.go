@@ -63,7 +63,7 @@ func budget(allowed int32, edits ...func(*policyv1.PodDisruptionBudget)) *policy
 	return b
 }
 
-// server stores objects, and refuses what was decided on another version. calls may be nil.
+// server stores objects, and refuses writes based on another version. calls may be nil.
 func server(t testing.TB, calls *interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -151,7 +151,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// late is a cache that shows any version that there has been, as caches of different replicas do.
+// late is a cache with any earlier version, like caches of different replicas.
 type late struct {
 	client.Client
 
@@ -167,11 +167,11 @@ func (l *late) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = append(l.seen, newest)
-	l.seen[rand.IntN(len(l.seen))].DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // there is no other kind
+	l.seen[rand.IntN(len(l.seen))].DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // no other kind exists
 	return nil
 }
 
-// TestReplicas: eight webhooks with late caches, and a controller that counts all the while, never let one Pod too many go.
+// TestReplicas: eight webhooks with late caches, and a continuously counting controller, never let a Pod too many go.
 func TestReplicas(t *testing.T) {
 	const replicas, each, allowed = 8, 13, 5
 	c := server(t, nil, budget(allowed))
@@ -181,7 +181,7 @@ func TestReplicas(t *testing.T) {
 		g := newGuard(t, &late{Client: c}, c)
 		for j := range each {
 			asking.Go(func() {
-				// Those that are told to come again come again, as kubectl drain does.
+				// Refused requests come again, as from kubectl drain.
 				for {
 					decision, err := g.Ask(t.Context(), key, evict(fmt.Sprintf("pod-%d-%d", i, j)), false)
 					switch {
@@ -217,7 +217,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// count is a pass of the controller: all Pods serve, as its late cache says.
+// count is a pass of the controller: all Pods serve, according to its late cache.
 func count(t testing.TB, c client.Client) {
 	before := stored(t, c)
 	census := disruption.Census{Expected: 200, Need: before.Status.DesiredHealthy}
@@ -237,7 +237,7 @@ func count(t testing.TB, c client.Client) {
 	}
 }
 
-// TestOwnCacheIsNotAwaited: a process that has spent decides on what it has stored, whatever its cache shows.
+// TestOwnCacheIsNotAwaited: after spending, a process decides on its own stored version, whatever its cache shows.
 func TestOwnCacheIsNotAwaited(t *testing.T) {
 	patches := 0
 	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -264,11 +264,11 @@ type frozen struct {
 }
 
 func (f *frozen) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	f.shows.DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // there is no other kind
+	f.shows.DeepCopyInto(into.(*policyv1.PodDisruptionBudget)) //nolint:forcetypeassert // no other kind exists
 	return nil
 }
 
-// TestWritesThatFail: a Pod is let go only if what it costs is stored.
+// TestWritesThatFail: a Pod is let go only after its cost is stored.
 func TestWritesThatFail(t *testing.T) {
 	resource := schema.GroupResource{Resource: "budgets"}
 	failing := func(err error) *interceptor.Funcs {
@@ -298,7 +298,7 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// TestBudgetGoes: a budget that is deleted between read and write protects nobody.
+// TestBudgetGoes: a budget deleted between read and write protects nobody.
 func TestBudgetGoes(t *testing.T) {
 	c := server(t, &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		if err := c.Delete(ctx, budget(3)); err != nil {
@@ -312,8 +312,7 @@ func TestBudgetGoes(t *testing.T) {
 	}
 }
 
-// TestNotKept: what was spent is in the status, or nobody is let go. Otherwise the next one would spend it again.
-// TestKindIsNotServed: whoever removes a version for a while does not open the budgets.
+// TestKindIsNotServed: removing a version of the API for a while does not open the budgets.
 func TestKindIsNotServed(t *testing.T) {
 	unserved := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "poddisruptionbudgets"}, "web", "404 page not found", 0, true)
 	for _, known := range []bool{true, false} { // to the cache
@@ -348,9 +347,11 @@ func (r readsFrom) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return r.reader.Get(ctx, key, into, options...)
 }
 
+// TestNotKept: the status has the spending, or nobody is let go. Otherwise the next request would spend the same share
+// again.
 func TestNotKept(t *testing.T) {
 	pruning := &interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
-		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, and what the schema does not have is dropped
+		return c.Get(ctx, client.ObjectKeyFromObject(o), o) // accepted, but fields missing in the schema are dropped
 	}}
 	for name, tc := range map[string]struct {
 		calls *interceptor.Funcs
@@ -373,7 +374,7 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestOtherNamespace: a ledger knows Pods by their names, so those of another namespace have nothing to do with it.
+// TestOtherNamespace: a ledger knows Pods by their names, so Pods of another namespace cannot use the ledger.
 func TestOtherNamespace(t *testing.T) {
 	c := server(t, nil, budget(3))
 	request := evict("a")
@@ -383,7 +384,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestSlowWrites: a Pod has half of its time at least from when it is let go, however long the write took that says so.
+// TestSlowWrites: a Pod has at least half of its time after being let go, however long the write took.
 func TestSlowWrites(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -419,7 +420,7 @@ func TestSlowWrites(t *testing.T) {
 	}
 }
 
-// TestImpatient: who waits for its turn and goes away leaves the others theirs.
+// TestImpatient: a request that leaves before its turn leaves the turns of the waiting requests intact.
 func TestImpatient(t *testing.T) {
 	inside, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -447,7 +448,7 @@ func TestImpatient(t *testing.T) {
 	}
 }
 
-// TestCrowd: who would wait behind many others is told to come again, and nothing is spent for it.
+// TestCrowd: a request behind too many others is told to come again, and nothing is spent.
 func TestCrowd(t *testing.T) {
 	const places = 64
 	inside, goOn := make(chan struct{}), make(chan struct{})
@@ -466,7 +467,7 @@ func TestCrowd(t *testing.T) {
 		answers <- decision
 	}
 	go ask(0)
-	<-inside // and nobody gets a turn before those that find no place have their answer
+	<-inside // and nobody gets a turn before the refused requests have their answer
 	for i := range 100 {
 		go ask(i + 1)
 	}
@@ -514,7 +515,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestForgets: budgets that nobody asks any more are forgotten.
+// TestForgets: budgets without further requests are forgotten.
 func TestForgets(t *testing.T) {
 	const many = 50
 	var budgets []client.Object

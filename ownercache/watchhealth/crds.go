@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CRDs know which kinds of CustomResourceDefinitions the API server serves, by watching each definition by its name. They are safe for
-// concurrent use. Make them with FollowCRDs.
+// CRDs know which kinds of CustomResourceDefinitions the API server serves, through a watch of each definition by name.
+// They are safe for concurrent use. Make CRDs with FollowCRDs.
 //
 // RBAC: list and watch on customresourcedefinitions of apiextensions.k8s.io, which may be restricted to the names.
 type CRDs struct {
@@ -27,7 +27,7 @@ type CRDs struct {
 	changed chan struct{} // closed with each change
 }
 
-// crdKind is watched without its Go type, which would bring a module of its own.
+// crdKind is watched without its Go type, because the type would bring another module.
 func crdKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
@@ -59,7 +59,7 @@ func FollowCRDs(c client.WithWatch, resources map[schema.GroupVersionKind]Resour
 	return d, nil
 }
 
-// named lists and watches one definition.
+// named lists and watches a single definition.
 func named(c client.WithWatch, name string) toolscache.ListerWatcher {
 	request := func(options metav1.ListOptions) (*unstructured.UnstructuredList, *client.ListOptions) {
 		list := &unstructured.UnstructuredList{}
@@ -78,7 +78,7 @@ func named(c client.WithWatch, name string) toolscache.ListerWatcher {
 	}
 }
 
-// keepVersions keeps of a definition what says which versions are served: schemas are large.
+// keepVersions keeps only the served versions of a definition, because schemas are large.
 func keepVersions(object any) (any, error) {
 	crd, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -108,7 +108,8 @@ func (d *CRDs) tell() {
 	d.changed = make(chan struct{})
 }
 
-// Start follows the definitions until ctx ends. Start it before the caches whose kinds come and go: a manager waits for them.
+// Start follows the definitions until ctx ends. Start CRDs before the caches of kinds that come and go: a manager waits
+// for the caches.
 func (d *CRDs) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, informer := range d.informers {
@@ -118,10 +119,10 @@ func (d *CRDs) Start(ctx context.Context) error {
 	return nil
 }
 
-// Await returns when it is known of all kinds whether the API server has them, or with what is wrong when ctx ends.
+// Await returns when the presence of all kinds is known, or returns an error when ctx ends.
 func (d *CRDs) Await(ctx context.Context) error { return d.watches.Await(ctx, crdKind()) }
 
-// Of implements Presence. A kind of which FollowCRDs was told nothing is Unknown, and so is a version that its definition does not serve.
+// Of implements Presence. A kind not given to FollowCRDs is Unknown, and so is a version not served by its definition.
 func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
 	d.mu.Lock()
 	changed := d.changed
@@ -130,7 +131,7 @@ func (d *CRDs) Of(kind schema.GroupVersionKind) (State, <-chan struct{}) {
 	if !ours || !informer.HasSynced() {
 		return Unknown, changed
 	}
-	stored := informer.GetIndexer().List() // of one name
+	stored := informer.GetIndexer().List() // of a single name
 	switch {
 	case slices.ContainsFunc(stored, func(object any) bool {
 		crd, ok := object.(*unstructured.Unstructured)

@@ -18,7 +18,7 @@ import (
 	"github.com/workloadkit/workloadkit/ownercache/watchhealth"
 )
 
-// A manager whose webhook decides on Meshes, which may be installed after it was started.
+// A manager with a webhook for Meshes. The kind may be installed after the manager's start.
 func Example() {
 	run := func(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, c client.WithWatch) error {
 		mesh := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Mesh"}
@@ -42,13 +42,13 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		_ = func(ctx context.Context) error { // what the webhook does first
+		_ = func(ctx context.Context) error { // the webhook's first call
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			if err := watches.Await(ctx, mesh); err != nil {
 				return fmt.Errorf("come again: %w", err)
 			}
-			return nil // and now it reads Meshes from mgr.GetClient()
+			return nil // and now the webhook reads Meshes from mgr.GetClient()
 		}
 		go func() { _ = crds.Start(ctx) }() // before the manager, which waits for its caches
 		return mgr.Start(ctx)

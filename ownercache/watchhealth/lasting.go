@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// blink is how long opening a watch again may take before objects are listed: changes of that time arrive at some later moment, and
-	// nobody could say when the cache is current again.
+	// blink is the longest time for opening a watch again without listing objects. Changes from a longer gap would arrive
+	// at some later moment, and nobody could say when the cache is current again.
 	blink = 100 * time.Millisecond
-	// lasts is how long a watch is up that is no sign of trouble.
+	// lasts is the least lifetime of a watch without trouble.
 	lasts = time.Second
-	// firstRest and longestRest bound how long an attempt waits after one that failed.
+	// firstRest and longestRest bound the wait after a failed attempt.
 	firstRest, longestRest = 50 * time.Millisecond, 30 * time.Second
 )
 
-// errClosed is why a watch has ended that was closed soon after it was opened.
+// errClosed is the reason for the end of a watch closed soon after its opening.
 var errClosed = errors.New("the API server closes the watch again and again")
 
-// lastingWatch is a watch that is opened again when it was closed. A reflector that sees a watch end by an error waits before the next
-// attempt, each time for longer. Changes that the watch has missed are found by a list, and sent as events.
+// lastingWatch is a watch that opens again after a close. A reflector waits before the next attempt after a watch with
+// an error, each time for longer. A list finds the missed changes, and lastingWatch sends them as events.
 type lastingWatch struct {
 	*kindWatch
 
@@ -40,9 +40,9 @@ type lastingWatch struct {
 	events  chan watch.Event
 	stop    context.CancelFunc
 
-	version string    // of the last event that was sent
+	version string    // of the last sent event
 	again   bool      // something may have been missed
-	trouble time.Time // when the last watch ended that was up for long
+	trouble time.Time // when the last long watch ended
 }
 
 // ResultChan implements watch.Interface.
@@ -63,7 +63,7 @@ func (w *lastingWatch) follow(ctx context.Context) {
 	}
 }
 
-// rest waits for a part of how long there has been trouble, so that what ends soon is seen at once. A kind that comes or goes ends the rest.
+// rest waits for a part of the time of trouble, so short trouble ends soon. A kind that comes or goes ends the rest.
 func (w *lastingWatch) rest(ctx context.Context, d time.Duration) {
 	_, changed := w.presence()
 	select {
@@ -106,7 +106,7 @@ func (w *lastingWatch) absent(ctx context.Context, changed <-chan struct{}) erro
 	return nil
 }
 
-// watch opens the watch, and returns when it has ended.
+// watch opens the watch, and returns at its end.
 func (w *lastingWatch) watch(ctx context.Context) error {
 	asked := w.config.Clock.Now()
 	options := w.options
@@ -174,7 +174,7 @@ func (w *lastingWatch) send(ctx context.Context, event watch.Event) error {
 	}
 }
 
-// list finds what has changed since the last event, and sends it.
+// list finds the changes since the last event and sends them.
 func (w *lastingWatch) list(ctx context.Context) error {
 	list, err := w.from.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -203,7 +203,7 @@ func (w *lastingWatch) list(ctx context.Context) error {
 	return w.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
 }
 
-// drained waits until the store has applied all that was sent, so that it can be compared.
+// drained waits until the store has applied all sent events, ready for a comparison.
 func (w *lastingWatch) drained(ctx context.Context) error {
 	for !w.informer.HasSynced() || !w.reached(w.version) {
 		select {
@@ -229,8 +229,8 @@ func byKey(list runtime.Object) (map[string]runtime.Object, error) {
 	return objects, nil
 }
 
-// differences are the events by which the store becomes what was listed, in the order of their versions: a store must not seem to go back.
-// Objects that are gone are so at the version of the list.
+// differences are the events that turn the store into the list, in the order of their versions: a store must not seem
+// to go back. Missing objects are deleted at the version of the list.
 func (w *lastingWatch) differences(listed map[string]runtime.Object, version string) (events []watch.Event) {
 	store := w.informer.GetIndexer()
 	for key, object := range listed {
@@ -252,7 +252,7 @@ func (w *lastingWatch) differences(listed map[string]runtime.Object, version str
 		if _, there := listed[key]; there || !ok {
 			continue
 		}
-		object = object.DeepCopyObject() // others read the stored one
+		object = object.DeepCopyObject() // other readers use the stored object
 		if err := meta.NewAccessor().SetResourceVersion(object, version); err == nil {
 			events = append(events, watch.Event{Type: watch.Deleted, Object: object})
 		}

@@ -13,7 +13,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// A controller waits for its own writes until the store has reached them: a version that was reached stays reached, whatever a list finds.
+// TestDifferencesDoNotGoBack: a controller waits until the store has reached its own writes. A reached version stays
+// reached, whatever a list finds.
 func TestDifferencesDoNotGoBack(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	watches, err := New(Options{Scheme: scheme.Scheme, Kinds: []schema.GroupVersionKind{kind}})

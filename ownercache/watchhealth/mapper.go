@@ -15,8 +15,8 @@ type Resource struct {
 	ClusterScoped bool
 }
 
-// Mapper knows kinds that the API server need not have yet, and asks next about all others. Without it a cache cannot be told about a kind
-// before its CustomResourceDefinition is there:
+// Mapper knows kinds before the API server has them, and asks next about all further kinds. A cache without Mapper
+// cannot learn of a kind before its CustomResourceDefinition exists:
 //
 //	manager.Options{MapperProvider: func(config *rest.Config, c *http.Client) (meta.RESTMapper, error) {
 //		next, err := apiutil.NewDynamicRESTMapper(config, c)

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// WatchDown means that the watch of a kind is down, so that its cache may be out of date.
+	// WatchDown means that the watch of a kind is down, so the cache of the kind may be out of date.
 	WatchDown reason.Code = "WatchDown"
-	// NotWatched means that no cache watches the kind, or that Options.Kinds lacks it.
+	// NotWatched means that no cache watches the kind, or Options.Kinds lacks the kind.
 	NotWatched reason.Code = "NotWatched"
 )
 
@@ -35,7 +35,7 @@ const (
 type State int
 
 const (
-	// Unknown means that nobody can tell: the cache is filled by requests, and what they fail of is told.
+	// Unknown means that nobody can tell: requests fill the cache, and their failures are reported.
 	Unknown State = iota
 	// Served means that the API server has the kind.
 	Served
@@ -43,9 +43,9 @@ const (
 	Absent
 )
 
-// Presence knows which kinds the API server has. It must be safe for concurrent use.
+// Presence knows the kinds of the API server. A Presence must be safe for concurrent use.
 type Presence interface {
-	// Of returns the state of a kind, and a channel that is closed when the state has changed.
+	// Of returns the state of a kind, and a channel closed at the next change of the state.
 	Of(kind schema.GroupVersionKind) (State, <-chan struct{})
 }
 
@@ -53,18 +53,18 @@ type Presence interface {
 type Options struct {
 	// Scheme knows the types of the objects.
 	Scheme *runtime.Scheme
-	// Kinds are those whose watches are looked after. Informers of other kinds are client-go's own.
+	// Kinds are the kinds with supervised watches. Informers of all further kinds are client-go's own.
 	Kinds []schema.GroupVersionKind
-	// Presence says whether the API server has a kind. Nil stands for kinds that are always there.
+	// Presence says whether the API server has a kind. Nil stands for always present kinds.
 	Presence Presence
-	// Observe is told when a watch goes down, of each attempt that fails, and when the watch is up again, then with true. It must return
-	// soon. Nil for none.
+	// Observe is called when a watch goes down, for each failed attempt, and when the watch is up again, then with true.
+	// Observe must return soon. Nil for none.
 	Observe func(kind schema.GroupVersionKind, current bool, err error)
 	// Clock defaults to the real clock.
 	Clock clock.Clock
 }
 
-// Watches make informers, and know which of their watches are down. They are safe for concurrent use. Make them with New.
+// Watches make informers, and know their broken watches. They are safe for concurrent use. Make Watches with New.
 type Watches struct {
 	options Options
 
@@ -92,7 +92,8 @@ func New(options Options) (*Watches, error) {
 	return w, nil
 }
 
-// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's cache.Options.
+// NewInformer makes an informer as client-go does, for the field of the same name of controller-runtime's
+// cache.Options.
 func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +110,9 @@ func (w *Watches) NewInformer(from toolscache.ListerWatcher, like runtime.Object
 	return k.informer
 }
 
-// Await returns nil once the watches of the kinds are up and their caches hold what was missed while they were not. A kind that the API server
-// does not have is not waited for. When ctx ends first, the error says which watch is down, as a reason.Reason: give ctx a deadline.
+// Await returns nil once the watches of the kinds are up and their caches hold all changes missed meanwhile. Await does
+// not wait for a kind missing in the API server. If ctx ends first, the error is a reason.Reason with the broken watch:
+// give ctx a deadline.
 func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) error {
 	for _, kind := range kinds {
 		w.mu.Lock()
@@ -128,12 +130,12 @@ func (w *Watches) Await(ctx context.Context, kinds ...schema.GroupVersionKind) e
 	return nil
 }
 
-// Down is a watch that is down.
+// Down is a broken watch.
 type Down struct {
 	Kind schema.GroupVersionKind
 	// Since is when the watch was last up, or was asked for first.
 	Since time.Time
-	// Err is what the last attempt failed of; nil where a watch was closed without a word or there was no attempt yet.
+	// Err is the error of the last attempt, nil if a watch was closed without a word or there was no attempt yet.
 	Err error
 }
 
@@ -146,7 +148,7 @@ func (d Down) Reason(now time.Time) reason.Reason {
 	return reason.Reason{Code: WatchDown, Object: reason.Object{Kind: d.Kind.Kind}, Detail: detail}
 }
 
-// Down returns the watches that are down, in the order of their kinds.
+// Down returns the broken watches, in the order of their kinds.
 func (w *Watches) Down() []Down {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +189,7 @@ type kindWatch struct {
 	config   *Options
 	informer toolscache.SharedIndexInformer
 
-	listAgain atomic.Bool // the informer was given an empty list for a kind that was absent
+	listAgain atomic.Bool // the informer got an empty list for an absent kind
 
 	mu      sync.Mutex
 	state   state
@@ -196,12 +198,12 @@ type kindWatch struct {
 
 // state of a watch.
 type state struct {
-	// current says that the watch is up, or that there is nothing to watch.
+	// current says that the watch is up, or that nothing can be watched.
 	current bool
 	since   time.Time
-	// absent says that there is nothing to watch.
+	// absent says that nothing can be watched.
 	absent bool
-	// version is the resourceVersion that the store must have reached.
+	// version is the resourceVersion to reach by the store.
 	version string
 	err     error
 }
@@ -212,13 +214,13 @@ func (k *kindWatch) now() (state, <-chan struct{}) {
 	return k.state, k.changed
 }
 
-// up says that the cache is current once its store has reached a version.
+// up marks the cache as current once its store has reached a version.
 func (k *kindWatch) up(version string) { k.set(state{current: true, version: version}) }
 
-// empty says that there is nothing to watch.
+// empty notes that nothing can be watched.
 func (k *kindWatch) empty() { k.set(state{current: true, absent: true}) }
 
-// down says that the cache may be out of date.
+// down notes that the cache may be out of date.
 func (k *kindWatch) down(err error) { k.set(state{err: err}) }
 
 func (k *kindWatch) set(next state) {
@@ -237,7 +239,8 @@ func (k *kindWatch) set(next state) {
 	}
 }
 
-// storePoll is how often a store is looked at that has not applied yet what it was sent: memory only, and milliseconds.
+// storePoll is the time between two looks at a store with unapplied events: a read of memory only, and a wait of
+// milliseconds.
 const storePoll = 2 * time.Millisecond
 
 func (k *kindWatch) await(ctx context.Context) error {
@@ -259,7 +262,8 @@ func (k *kindWatch) await(ctx context.Context) error {
 	}
 }
 
-// reached reports whether the store has applied what was sent up to a version. A store that does not say how far it is counts as having done so.
+// reached reports whether the store has applied all events up to a version. A store without a known version counts as
+// up to date.
 func (k *kindWatch) reached(version string) bool {
 	progress := k.informer.GetIndexer().LastStoreSyncResourceVersion()
 	if progress == "" || version == "" {
@@ -269,7 +273,7 @@ func (k *kindWatch) reached(version string) bool {
 	return err != nil || order >= 0
 }
 
-// absentVersion is the resourceVersion of the list of a kind that is absent: older than any object.
+// absentVersion is the resourceVersion of the list of an absent kind: older than any object.
 const absentVersion = "1"
 
 // ListWithContext lists for the informer.
@@ -289,12 +293,13 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 	if k.config.Presence == nil || !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	// A definition that does not serve the version, say. Whoever waits for all caches must not wait for that one: Await does.
+	// For example a definition that does not serve the version. A caller waiting for all caches must not wait for such a
+	// kind. Await waits.
 	k.listAgain.Store(true)
 	return emptyList(), nil
 }
 
-// emptyList is that of a kind which cannot be listed now.
+// emptyList is the list of a kind that cannot be listed now.
 func emptyList() runtime.Object {
 	return &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: absentVersion}}
 }
@@ -311,7 +316,7 @@ func (k *kindWatch) isAbsent() bool {
 	return s == Absent
 }
 
-// WatchWithContext returns a watch that lasts until it is stopped.
+// WatchWithContext returns a watch that lasts until stopped.
 func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &lastingWatch{
@@ -323,15 +328,16 @@ func (k *kindWatch) WatchWithContext(ctx context.Context, options metav1.ListOpt
 
 // List implements toolscache.ListerWatcher.
 func (k *kindWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return k.ListWithContext(context.TODO(), options) //nolint:forbidigo // Nobody calls this where contexts are known.
+	return k.ListWithContext(context.TODO(), options) //nolint:forbidigo // Callers with a context do not use this method.
 }
 
 // Watch implements toolscache.ListerWatcher.
 func (k *kindWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return k.WatchWithContext(context.TODO(), options) //nolint:forbidigo // Nobody calls this where contexts are known.
+	return k.WatchWithContext(context.TODO(), options) //nolint:forbidigo // Callers with a context do not use this method.
 }
 
-// IsWatchListSemanticsUnSupported has the informer list and then watch: a stream of initial events could not be told from what follows.
+// IsWatchListSemanticsUnSupported has the informer list and then watch: a stream of initial events has no recognisable
+// end.
 func (*kindWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // blank returns an empty object of the informer's type.

@@ -27,11 +27,11 @@ import (
 
 var kind = corev1.SchemeGroupVersion.WithKind("ConfigMap") //nolint:gochecknoglobals // never changed
 
-// server has ConfigMaps, and forgets the past when its watches are closed, as an API server does with those of a changed CRD.
+// server has ConfigMaps, and forgets the past when its watches are closed, like an API server after a change of a CRD.
 type server struct {
 	mu      sync.Mutex
 	version int
-	oldest  int // a watch from before that is expired
+	oldest  int // a watch from an older version is expired
 	objects map[string]*corev1.ConfigMap
 	watches []*watch.FakeWatcher
 	failure error // of every request
@@ -83,7 +83,7 @@ func (s *server) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// write makes or changes an object, or deletes it.
+// write makes, changes or deletes an object.
 func (s *server) write(name string, deleted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *server) heal() {
 	s.failure = nil
 }
 
-// presence is told what is there.
+// presence knows the state set by the test.
 type presence struct {
 	mu      sync.Mutex
 	state   watchhealth.State
@@ -144,7 +144,7 @@ func (p *presence) set(state watchhealth.State) {
 	p.changed = make(chan struct{})
 }
 
-// watched is an informer, and what its handler was told.
+// watched is an informer with the events of its handler.
 type watched struct {
 	*watchhealth.Watches
 
@@ -206,7 +206,7 @@ func run(t *testing.T, s *server, p watchhealth.Presence) *watched {
 	return c
 }
 
-// filled returns a server without objects and an informer that has listed it.
+// filled returns a server without objects and an informer after its list.
 func filled(t *testing.T) (*server, *watched) {
 	t.Helper()
 	s := newServer()
@@ -217,7 +217,8 @@ func filled(t *testing.T) (*server, *watched) {
 	return s, c
 }
 
-// A reflector of client-go's own doubles its wait with each of these, up to a minute.
+// TestClosedWatchIsOpenedAgainWithinASecond: client-go's own reflector doubles its wait with each close, up to a
+// minute.
 func TestClosedWatchIsOpenedAgainWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -229,7 +230,7 @@ func TestClosedWatchIsOpenedAgainWithinASecond(t *testing.T) {
 		for i := range 20 {
 			name := fmt.Sprint("object-", i)
 			s.close(nil)
-			synctest.Wait() // until that was heard
+			synctest.Wait() // until the informer has heard of the close
 			s.write(name, false)
 			if err := c.await(time.Second); err != nil {
 				t.Fatalf("after the watch was closed %d times: %v", i+1, err)
@@ -284,7 +285,8 @@ func TestMissedChangesAreFound(t *testing.T) {
 	})
 }
 
-// Each watch of a row that lasts is a new beginning: how long ago the first was closed does not matter.
+// TestClosedWatchOfAMinuteAgo: each lasting watch of a row is a new beginning. The time since the first close does not
+// matter.
 func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
@@ -300,7 +302,8 @@ func TestClosedWatchOfAMinuteAgo(t *testing.T) {
 	})
 }
 
-// A watch that ends with an error may have missed something, even if the past is not forgotten.
+// TestErrorsAreFollowedByAList: a watch that ends with an error may have missed events, even if the past is not
+// forgotten.
 func TestErrorsAreFollowedByAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := filled(t)
@@ -383,7 +386,7 @@ func TestKindThatComesAndGoes(t *testing.T) {
 		if diff := cmp.Diff([]string{"early", "late"}, c.names()); diff != "" {
 			t.Errorf("after it came (-want +got):\n%s", diff)
 		}
-		s.close(notFound) // before anything is told of objects that go with it
+		s.close(notFound) // before any event about deleted objects of the kind
 		p.set(watchhealth.Absent)
 		s.mu.Lock()
 		clear(s.objects)
@@ -413,13 +416,14 @@ func TestKindThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// What is not known to be absent is asked for: nobody takes a kind for absent because an API server does not have it for a moment.
+// TestUnknownKindIsNotTakenForAbsent: a kind not known to be absent is asked for. A short gap in the API server does
+// not make a kind absent.
 func TestUnknownKindIsNotTakenForAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newServer(), &presence{changed: make(chan struct{})}
 		s.close(apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{Resource: "configmaps"}, "", "", 0, false))
 		c := run(t, s, p)
-		// Others must not wait for it, and whoever decides on it must.
+		// Other callers must not wait for the kind, but a caller that decides on the kind must wait.
 		if err := c.await(time.Minute); err == nil || !c.informer.HasSynced() {
 			t.Errorf("await: %v, synced %t", err, c.informer.HasSynced())
 		}
@@ -450,7 +454,7 @@ func TestRestsGrow(t *testing.T) {
 	})
 }
 
-// How long a list takes is no sign that things go well.
+// TestSlowListsRestToo: a slow list is no sign of health.
 func TestSlowListsRestToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := filled(t)

@@ -14,11 +14,11 @@ import (
 	"github.com/workloadkit/workloadkit/podstate"
 )
 
-// errEnded is why the next Pod that ends in a place is left alone for a while.
+// errEnded is the reason for leaving the next ended Pod of a place alone for a while.
 var errEnded = errors.New("the Pod before has ended as well")
 
-// endedIn is the next attempt to replace what has ended in a place. The first is made at once. Times are those of Kubernetes
-// (pkg/controller/daemon/daemon_controller.go).
+// endedIn is the next attempt to replace an ended Pod in a place. The first attempt comes at once. Times are
+// Kubernetes' times (pkg/controller/daemon/daemon_controller.go).
 func endedIn(owner client.Object, place string) fanout.Attempt {
 	return fanout.Attempt{
 		Object: owner.GetUID(), Target: strconv.FormatInt(owner.GetGeneration(), 10),
@@ -26,10 +26,10 @@ func endedIn(owner client.Object, place string) fanout.Attempt {
 	}
 }
 
-// Ended is for how much longer a Pod that has ended is to stay, so that Pods which end at once are not made in a loop: 1 s after the first
-// one that DeleteFrom has deleted, then 2 s, up to 15 minutes, until the spec changes. place is what one Pod has at a time: an ordinal or a
-// Node. It is for podcontrol.NumberedOptions and PerNodeOptions; the pass is repeated when the time is over. A Pod whose deletion has begun
-// does not stay.
+// Ended is the remaining time to keep an ended Pod, so that quickly ending Pods are not made in a loop: 1 s after the
+// first deletion by DeleteFrom, then 2 s, up to 15 minutes, until the spec changes. place is an ordinal or a Node: a
+// place holds a Pod at a time. Ended is for podcontrol.NumberedOptions and PerNodeOptions. The pass is repeated after
+// the time. A Pod with a begun deletion does not stay.
 func (p *Pods[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	if p.isLeaving(pod) {
 		return 0
@@ -39,8 +39,8 @@ func (p *Pods[O]) Ended(pod *corev1.Pod, place string) time.Duration {
 	return wait
 }
 
-// DeleteFrom is Delete for a Pod whose place another one takes. After one that has ended, the next that ends there stays for a while (see
-// Ended), also where nobody has answered.
+// DeleteFrom is Delete for a Pod whose place another Pod takes. After an ended Pod, the next ended Pod in the place
+// stays for a while (see Ended), even if the deletion got no answer.
 func (p *Pods[O]) DeleteFrom(ctx context.Context, pod *corev1.Pod, place string) (changed bool, err error) {
 	changed, err = p.Delete(ctx, pod)
 	if podstate.IsActive(pod) || p.isLeaving(pod) || !changed && (err == nil || !p.view.InDoubt()) {

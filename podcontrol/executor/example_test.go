@@ -23,7 +23,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// reconciler keeps equal Pods. Its owners are ReplicaSets only because every program knows that type.
+// reconciler keeps equal Pods. Its owners are ReplicaSets only because every program knows the type.
 type reconciler struct {
 	*executor.Parts[*appsv1.ReplicaSet]
 }
@@ -50,7 +50,8 @@ func newReconciler(ctx context.Context, mgr ownercache.Manager) (*reconciler, er
 	return &reconciler{parts}, err
 }
 
-// Reconcile observes, decides and acts. Parts.AddTo adds it to a manager, with the Pods' own loop, which opens their gates again.
+// Reconcile observes, decides and acts. Parts.AddTo adds Reconcile to a manager, with the Pods' own loop, which opens
+// gates again.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {

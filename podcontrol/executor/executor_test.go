@@ -46,7 +46,7 @@ type (
 	pods  = executor.Pods[owner]
 )
 
-// world is a ReplicaSet, web, whose Pods an executor works on. Its generation and rules are the test's.
+// world is a ReplicaSet, web, with Pods for an executor. The test sets its generation and rules.
 type world struct {
 	*clustertest.Cluster
 
@@ -125,7 +125,7 @@ func (w *world) deliver() {
 	w.must(w.Deliver(w.t.Context()))
 }
 
-// add stores Pods of the ReplicaSet that run, and shows them to the cache.
+// add stores a running Pod of the ReplicaSet, and shows the Pod to the cache.
 func (w *world) add(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	view := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "uid-web"}}
@@ -145,7 +145,7 @@ func (w *world) add(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return w.pod(name)
 }
 
-// pod is a Pod as the cache has it.
+// pod is a Pod in the cache.
 func (w *world) pod(name string) *corev1.Pod {
 	w.t.Helper()
 	pod, ok := w.cache.Pods.Get("default", name)
@@ -167,7 +167,7 @@ func (w *world) begin() *pods {
 	return w.x.For(v, w.pass)
 }
 
-// update takes a Pod to web-2, whose template has another image or, where that is blocked, another command.
+// update takes a Pod to web-2. The template of web-2 has another image or, if blocked, another command.
 func (w *world) update(p *pods, pod *corev1.Pod, blocked bool) (changed bool, err error) {
 	from := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:v1"}}}}
 	to := from.DeepCopy()
@@ -184,7 +184,7 @@ func (w *world) loop(name string) (ctrl.Result, error) {
 	return w.x.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}})
 }
 
-// check compares what was requested and told since the last time.
+// check compares the requests and events since the last check.
 func (w *world) check(what string, requests, events []string) {
 	w.t.Helper()
 	if diff := cmp.Diff([][]string{requests, events}, [][]string{w.Requests(), w.events}); diff != "" {
@@ -193,7 +193,7 @@ func (w *world) check(what string, requests, events []string) {
 	w.events = nil
 }
 
-// refuses is a policy that refuses requests that begin like this.
+// refuses is a policy that refuses requests with the prefixes.
 func refuses(prefix ...string) func(clustertest.Request) error {
 	return func(r clustertest.Request) error {
 		if !slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(r.String(), p) }) {
@@ -229,12 +229,12 @@ func TestNew(t *testing.T) {
 	pod := w.add("a")
 	w.begin()
 	view, _, _ := w.cache.Observe(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}})
-	if changed, err := x.For(view, w.pass).Delete(t.Context(), pod); !changed || err != nil { // nobody is told, and nothing goes with it
+	if changed, err := x.For(view, w.pass).Delete(t.Context(), pod); !changed || err != nil { // no event is reported, and nothing goes with the Pod
 		t.Errorf("Delete = %t, %v", changed, err)
 	}
 }
 
-// TestUpdateInPlace follows a Pod from its owner's pass through its own loop, and tells each thing once.
+// TestUpdateInPlace follows a Pod from its owner's pass through its own loop. Each change is reported once.
 func TestUpdateInPlace(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -274,11 +274,11 @@ func TestUpdateInPlace(t *testing.T) {
 	}
 }
 
-// TestRefusedUpdate: an update that is refused rests, and the Pod is recreated where the rules allow that.
+// TestRefusedUpdate: a refused update rests, and the Pod is recreated if the rules allow.
 func TestRefusedUpdate(t *testing.T) {
 	for _, tc := range []struct {
 		policy podcontrol.Policy
-		// what is asked for and told in the first pass, and in one within the rest
+		// Requests and events of the first pass, and of a pass within the rest.
 		first, second       []string
 		told, toldLater     []string
 		refusedLater, reset bool
@@ -316,7 +316,7 @@ func TestRefusedUpdate(t *testing.T) {
 			if w.x.Rest(set.Of(w.pod("a"))) <= 0 {
 				t.Error("a Pod whose update was refused does not rest")
 			}
-			_ = w.begin().Unfinished(set) // in a pass that does not choose it
+			_ = w.begin().Unfinished(set) // in a pass without the Pod
 			if result, _ := w.pass.Result(); result.RequeueAfter != 5*time.Minute {
 				t.Errorf("after a pass that does not choose it the owner looks again in %v", result.RequeueAfter)
 			}
@@ -358,7 +358,7 @@ func TestBlockedUpdate(t *testing.T) {
 	w.check("Recreate", []string{"delete Pod b"}, []string{"Deleted b web-2", "Recreated b web-2"})
 }
 
-// TestRefusedDeletion: each Pod's deletion rests on its own, for longer each time, and that is told once for each attempt.
+// TestRefusedDeletion: each Pod's deletion rests on its own, longer each time, and each attempt is reported once.
 func TestRefusedDeletion(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.add("a"), w.add("b")
@@ -410,11 +410,11 @@ func TestRefusedDeletion(t *testing.T) {
 	}
 }
 
-// TestFailedFinish: what ends an update is tried again while a webhook is down, after longer and longer times, however long the queue would
-// wait. The Pod needs nothing any more, and that is forgotten: later failures have nothing to do with these.
+// TestFailedFinish: the end of an update is tried again while a webhook is down, after growing times, however long the
+// queue would wait. When the Pod needs nothing any more, the failures are forgotten: later failures start anew.
 func TestFailedFinish(t *testing.T) {
 	w := newWorld(t)
-	closed := func(pod *corev1.Pod) { // its update is over, and its gate is to be opened
+	closed := func(pod *corev1.Pod) { // the update is over, and its gate is to be opened
 		for i := range pod.Status.Conditions {
 			if c := &pod.Status.Conditions[i]; c.Type == gate {
 				c.Status = corev1.ConditionFalse
@@ -446,7 +446,7 @@ func TestFailedFinish(t *testing.T) {
 	for i := range open.Status.Conditions {
 		open.Status.Conditions[i].Status = corev1.ConditionTrue
 	}
-	w.must(w.Status().Update(t.Context(), open)) // somebody else does it
+	w.must(w.Status().Update(t.Context(), open)) // somebody else opens the gate
 	w.deliver()
 	round("there is nothing to do", nil, 0)
 	if n := w.fanout.Backoff.Len(); n != 0 {
@@ -454,7 +454,7 @@ func TestFailedFinish(t *testing.T) {
 	}
 }
 
-// TestReplacedBeforeDeletion: a Pod that has given its name to another is not told of as a deletion that failed.
+// TestReplacedBeforeDeletion: a Pod whose name another Pod has taken is not reported as a failed deletion.
 func TestReplacedBeforeDeletion(t *testing.T) {
 	w := newWorld(t)
 	a := w.add("a")
@@ -529,7 +529,7 @@ func TestAfterDelete(t *testing.T) {
 	}
 }
 
-// TestCreate: a Pod that would not be counted is deleted again.
+// TestCreate: an uncounted Pod is deleted again.
 func TestCreate(t *testing.T) {
 	selector := labels.SelectorFromSet(labels.Set{"app": "web"})
 	for _, tc := range []struct {
@@ -570,8 +570,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestConflictsBackOff: a real conflict comes with an event; where it is a webhook that always has one, asking it again every
-// other second would go on for ever.
+// TestConflictsBackOff: a real conflict comes with an event. A webhook with constant conflicts would be asked every
+// other second for ever.
 func TestConflictsBackOff(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "PreparingNormal" })
@@ -600,7 +600,8 @@ func TestConflictsBackOff(t *testing.T) {
 	w.check("conflicts", []string{"patch Pod a"}, nil)
 }
 
-// TestRefusedFinish: what ends an update is refused. That rests, is told once for each attempt, and the owner hears of it.
+// TestRefusedFinish: a refused end of an update rests, each attempt is reported once, and the owner hears of the
+// refusal.
 func TestRefusedFinish(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) { pod.Labels[stateLabel] = "Updating" })
@@ -624,7 +625,7 @@ func TestRefusedFinish(t *testing.T) {
 	w.check("while it rests", nil, nil)
 	set := &appsv1.ReplicaSet{}
 	w.must(w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, set))
-	set.Generation = 2 // its owner wants something else
+	set.Generation = 2 // the owner has a new spec
 	w.must(w.Update(t.Context(), set))
 	w.deliver()
 	w.Answer = nil
@@ -637,7 +638,8 @@ func TestRefusedFinish(t *testing.T) {
 	}
 }
 
-// TestRefusedGate: the gate of a new Pod cannot be opened, so it never becomes ready. The owner hears of that too.
+// TestRefusedGate: the gate of a new Pod cannot be opened, so the Pod never becomes ready. The owner hears of the
+// refusal too.
 func TestRefusedGate(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", func(pod *corev1.Pod) {
@@ -654,7 +656,7 @@ func TestRefusedGate(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a Pod that somebody has spoilt is told, and left alone.
+// TestUnreadable: a Pod spoilt by somebody is reported, and left alone.
 func TestUnreadable(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a", func(pod *corev1.Pod) {
@@ -675,7 +677,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestOneLoopAtATime: while one loop writes to a Pod, the other leaves it alone, and a pass does not start on an older Pod.
+// TestOneLoopAtATime: while a loop writes to a Pod, the other loop leaves the Pod alone, and a pass does not start on
+// an older Pod.
 func TestOneLoopAtATime(t *testing.T) {
 	w := newWorld(t)
 	pod := w.add("a")
@@ -720,7 +723,7 @@ func TestOneLoopAtATime(t *testing.T) {
 	}
 }
 
-// TestLoopLeavesAlone what is none of its business.
+// TestLoopLeavesAlone: the loop ignores Pods without anything to finish.
 func TestLoopLeavesAlone(t *testing.T) {
 	w := newWorld(t)
 	w.add("done")

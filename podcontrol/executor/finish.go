@@ -31,8 +31,8 @@ func (x *Executor[O]) AddTo(mgr manager.Manager, name string, options ownercache
 	return x.cache.AddPodController(mgr, name, x, inTheMiddle, options)
 }
 
-// Reconcile does for one Pod what needs no budget. All writes demand the Pod as it was decided on: a conflict means that something
-// newer is on its way, and its event will bring the Pod back here.
+// Reconcile does a Pod's actions without need for a budget. All writes demand the Pod of the decision: a conflict means
+// that a newer Pod is on its way, and its event will bring the Pod back.
 func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pod, ok := x.cache.Pods.Get(req.Namespace, req.Name)
 	if !ok || !podstate.IsActive(pod) {
@@ -55,18 +55,18 @@ func (x *Executor[O]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	step, err := x.next(view)
 	if err != nil {
-		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody mends it, which is an event
+		x.options.Observe(view.Owner, Event{Type: Unreadable, Pod: view.Pod, Err: err}) // until somebody repairs the Pod, which is an event
 		return ctrl.Result{}, nil
 	}
 	if result, err = x.finish(ctx, view, step); err != nil {
-		x.cache.Wake(view.Owner) // which tells of it
+		x.cache.Wake(view.Owner) // the owner reports the failure
 		return x.later(ctx, pod, err), nil
 	}
 	x.over(view, failureOf(pod).Task)
 	return result, nil
 }
 
-// next is what the Pod needs. An update whose state is lost begins anew.
+// next is the Pod's next step. An update with lost state begins anew.
 func (x *Executor[O]) next(view *ownercache.PodView[O]) (podcontrol.Step, error) {
 	rules, pod := x.options.Rules(view.Owner), view.Pod
 	lost := x.lost(pod)
@@ -81,7 +81,7 @@ func (x *Executor[O]) next(view *ownercache.PodView[O]) (podcontrol.Step, error)
 	return step, nil
 }
 
-// lost says that the state of the Pod's update is lost, where it could begin anew.
+// lost says that the state of the Pod's update is lost, if the update could begin anew.
 func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	if x.options.Template == nil {
 		return nil
@@ -89,7 +89,7 @@ func (x *Executor[O]) lost(pod *corev1.Pod) error {
 	return x.control.Lost(pod)
 }
 
-// over forgets what an attempt at a Pod had failed for. No event need tell the owner, which has told of it.
+// over forgets a failed attempt at a Pod. The owner has reported the failure, and no event need wake the owner.
 func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	if x.fanout.Backoff.WasRefused(view.Pod.UID, task) {
 		x.fanout.Backoff.Succeeded(view.Pod.UID, task)
@@ -97,7 +97,7 @@ func (x *Executor[O]) over(view *ownercache.PodView[O], task fanout.Task) {
 	}
 }
 
-// finish sends what the step says. The error is that of a request that failed without being refused.
+// finish sends the step. The error is the error of a failed, but not refused, request.
 func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], step podcontrol.Step) (ctrl.Result, error) {
 	pod := view.Pod
 	patches, err := x.options.Merger.Merge(pod, x.options.Clock.Now(), step.Changes...)
@@ -110,19 +110,19 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	}
 	attempt, now := x.finishOf(pod, view.Owner), x.options.Clock.Now()
 	if wait, _ := x.fanout.Backoff.Resting(attempt, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil // its events must not lead to the next attempt
+		return ctrl.Result{RequeueAfter: wait}, nil // the Pod's events must not lead to the next attempt
 	}
 	_, err = podwrite.SendPatches(ctx, view.Client, patches)
 	switch {
 	case apierrors.IsConflict(err), errors.Is(err, podwrite.Replaced):
 		logr.FromContextOrDiscard(ctx).V(5).Info("Pod has changed meanwhile", "pod", client.ObjectKeyFromObject(pod))
-		// Its event brings it back here, unless it was an admission plugin that had the conflict.
+		// The newer Pod's event brings the Pod back, unless the conflict came from an admission plugin.
 		return ctrl.Result{RequeueAfter: x.fanout.Backoff.Refused(conflictOf(pod), err, now)}, nil
 	case errors.Is(err, podwrite.Refused):
 		wait := x.fanout.Backoff.Refused(attempt, err, now)
 		x.options.Observe(view.Owner, Event{Type: FinishFailed, Pod: pod, Err: err})
 		x.cache.Wake(view.Owner)
-		return ctrl.Result{RequeueAfter: wait}, nil // not an error: it is reported, and trying at once would only make noise
+		return ctrl.Result{RequeueAfter: wait}, nil // not an error: the refusal is reported, and trying at once would only make noise
 	case err == nil:
 		if step.Act == podcontrol.Start {
 			x.options.Observe(view.Owner, Event{Type: Restarted, Pod: pod, Revision: x.control.RevisionOf(pod), Why: step.Why})
@@ -134,15 +134,15 @@ func (x *Executor[O]) finish(ctx context.Context, view *ownercache.PodView[O], s
 	return ctrl.Result{}, err
 }
 
-// later tries again after a while what failed without being refused. The Pod may be out of service: the queue's own back-off, which grows to
-// a quarter of an hour, would keep it so for long after a webhook is back.
+// later tries a failed, but not refused, attempt again after a while. The Pod may be out of service: the queue's own
+// back-off grows to a quarter of an hour, and would keep the Pod out of service long after a webhook is back.
 func (x *Executor[O]) later(ctx context.Context, pod *corev1.Pod, err error) ctrl.Result {
 	wait := x.fanout.Backoff.Refused(failureOf(pod), err, x.options.Clock.Now())
 	logr.FromContextOrDiscard(ctx).Error(err, "Finishing the update of a Pod failed and will be tried again", "pod", client.ObjectKeyFromObject(pod), "after", wait)
 	return ctrl.Result{RequeueAfter: wait}
 }
 
-// failureOf is the next attempt to finish what failed without being refused.
+// failureOf is the next attempt to finish after a failure without a refusal.
 func failureOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: fanout.Task{Name: "go on with the Pod", First: time.Second, Last: 30 * time.Second}}
 }

@@ -18,33 +18,32 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// NameTaken means that a Pod cannot be created because a Pod that its owner does not control has the name.
+// NameTaken means that a Pod cannot be created because a Pod not controlled by its owner has the name.
 const NameTaken reason.Code = "NameTaken"
 
-// takenRetry is when to look again at a name that somebody else's Pod has: what happens to that Pod wakes the owner only with
-// ownercache.ControllerOptions.Numbered. It costs no request.
+// takenRetry is the time until another look at a name taken by somebody else's Pod: only with
+// ownercache.ControllerOptions.Numbered do events of the Pod wake the owner. The look costs no request.
 const takenRetry = 10 * time.Second
 
-// NumberedTemplates say what Pods with ordinals are made from.
+// NumberedTemplates are the sources of Pods with ordinals.
 type NumberedTemplates struct {
-	// History holds the templates. New Pods are made from its Update, old ones from Current. All three are required.
+	// History holds the templates. New Pods are made from its Update, old Pods from Current. All three are required.
 	History *revision.History
 	Current *appsv1.ControllerRevision
-	// Selector is the owner's, as in Create; nil selects all of its Pods.
+	// Selector is the owner's, as in Create. Nil selects all of its Pods.
 	Selector labels.Selector
-	// Prepare completes a Pod that has its name, before it is created; nil for nothing. It must be safe for concurrent use.
+	// Prepare completes a named Pod before its creation; nil for nothing. Prepare must be safe for concurrent use.
 	Prepare func(pod *corev1.Pod, ordinal int)
-	// Before makes what a Pod needs, its claims for example; nil for nothing. A Pod is not created where it returns an error, which counts
-	// as that of the Pod. It must be safe for concurrent use.
+	// Before makes a Pod's preconditions, such as claims; nil for nothing. After an error of Before the Pod is not
+	// created, and the error counts as the Pod's error. Before must be safe for concurrent use.
 	Before func(ctx context.Context, pod *corev1.Pod) error
 }
 
-// CreateNumbered creates the Pods that rollout.Numbered names, under the names of their ordinals. It returns how many it has
-// created.
-//
-// A Pod that somebody else controls is never touched: its ordinal is left out, the error says so (NameTaken), the others are
-// created, and another pass is asked for. Old Pods that are refused, or whose template cannot be read, do not keep new ones from
-// being created, and a Pod whose name was refused is tried after the others. All errors are final, as those of fanout.Pass.Create.
+// CreateNumbered creates the Pods named by rollout.Numbered, under the names of their ordinals, and returns the number
+// of created Pods. CreateNumbered never touches a Pod controlled by somebody else: its ordinal is left out, the error
+// says so (NameTaken), the remaining Pods are created, and the pass is repeated later. Refused old Pods, or an
+// unreadable old template, do not stop the creation of new Pods. A Pod with a refused name is tried after all other
+// Pods. All errors are final, as in fanout.Pass.Create.
 func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCreate, from NumberedTemplates) (made int, err error) {
 	if from.History == nil || from.History.Update == nil || from.Current == nil {
 		return 0, reason.Final(errors.New("executor: NumberedTemplates need a history with an update revision, and the current one"))
@@ -64,7 +63,8 @@ func (p *Pods[O]) CreateNumbered(ctx context.Context, list []rollout.NumberedCre
 	return made, errors.Join(errs...)
 }
 
-// free returns the ordinals whose names nobody has, those of old Pods under true, and an error for each that somebody else has.
+// free returns the ordinals with free names, the ordinals of old Pods under true, and an error for each name taken by
+// somebody else.
 func (p *Pods[O]) free(list []rollout.NumberedCreate) (free map[bool][]int, errs []error) {
 	free = map[bool][]int{}
 	for _, c := range list {
@@ -107,7 +107,7 @@ func (p *Pods[O]) createAt(
 		})
 }
 
-// createEach creates n Pods, each as what its own task says, and for a Node where build names one.
+// createEach creates n Pods, each under its own task, and for a Node if build names a Node.
 func (p *Pods[O]) createEach(
 	ctx context.Context, task fanout.Task, n int, own func(i int) string, selector labels.Selector, build func(ctx context.Context, i int) (pod *corev1.Pod, node string, err error),
 ) (made int, err error) {

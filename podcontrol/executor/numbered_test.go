@@ -16,7 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// historyOf is the history of an owner with one revision.
+// historyOf is the history of an owner with a single revision.
 func historyOf(w *world) *revision.History {
 	w.t.Helper()
 	histories, err := revision.NewHistories(revision.Keys{HashLabel: "example.com/hash"}, revision.NewDecoder(0, nil))
@@ -31,7 +31,7 @@ func historyOf(w *world) *revision.History {
 	return h
 }
 
-// TestBefore: what a Pod needs is made before it, and without it there is no Pod.
+// TestBefore: a Pod's preconditions are made before the Pod, and without them there is no Pod.
 func TestBefore(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)
@@ -54,7 +54,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestOneNameRefused: a policy against one name does not keep the Pods of all others from being created, whatever their order.
+// TestOneNameRefused: a policy against a name does not stop the creation of all other Pods, in any order.
 func TestOneNameRefused(t *testing.T) {
 	w := newWorld(t)
 	h := historyOf(w)

@@ -22,22 +22,22 @@ import (
 // decodedRevisions bounds how many revisions are kept decoded.
 const decodedRevisions = 4096
 
-// Config is what the Parts of a controller are made from. Control, Revisions and Options have fields that are required.
+// Config is the input for the Parts of a controller. Control, Revisions and Options have required fields.
 type Config[O client.Object] struct {
-	// Control says under which names the controller keeps what it knows on its Pods, Revisions on its revisions.
+	// Control names the controller's keys on its Pods, Revisions the keys on its revisions.
 	Control   podcontrol.Config
 	Revisions revision.Keys
-	// Options of the Executor. Their Clock defaults to that of Cache.
+	// Options of the Executor. The Clock defaults to the Clock of Cache.
 	Options Options[O]
-	// Cache are the options of the cache, Calls that of fanout.New.
+	// Cache are the options of the cache, Calls the argument of fanout.New.
 	Cache ownercache.Options
 	Calls int
 	// Blocks adds reasons against updates in place, see inplaceupdate.NewPlanner; nil for none.
 	Blocks func(from, to *appsv1.ControllerRevision) reason.List
 }
 
-// Parts are what a controller of Pods and revisions is made of, put together: what is known about Pods is forgotten when the cache
-// says that they were replaced or are gone. Make them with NewParts.
+// Parts are the connected parts of a controller of Pods and revisions: records about Pods are forgotten when the cache
+// has replaced or lost a Pod. Make Parts with NewParts.
 type Parts[O client.Object] struct {
 	Cache     *ownercache.Cache[O]
 	Fanout    *fanout.Fanout
@@ -49,8 +49,8 @@ type Parts[O client.Object] struct {
 	Planner   *inplaceupdate.Planner
 }
 
-// NewParts makes the parts for the kind of owner. Call it before the manager starts. The error says what of the config is missing,
-// or is one of ownercache.New.
+// NewParts makes the parts for the kind of owner. Call NewParts before the manager starts. The error names the missing
+// part of the config, or comes from ownercache.New.
 func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Parts[O], error) {
 	if mgr == nil {
 		return nil, errors.New("executor: a manager is required")
@@ -80,7 +80,7 @@ func NewParts[O client.Object](ctx context.Context, mgr ownercache.Manager, owne
 	return p, err
 }
 
-// AddTo adds both loops to the manager: that of the owners, and that of their Pods under the name with "-pods" behind it.
+// AddTo adds both loops to the manager: the owners' loop under name, and the Pods' loop under name with "-pods" behind.
 func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconciler, owners, pods ownercache.ControllerOptions) error {
 	if p == nil || p.Cache == nil || p.Pods == nil {
 		return errors.New("executor: make Parts with NewParts")
@@ -88,7 +88,7 @@ func (p *Parts[O]) AddTo(mgr manager.Manager, name string, r reconcile.Reconcile
 	return errors.Join(p.Cache.AddController(mgr, name, r, owners), p.Pods.AddTo(mgr, name+"-pods", pods))
 }
 
-// PlansTo returns what finds the plan from a Pod's revision to another, for Pods.UpdateTo.
+// PlansTo returns a function that finds the plan from a Pod's revision to target, for Pods.UpdateTo.
 func (p *Parts[O]) PlansTo(h *revision.History, target *appsv1.ControllerRevision) func(*corev1.Pod) *inplaceupdate.Plan {
 	return func(pod *corev1.Pod) *inplaceupdate.Plan {
 		return p.Planner.Plan(h.Find(p.Control.RevisionOf(pod)), target)
@@ -105,8 +105,8 @@ func (p *Parts[O]) template(owner O, name string) *corev1.PodTemplateSpec {
 	return template
 }
 
-// SyncHistory finds or writes the revision of a template. The history's Update is nil where the pass has to end. collisions is the
-// count in the owner's status, as for revision.Histories; nil for an owner that keeps none.
+// SyncHistory finds or writes the revision of a template. If the pass has to end, the history's Update is nil.
+// collisions is the count in the owner's status, as for revision.Histories; nil for an owner without a count.
 func (p *Parts[O]) SyncHistory(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, template *corev1.PodTemplateSpec, collisions *int32,
 ) (*revision.History, error) {
@@ -116,8 +116,8 @@ func (p *Parts[O]) SyncHistory(
 	})
 }
 
-// TruncateHistory deletes the revisions that no Pod of the set has, beyond the limit. keep are the names of others to keep: that of the
-// current revision. Call it whatever has become of the rest of a pass.
+// TruncateHistory deletes revisions without a Pod in the set, beyond the limit. keep are the names of further revisions
+// to keep, such as the current revision. Call TruncateHistory whatever the result of the rest of a pass.
 func (p *Parts[O]) TruncateHistory(
 	ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, limit int, keep ...string,
 ) error {

@@ -15,10 +15,10 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// withheldRetry is when a Pod is asked for again that could not be let go. Nobody says when others serve.
+// withheldRetry is the time until Permit is asked again for a refused Pod. No event says when other Pods serve.
 const withheldRetry = time.Second
 
-// withheld is why a Pod is not taken out of service now. It is no failure of a request: none was sent.
+// withheld is the reason why a Pod is not taken out of service now. No request has failed: none was sent.
 type withheld struct{ error }
 
 func (w withheld) Unwrap() error { return w.error }
@@ -28,7 +28,8 @@ func isWithheld(err error) bool {
 	return ok
 }
 
-// permit asks whether a step may take the Pod out of service now, if it does so. leaves says that the Pod is on its way to be deleted.
+// permit asks whether a step may take the Pod out of service now, if the step does so. leaves says that the Pod is to
+// be deleted.
 func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, leaves bool) error {
 	operation, ok := takesOut(pod, step, leaves)
 	if !ok {
@@ -42,8 +43,9 @@ func (p *Pods[O]) permit(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	return reason.Final(withheld{failed("waiting to take out of service", pod, err)})
 }
 
-// takesOut returns what a step does to a Pod that may be in service; ok is false for one that leaves it there. Where its gate closes while a hook
-// holds it, that is the beginning of what comes after: the Pod does not serve any more when it is deleted or updated.
+// takesOut returns a step's operation on a Pod that may be in service. ok is false for a step that leaves the Pod in
+// service. A gate closing for a hook counts as the begin of the later operation: the Pod no longer serves when deleted
+// or updated.
 func takesOut(pod *corev1.Pod, step podcontrol.Step, leaves bool) (operation disruption.Operation, ok bool) {
 	switch {
 	case step.Act == podcontrol.Start:
@@ -60,7 +62,8 @@ func closesGate(change podpatch.Change) bool {
 	return slices.ContainsFunc(change.Conditions, func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse })
 }
 
-// changeOf returns what an update does to a Pod. One that changes no container may restart some all the same, for what their environment reads.
+// changeOf returns the operation of an update on a Pod. Even an update without changed containers may restart
+// containers, for their env.
 func changeOf(pod *corev1.Pod, changes []podpatch.Change) disruption.Operation {
 	after := *pod
 	after.Spec = *pod.Spec.DeepCopy()
@@ -80,7 +83,7 @@ func changeOf(pod *corev1.Pod, changes []podpatch.Change) disruption.Operation {
 	return disruption.Update
 }
 
-// resized returns resources with the entries that change.
+// resized returns resources with the changed entries.
 func resized(r, change corev1.ResourceRequirements) corev1.ResourceRequirements {
 	lay := func(on *corev1.ResourceList, entries corev1.ResourceList) {
 		for name, quantity := range entries {

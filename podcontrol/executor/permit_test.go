@@ -22,11 +22,11 @@ import (
 
 const hookGate = corev1.PodConditionType("example.com/Hook")
 
-// spent is what a budget says that lets nobody go.
+// spent is the refusal of a spent budget.
 func spent() error { return reason.Reason{Code: disruption.BudgetSpent, Detail: "3 of 4 serve"} }
 
-// TestPermit: whoever protects Pods is asked before one is taken out of service, and about nothing else. What they refuse sends no request, is told by no
-// event, and is tried again after a second.
+// TestPermit: Permit is asked before a Pod is taken out of service, and at no other time. A refusal sends no request,
+// has no event, and is tried again after a second.
 func TestPermit(t *testing.T) {
 	hooks := lifecycle.Hooks{PreDelete: &lifecycle.Hook{Finalizers: []string{"example.com/hook"}}}
 	hold := func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hook"} }
@@ -41,7 +41,7 @@ func TestPermit(t *testing.T) {
 		rules  func(*podcontrol.Rules)
 		do     func(w *world, p *pods, pod *corev1.Pod) (bool, error)
 		asked  []disruption.Operation
-		passes bool // it goes on all the same
+		passes bool // the step goes on all the same
 	}{
 		{"deletion", nil, nil, func(w *world, p *pods, pod *corev1.Pod) (bool, error) { return p.Delete(w.t.Context(), pod) }, []disruption.Operation{disruption.Delete}, false},
 		{"deletion that waits for a hook first", hold, func(r *podcontrol.Rules) { r.Hooks = hooks }, func(w *world, p *pods, pod *corev1.Pod) (bool, error) {

@@ -15,23 +15,23 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// NodeTemplates say what Pods for Nodes are made from.
+// NodeTemplates are the sources of Pods for Nodes.
 type NodeTemplates struct {
-	// History holds the template: that of its Update. Required.
+	// History holds the template: the template of its Update. Required.
 	History *revision.History
-	// Selector is the owner's, as in Create; nil selects all of its Pods.
+	// Selector is the owner's, as in Create. Nil selects all of its Pods.
 	Selector labels.Selector
 	// Most is how many Pods are created at most; nil stands for fanout.PerPass.
 	Most *int
-	// Prepare completes a Pod for a Node before it is created: nodefit.Requirements.Place does what is needed. It must be safe for concurrent
-	// use. Required.
+	// Prepare completes a Pod for a Node before its creation: nodefit.Requirements.Place makes the needed changes. Prepare
+	// must be safe for concurrent use. Required.
 	Prepare func(pod *corev1.Pod, node string)
 }
 
-// CreatePerNode creates the Pods that rollout.PerNode names, under the names of nodefit.PodName: where the view does not hold a Pod that
-// exists, the API server refuses another. A Pod that a webhook or policy has taken the Node from is deleted again, as in Create. It returns how
-// many it has created. A Node whose Pod was refused is tried after the others. All
-// errors are final, as those of fanout.Pass.Create.
+// CreatePerNode creates the Pods named by rollout.PerNode, under the names of nodefit.PodName: if a Pod exists but is
+// missing in the view, the API server refuses a second Pod. If a webhook or policy has taken the Node from a Pod, the
+// Pod is deleted again, as in Create. CreatePerNode returns the number of created Pods. A Node with a refused Pod is
+// tried after all other Nodes. All errors are final, as in fanout.Pass.Create.
 func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTemplates) (made int, err error) {
 	if len(nodes) == 0 {
 		return 0, nil
@@ -45,8 +45,8 @@ func (p *Pods[O]) CreatePerNode(ctx context.Context, nodes []string, from NodeTe
 		return 0, reason.Final(err)
 	}
 	owner := p.view.Owner
-	// A Pod of the owner's own that the decision does not know, because somebody else has created it since, takes no name: the API server is
-	// to refuse the second one.
+	// A Pod of the owner unknown to the decision, because somebody else has created the Pod since, takes no name: the API
+	// server must refuse the second Pod.
 	taken := func(name string) bool {
 		pod, taken := p.executor.cache.Pods.Get(owner.GetNamespace(), name)
 		return taken && (!metav1.IsControlledBy(pod, owner) || slices.ContainsFunc(p.view.Pods, func(known *corev1.Pod) bool { return known.UID == pod.UID }))

@@ -20,12 +20,12 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// perNode says what Pods for Nodes are made from; they are pinned to their Node.
+// perNode has the templates of Pods for Nodes. The Pods are pinned to their Node.
 func perNode(w *world) executor.NodeTemplates {
 	return executor.NodeTemplates{History: historyOf(w), Prepare: func(pod *corev1.Pod, node string) { nodefit.Pin(&pod.Spec, node) }}
 }
 
-// nameFor is the name of web's Pod for a Node, where these are taken.
+// nameFor is the name of web's Pod for a Node if the names in taken are taken.
 func (w *world) nameFor(node string, taken ...string) string {
 	return nodefit.PodName("web", "uid-web", node, historyOf(w).Update.Name, func(name string) bool { return slices.Contains(taken, name) })
 }
@@ -60,7 +60,8 @@ func TestCreatePerNode(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeTwice: whoever asks with the same view asks for the same name, and the API server refuses the second one.
+// TestCreatePerNodeTwice: two passes with the same view ask for the same name, and the API server refuses the second
+// Pod.
 func TestCreatePerNodeTwice(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -78,7 +79,8 @@ func TestCreatePerNodeTwice(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeBeside: where the cache shows a Pod of the name, the next one is asked for, whoever's Pod it is.
+// TestCreatePerNodeBeside: if the cache shows a Pod of the name, CreatePerNode asks for the next name, regardless of
+// the Pod's owner.
 func TestCreatePerNodeBeside(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -94,7 +96,7 @@ func TestCreatePerNodeBeside(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeRefused: a Node whose Pod is refused does not keep the others from having theirs.
+// TestCreatePerNodeRefused: a Node with a refused Pod does not keep other Nodes from having theirs.
 func TestCreatePerNodeRefused(t *testing.T) {
 	w := newWorld(t)
 	from := perNode(w)
@@ -139,7 +141,7 @@ func TestCreatePerNodeUnusable(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeRefuses: what would be none of the owner's is not even sent.
+// TestCreatePerNodeRefuses: a Pod that would not belong to the owner is not even sent.
 func TestCreatePerNodeRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -179,7 +181,7 @@ func TestCreatePerNodeRefuses(t *testing.T) {
 	}
 }
 
-// TestCreateRelabelled: a Pod whose revision was taken would be recreated without end.
+// TestCreateRelabelled: a Pod without its revision label would be recreated without end.
 func TestCreateRelabelled(t *testing.T) {
 	for name, change := range map[string]func(labels map[string]string){
 		"taken":    func(labels map[string]string) { delete(labels, revisionLabel) },
@@ -204,7 +206,8 @@ func TestCreateRelabelled(t *testing.T) {
 	}
 }
 
-// TestEnded: the first Pod that ends in a place is replaced at once, those after it later and later, until the spec changes.
+// TestEnded: the first ended Pod in a place is replaced at once, later Pods after growing times, until the spec
+// changes.
 func TestEnded(t *testing.T) {
 	w := newWorld(t)
 	ended := func(name, node string) *corev1.Pod {
@@ -253,7 +256,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestDeleteFrom: a Pod that runs is deleted, and nothing remembered.
+// TestDeleteFrom: a running Pod is deleted without a record.
 func TestDeleteFrom(t *testing.T) {
 	w := newWorld(t)
 	running := w.add("a", func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
@@ -266,7 +269,8 @@ func TestDeleteFrom(t *testing.T) {
 	}
 }
 
-// TestCreatePerNodeUnpinned: a Pod that no longer names its Node would not be counted there, and be made again and again.
+// TestCreatePerNodeUnpinned: a Pod that no longer names its Node would not be counted there, and be made again and
+// again.
 func TestCreatePerNodeUnpinned(t *testing.T) {
 	w := newWorld(t)
 	w.Change = func(o client.Object) {

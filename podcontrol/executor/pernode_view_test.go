@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// TestOneNodeOnePod: names are chosen by what the pass was decided on. A Pod that another process has created for the Node since, and that the
-// cache shows by now, is not joined by a second one; one that the pass knows, or that is somebody else's, does not keep its name from
-// being passed over.
+// TestOneNodeOnePod: names are chosen by the view of the pass. If another process has created a Pod for the Node since,
+// and the cache shows the Pod by now, no second Pod joins. A Pod known to the pass, or a foreign Pod, takes its name,
+// and the next name is used.
 func TestOneNodeOnePod(t *testing.T) {
 	world := newWorld(t)
 	first := world.nameFor("n1")
@@ -18,7 +18,7 @@ func TestOneNodeOnePod(t *testing.T) {
 	released := func(pod *corev1.Pod) { pod.OwnerReferences = nil }
 	for _, tc := range []struct {
 		name          string
-		before, after []func(*corev1.Pod) // what is done to the Pod that has the name before the view is taken, and after it; nil for none
+		before, after []func(*corev1.Pod) // changes of the Pod with the name before and after the view is taken; nil for no Pod
 		want          []string
 		refused       bool
 	}{

@@ -24,11 +24,12 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// busyRetry is when to look again at a Pod that the other loop is writing to. Where a start failed in the middle nothing else brings
-// the Pod's own loop back, and the Pod is out of service.
+// busyRetry is the time until another look at a Pod in work by the other loop. After a start failed in the middle
+// nothing else brings the Pod's own loop back, and the Pod is out of service.
 const busyRetry = 100 * time.Millisecond
 
-// Pods carries out an owner's decisions about its Pods. Make it with Executor.For, for each pass. It is safe for concurrent use.
+// Pods carries out an owner's decisions about its Pods. Make Pods with Executor.For, for each pass. Pods is safe for
+// concurrent use.
 type Pods[O client.Object] struct {
 	executor *Executor[O]
 
@@ -37,20 +38,20 @@ type Pods[O client.Object] struct {
 	rules podcontrol.Rules
 }
 
-// For returns what works on the Pods of a view.
+// For returns the Pods of a view.
 func (x *Executor[O]) For(view *ownercache.View[O], pass *fanout.Pass) *Pods[O] {
 	return &Pods[O]{executor: x, view: view, pass: pass, rules: x.options.Rules(view.Owner)}
 }
 
-// Create creates a Pod of the owner's. A Pod that a webhook or policy has made a stranger, by taking its owner reference, a label
-// that the selector asks for or that of its revision, is deleted again: it would not be counted, and so be made once more in every pass. A nil selector asks
-// for none, as in podcontrol.Want. A Pod that is none of the owner's from the start is refused (UnusablePod), and none is created for an owner
-// that is being deleted (OwnerDeleting).
+// Create creates a Pod of the owner. A webhook or policy can make a Pod a stranger by taking its owner reference, a
+// label of the selector or the revision label. Create deletes such a Pod again: the Pod would not be counted, and so be
+// made once more in every pass. A nil selector asks for no label, as in podcontrol.Want. Create refuses a Pod that does
+// not belong to the owner from the start (UnusablePod), and creates none for an owner being deleted (OwnerDeleting).
 func (p *Pods[O]) Create(ctx context.Context, pod *corev1.Pod, selector labels.Selector) error {
 	return p.create(ctx, pod, selector, "")
 }
 
-// create is Create for a Pod that is for a Node; empty for any.
+// create is Create for a Pod of a Node, or of any Node if node is empty.
 func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.Selector, node string) error {
 	if p.view.Owner.GetDeletionTimestamp() != nil {
 		return reason.Reason{Code: OwnerDeleting, Object: reason.ObjectOf("Pod", pod), Detail: "its owner is being deleted"}
@@ -67,7 +68,7 @@ func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	}
 	what := p.lacks(pod, selector, node)
 	if what == "" && p.executor.control.RevisionOf(pod) != revision {
-		what = "revision label" // it would be taken for an old one, and recreated
+		what = "revision label" // the Pod would look outdated and be recreated
 	}
 	if what == "" {
 		p.executor.options.Observe(p.view.Owner, Event{Type: Created, Pod: pod})
@@ -77,7 +78,7 @@ func (p *Pods[O]) create(ctx context.Context, pod *corev1.Pod, selector labels.S
 	return errors.Join(fmt.Errorf("its %s did not survive the API server's admission plugins", what), client.IgnoreNotFound(err))
 }
 
-// lacks says what keeps a Pod from being one of the owner's, on its Node; empty for nothing.
+// lacks says why a Pod does not belong to the owner, or is not on its Node; empty for a right Pod.
 func (p *Pods[O]) lacks(pod *corev1.Pod, selector labels.Selector, node string) string {
 	at, _ := nodefit.NodeOf(pod)
 	switch {
@@ -91,7 +92,7 @@ func (p *Pods[O]) lacks(pod *corev1.Pod, selector labels.Selector, node string) 
 	return ""
 }
 
-// Delete deletes a Pod, or has it wait for its hook. It reports whether it has changed anything.
+// Delete deletes a Pod, or has the Pod wait for its hook. changed reports any change.
 func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := p.executor.control.Delete(pod, p.rules, p.view.Now)
 	if err != nil {
@@ -100,8 +101,8 @@ func (p *Pods[O]) Delete(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return p.do(ctx, pod, step, "", true)
 }
 
-// Cancel takes a Pod back that waits for its hook before it is deleted or updated, and is wanted as it is. It reports whether it
-// has changed anything.
+// Cancel takes a Pod back from waiting for its hook before a deletion or update, because the Pod is wanted unchanged.
+// changed reports any change.
 func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := p.executor.control.Cancel(pod, p.rules, p.view.Now)
 	if err != nil {
@@ -110,8 +111,8 @@ func (p *Pods[O]) Cancel(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return p.do(ctx, pod, step, "", false)
 }
 
-// Settle takes a Pod back that waits for its hook before an update which is not wanted any more, and no other. It reports whether
-// it has changed anything.
+// Settle takes a Pod back from waiting for its hook before a no longer wanted update, and from no other wait. changed
+// reports any change.
 func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
 	step, err := p.executor.control.Settle(pod, p.rules, p.view.Now)
 	if err != nil {
@@ -120,8 +121,8 @@ func (p *Pods[O]) Settle(ctx context.Context, pod *corev1.Pod) (changed bool, er
 	return p.do(ctx, pod, step, "", false)
 }
 
-// UpdateTo returns what takes a Pod to a revision: in place, or by its deletion, as the rules say. plan returns the plan for a Pod;
-// it is not asked where the rules recreate Pods.
+// UpdateTo returns a function that takes a Pod to a revision: in place, or by its deletion, as the rules say. plan
+// returns the plan for a Pod. UpdateTo does not call plan if the rules recreate Pods.
 func (p *Pods[O]) UpdateTo(
 	target *appsv1.ControllerRevision, plan func(*corev1.Pod) *inplaceupdate.Plan,
 ) func(ctx context.Context, pod *corev1.Pod) (changed bool, err error) {
@@ -137,7 +138,7 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 	attempt := updateOf(pod, target)
 	wait, refusal := p.executor.fanout.Backoff.Resting(attempt, p.view.Now)
 	if lost := p.executor.lost(pod) != nil; lost && plan.Possible() {
-		p.pass.Wake(busyRetry) // the plan knows nothing of what was lost; the Pod's own loop begins that anew
+		p.pass.Wake(busyRetry) // the plan does not know the lost changes; the Pod's own loop begins them anew
 		return false, nil
 	}
 	if refusal == nil || !plan.Possible() {
@@ -161,7 +162,8 @@ func (p *Pods[O]) update(ctx context.Context, pod *corev1.Pod, plan *inplaceupda
 		if !errors.Is(err, podwrite.Refused) {
 			return changed, err
 		}
-		// The API server, a quota or a webhook says no to this Pod. Trying the same again would take it out of service in vain.
+		// The API server, a quota or a webhook refuses the Pod. Another attempt at the same update would take the Pod out of
+		// service in vain.
 		wait, refusal = p.executor.fanout.Backoff.Refused(attempt, err, p.view.Now), err
 	}
 	p.pass.Wake(wait)
@@ -189,7 +191,7 @@ func (p *Pods[O]) start(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return true, nil
 }
 
-// recreate deletes the Pod within the budget that chose it; the next pass creates its successor.
+// recreate deletes the Pod within the budget that chose the Pod. The next pass creates its successor.
 func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, why reason.List) (changed bool, err error) {
 	if wait, err := p.executor.fanout.Backoff.Resting(deletionOf(pod), p.view.Now); err != nil {
 		p.pass.Wake(wait)
@@ -214,7 +216,8 @@ func (p *Pods[O]) recreate(ctx context.Context, pod *corev1.Pod, target string, 
 	return changed, nil
 }
 
-// do sends a step. target is the revision of an update that the step is for, empty for none; leaves says that the Pod is to be deleted in the end.
+// do sends a step. target is the revision of the step's update, empty for none. leaves says that the Pod is to be
+// deleted in the end.
 func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string, leaves bool) (changed bool, err error) {
 	if step.Act == podcontrol.Delete {
 		return p.remove(ctx, pod, step, target)
@@ -228,8 +231,8 @@ func (p *Pods[O]) do(ctx context.Context, pod *corev1.Pod, step podcontrol.Step,
 	return p.patch(ctx, pod, step)
 }
 
-// patch merges the changes and sends them. They are awaited by the owner before its next decision, and by the Pod's own loop before
-// it looks at the Pod again.
+// patch merges the changes and sends them. The owner waits for the writes before its next decision, and so does the
+// Pod's own loop before its next look at the Pod.
 func (p *Pods[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.Step) (changed bool, err error) {
 	patches, err := p.executor.options.Merger.Merge(pod, p.executor.options.Clock.Now(), step.Changes...)
 	if err != nil {
@@ -239,7 +242,7 @@ func (p *Pods[O]) patch(ctx context.Context, pod *corev1.Pod, step podcontrol.St
 	return result.Sent > 0, err
 }
 
-// remove deletes the Pod that was decided on, unless that was refused a moment ago.
+// remove deletes the Pod of the decision, unless a deletion was refused a moment ago.
 func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.Step, target string) (changed bool, err error) {
 	attempt := deletionOf(pod)
 	if wait, err := p.executor.fanout.Backoff.Resting(attempt, p.view.Now); err != nil {
@@ -253,9 +256,9 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	switch {
 	case err == nil:
 		p.executor.options.Observe(p.view.Owner, Event{Type: Deleted, Pod: pod, Revision: target})
-	case apierrors.IsConflict(err): // another Pod has its name by now, which the cache will show
+	case apierrors.IsConflict(err): // another Pod has the name by now, as the cache will show
 		return false, failed("deleting", pod, err)
-	case !apierrors.IsNotFound(err): // gone, perhaps by an answer of ours that was lost
+	case !apierrors.IsNotFound(err): // gone, perhaps by an own request with a lost answer
 		p.executor.options.Observe(p.view.Owner, Event{Type: DeleteFailed, Pod: pod, Revision: target, Err: err})
 		if podwrite.IsLasting(err) {
 			err = reason.Reason{Code: DeletionRefused, Object: reason.ObjectOf("Pod", pod), Detail: err.Error()}.With(err)
@@ -270,17 +273,17 @@ func (p *Pods[O]) remove(ctx context.Context, pod *corev1.Pod, step podcontrol.S
 	return true, p.executor.options.AfterDelete(ctx, p.view, pod)
 }
 
-// Unfinished says for which Pods a write of their own loop was refused, or failed: the one that opens the gate of a new Pod, or one in the
-// middle of an update, at a later batch, at the end of a grace period, or the last of several. That loop tries again. It leaves those alone
-// that cannot be read: they are named too unless they serve at the update revision. The error is final. The owner is woken when a Pod has
-// rested long enough.
+// Unfinished names the Pods for which a write of their own loop was refused, or failed: opening the gate of a new Pod,
+// or a write in the middle of an update, at a later batch, at the end of a grace period, or the last of several. The
+// loop tries again. The loop leaves unreadable Pods alone. Unfinished names unreadable Pods too, unless they serve at
+// the update revision. The error is final. The owner is woken when a Pod's rest is over.
 func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	var errs []error
 	some := p.executor.fanout.Backoff.Len() > 0
 	for i := range set.Active {
 		pod := &set.Active[i]
 		if some && pod.Unreadable == nil {
-			p.pass.Wake(p.executor.left(pod)) // it may be its turn then
+			p.pass.Wake(p.executor.left(pod)) // the Pod's turn may come then
 		}
 		var err error
 		if some {
@@ -296,10 +299,10 @@ func (p *Pods[O]) Unfinished(set *podcontrol.Set) error {
 	return reason.Final(errors.Join(errs...))
 }
 
-// heldUp returns why the Pod's own loop leaves it alone for now.
+// heldUp returns why the Pod's own loop leaves the Pod alone for now.
 func (p *Pods[O]) heldUp(pod *podcontrol.Pod) error {
 	attempts := []fanout.Attempt{p.executor.finishOf(pod.Pod, p.view.Owner), failureOf(pod.Pod), updateOf(pod.Pod, pod.Revision)}
-	if !pod.Updating { // a refused update has not begun, and who chooses the Pod tells of it
+	if !pod.Updating { // a refused update has not begun, and the pass that chooses the Pod reports the refusal
 		attempts = attempts[:2]
 	}
 	for _, attempt := range attempts {
@@ -318,7 +321,8 @@ func deletionOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(deleteName)}
 }
 
-// finishOf is what the Pod's own loop tries. Where the Pod has moved on, or its owner wants something else, it is another attempt.
+// finishOf is the attempt of the Pod's own loop. If the Pod has moved on, or its owner has a new spec, the attempt is
+// another.
 func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	return fanout.Attempt{
 		Object: pod.UID, Task: restingTask(finishName),
@@ -326,7 +330,7 @@ func (x *Executor[O]) finishOf(pod *corev1.Pod, owner O) fanout.Attempt {
 	}
 }
 
-// conflictOf is a write that demands the Pod as it is now.
+// conflictOf is a write that demands the present Pod.
 func conflictOf(pod *corev1.Pod) fanout.Attempt {
 	return fanout.Attempt{Object: pod.UID, Task: restingTask(versionName), Target: pod.ResourceVersion}
 }

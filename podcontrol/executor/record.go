@@ -10,15 +10,16 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server takes 1,024 bytes.
+// reasonsInEvent is how many reasons, and maxNote how many bytes, the note of an event has at most. The API server
+// takes 1,024 bytes.
 const (
 	reasonsInEvent = 5
 	maxNote        = 1000
 )
 
-// Record returns an Options.Observe that records what happens to Pods as events of their owner: what failed or is blocked as
-// warnings. The reason of an event is the EventType, the Pod is its related object. A Pod that is recreated has one event, which says so,
-// and none of its deletion.
+// Record returns an Options.Observe that records Events of Pods as events of their owner. Failures and blocked Pods
+// become warnings. The reason of an event is the EventType, the Pod is its related object. A recreated Pod has a single
+// event of its recreation, and none of its deletion.
 func Record[O client.Object](recorder events.EventRecorder) func(O, Event) {
 	return func(owner O, e Event) {
 		if (e.Type == Deleted || e.Type == DeleteFailed) && e.Revision != "" {

@@ -1,4 +1,4 @@
-// Package claimwriter writes what package pvc decided.
+// Package claimwriter writes the decisions of package pvc.
 //
 // RBAC: create, patch and delete on persistentvolumeclaims; get on storageclasses, for Grow.
 package claimwriter
@@ -19,7 +19,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Create creates claims. One that exists already is no error. It stops at the first that cannot be created, and names it in the
+// Create creates claims. An existing claim is no error. Create stops at the first failure and names the claim in the
 // error.
 func Create(ctx context.Context, c client.Writer, claims []*corev1.PersistentVolumeClaim) error {
 	for _, claim := range claims {
@@ -30,7 +30,7 @@ func Create(ctx context.Context, c client.Writer, claims []*corev1.PersistentVol
 	return nil
 }
 
-// Delete deletes a claim as the object that was decided on. One that is gone already is no error.
+// Delete deletes a claim, provided that the UID is unchanged. A missing claim is no error.
 func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolumeClaim) error {
 	if err := c.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
@@ -38,7 +38,7 @@ func Delete(ctx context.Context, c client.Writer, claim *corev1.PersistentVolume
 	return nil
 }
 
-// HandOver replaces an owner of a claim by a Pod, which takes the claim along when it goes. A claim that is gone already is no
+// HandOver replaces an owner of a claim by a Pod. The claim then goes together with the Pod. A missing claim is no
 // error.
 func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Transfer) error {
 	owners := make([]metav1.OwnerReference, 0, len(t.Claim.OwnerReferences)+1)
@@ -54,7 +54,8 @@ func HandOver(ctx context.Context, c client.Writer, owner types.UID, t pvc.Trans
 	return nil
 }
 
-// SetOwners gives a claim other owner references, on the version that was decided on. A claim that is gone already is no error.
+// SetOwners gives a claim other owner references, provided that the resourceVersion is unchanged. A missing claim is no
+// error.
 func SetOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	return client.IgnoreNotFound(setOwners(ctx, c, claim))
 }
@@ -67,8 +68,8 @@ func setOwners(ctx context.Context, c client.Writer, claim pvc.Owned) error {
 	return nil
 }
 
-// Prepare makes the claims that a Pod lacks which is about to be created, and gives the others the owners that they are to have. One that is
-// gone by now is an error: the Pod would be left without.
+// Prepare creates the missing claims of a Pod before its creation, and gives the existing claims their wanted owners. A
+// claim gone by now is an error, because the Pod would have no claim.
 func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) error {
 	if err := Create(ctx, c, n.Missing(pod)); err != nil {
 		return err
@@ -81,9 +82,10 @@ func Prepare(ctx context.Context, c client.Writer, n *pvc.Numbered, pod string) 
 	return nil
 }
 
-// Grow has a claim ask for the resources of its template, on the version that was decided on: somebody may have enlarged it further. It puts
-// annotations on it, by which to know it again when its volume has grown. Its StorageClass is read from classes first: one that lets no claim grow is a final error with code pvc.ClassCannotExpand, which
-// path is in.
+// Grow has a claim ask for the resources of its template, provided that the resourceVersion is unchanged: somebody may
+// have enlarged the claim further. Grow puts annotations on the claim, by which the caller recognises the claim after
+// its volume has grown. Grow first reads the StorageClass from classes: a class without growth is a final error with
+// code pvc.ClassCannotExpand, and the error contains path.
 func Grow(ctx context.Context, c client.Writer, classes client.Reader, claim pvc.Small, path string, annotations map[string]string) error {
 	resources := claim.Template.Spec.Resources
 	err := mayGrow(ctx, classes, claim, path)
@@ -114,7 +116,8 @@ func mayGrow(ctx context.Context, classes client.Reader, claim pvc.Small, path s
 	return reason.Final(pvc.MayGrow(path, *name, class))
 }
 
-// ownedBy is metadata with other owner references, on the version that was decided on: a merge patch replaces the list.
+// ownedBy is metadata with other owner references, bound to the claim's UID and resourceVersion. A merge patch replaces
+// the whole list.
 func ownedBy(claim *corev1.PersistentVolumeClaim, owners []metav1.OwnerReference) map[string]any {
 	if owners == nil {
 		owners = []metav1.OwnerReference{}

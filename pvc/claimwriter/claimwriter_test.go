@@ -31,7 +31,7 @@ func newClaim(name string, owners ...types.UID) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// api stores claims; refuse answers instead of it unless it returns nil. sent counts the requests.
+// api stores claims. refuse answers instead of the storage unless refuse returns nil. sent counts the requests.
 func api(refuse func(verb, name string) error, sent *int, claims ...client.Object) client.Client {
 	answer := func(verb string, obj client.Object) error {
 		if *sent++; refuse == nil {
@@ -82,7 +82,7 @@ func Example() {
 	c := fake.NewClientBuilder().Build()
 	volumes := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	missing := pvc.Missing(volumes, "default", "web-0", nil, nil, func(string) bool { return false })
-	for range 2 { // the second time it is there
+	for range 2 { // the claim exists the second time
 		fmt.Println(claimwriter.Create(context.Background(), c, missing))
 		missing[0].ResourceVersion = ""
 	}
@@ -242,7 +242,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestPrepare: a Pod gets the claims that it lacks, and those that it finds go with whom they are to go.
+// TestPrepare: a Pod gets its missing claims, and existing claims get their wanted owners.
 func TestPrepare(t *testing.T) {
 	var sent int
 	c := api(nil, &sent, newClaim("data-web-0"))

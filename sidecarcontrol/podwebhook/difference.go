@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// operation is one of a JSON patch (RFC 6902).
+// operation is an operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// shapes are the structs that Pods are made of, each with its fields. Those that are not written as objects of their fields, such as times
-// and quantities, are not among them.
+// shapes are the structs of Pods, each with its fields. Structs with another form than an object of their fields, such
+// as times and quantities, are left out.
 type shapes map[reflect.Type][]member
 
 // member is a field of a struct.
@@ -28,7 +28,7 @@ type member struct {
 	inline bool
 }
 
-// add adds a type and what it is made of.
+// add adds a type and the types of its fields.
 func (s shapes) add(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -48,7 +48,7 @@ func (s shapes) add(t reflect.Type) {
 			return
 		}
 		if name != "-" {
-			members = append(members, member{f.Index[0], name, name == ""}) // what is embedded without a name is inline
+			members = append(members, member{f.Index[0], name, name == ""}) // an embedded field without a name is inline
 		}
 	}
 	s[t] = members
@@ -57,13 +57,14 @@ func (s shapes) add(t reflect.Type) {
 	}
 }
 
-// differences collects the operations that turn one value into another of the same type.
+// differences collects the operations that turn a value into another value of the same type.
 type differences struct {
 	shapes     shapes
 	operations []operation
 }
 
-// difference returns what turns one Pod into the other. Fields that these types do not know are left alone, in elements of lists, too.
+// difference returns the operations that turn before into after. Fields unknown to the Go types are left alone, in
+// elements of lists, too.
 func (s shapes) difference(before, after *corev1.Pod) []operation {
 	d := differences{shapes: s}
 	d.structs("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
@@ -71,10 +72,10 @@ func (s shapes) difference(before, after *corev1.Pod) []operation {
 }
 
 func (d *differences) set(path string, value reflect.Value) {
-	d.operations = append(d.operations, operation{Op: "add", Path: path, Value: value.Interface()}) // over something that is there, it replaces
+	d.operations = append(d.operations, operation{Op: "add", Path: path, Value: value.Interface()}) // "add" over an existing value replaces the value
 }
 
-// value compares two values of one type.
+// value compares two values of the same type.
 func (d *differences) value(path func() string, before, after reflect.Value) {
 	was, is := !isNothing(before), !isNothing(after)
 	switch {
@@ -98,7 +99,7 @@ func (d *differences) value(path func() string, before, after reflect.Value) {
 	case after.Kind() == reflect.Slice && after.Type().Elem().Kind() != reflect.Uint8:
 		d.lists(path(), before, after)
 	case after.Type() == reflect.TypeFor[map[string]string]():
-		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // it was asked
+		d.maps(path(), before.Interface().(map[string]string), after.Interface().(map[string]string)) //nolint:forcetypeassert // the case has checked the type
 	default:
 		d.whole(path, before, after)
 	}
@@ -143,8 +144,8 @@ func (d *differences) maps(path string, before, after map[string]string) {
 	}
 }
 
-// lists inserts what is new and compares what was there, element by element. A list that has lost elements, or has them in another
-// order, is replaced.
+// lists inserts new elements and compares the old elements in sequence. A list with lost or reordered elements is
+// replaced.
 func (d *differences) lists(path string, before, after reflect.Value) {
 	begun := len(d.operations)
 	next := 0 // of before
@@ -167,8 +168,8 @@ func (d *differences) lists(path string, before, after reflect.Value) {
 	}
 }
 
-// same reports whether two elements of a list are one before and after: containers, volumes and env variables by their names, all others
-// if they are equal.
+// same reports whether two elements are the same element before and after: containers, volumes and env variables by
+// name, all further types by equality.
 func (d *differences) same(before, after reflect.Value) bool {
 	switch before.Type() {
 	case reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.Volume](), reflect.TypeFor[corev1.EnvVar]():

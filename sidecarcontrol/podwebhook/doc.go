@@ -1,14 +1,14 @@
 // Package podwebhook answers "what do I tell the API server about a Pod that is being created?".
 //
-// A [Handler] runs steps on a Pod, in an order that is fixed when it is made, and answers with the difference that they made: a JSON
-// patch, or none where nothing differs. Injection of sidecars is one step ([Injection]); whoever has more to say about Pods adds others:
+// A [Handler] runs steps on a Pod, in an order fixed by [New], and answers with the difference made by the steps: a
+// JSON patch, or none without a difference. Injection of sidecars is a step ([Injection]). Add further steps as needed:
 //
 //	sidecars, err := podwebhook.Injection{Control: control, Sets: setsOf}.Step("sidecars")
 //	handler, err := podwebhook.New(gates, sidecars, launchOrder)
 //	server.Register("/mutate-pod", &admission.Webhook{Handler: handler})
 //
-// The patch says what changed, and nothing else. Fields that these Go types do not know, because the API server is newer, stay as they
-// are. A step that fails refuses the Pod: 403 with the reasons where it says why (package reason), what it asks for where the error is
-// one of the API's, and 500 otherwise. A step that panics has failed. No Pod is ever changed by half of the steps. Mirrors of static Pods
-// are left as they are: a kubelet runs those from a file.
+// The patch contains only the changes. Fields unknown to the Go types, because the API server is newer, stay unchanged.
+// A failed step refuses the Pod: 403 with the reasons if the error has reasons (package reason), the error's own status
+// for errors of the API, and 500 otherwise. A panic counts as a failure. No Pod is ever changed by half of the steps.
+// Mirrors of static Pods are left unchanged, because a kubelet runs static Pods from a file.
 package podwebhook

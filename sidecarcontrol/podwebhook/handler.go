@@ -20,25 +20,27 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Step is one thing that is done to Pods.
+// Step is a single change of Pods.
 type Step struct {
 	// Name stands in errors and logs. Required.
 	Name string
-	// Mutate changes the Pod, which is the step's to write to. Its namespace is filled in. Required; it must be safe for concurrent use.
+	// Mutate changes the Pod, which Mutate may modify. The Pod's namespace is filled in. Required. Mutate must be safe for
+	// concurrent use.
 	Mutate func(ctx context.Context, pod *corev1.Pod, request *admission.Request) error
-	// Warn returns what to tell whoever creates the Pod, which is admitted all the same: see admission.Response. It gets the Pod as it was
-	// sent and as all steps have left it, to read. Optional; it must be safe for concurrent use.
+	// Warn returns warnings for the creator of the Pod. The Pod is admitted all the same: see admission.Response. Warn
+	// receives the Pod as sent and as left by all steps, both read only. Optional. Warn must be safe for concurrent use.
 	Warn func(before, after *corev1.Pod) []string
 }
 
-// Handler answers admission requests about Pods that are being created. All others are allowed as they are: other operations, other
-// resources, and subresources. It is an admission.Handler of controller-runtime, safe for concurrent use. Make it with New.
+// Handler answers admission requests about new Pods. All further requests are allowed without a change: other
+// operations, other resources, and subresources. A Handler is an admission.Handler of controller-runtime, safe for
+// concurrent use. Make a Handler with New.
 type Handler struct {
 	steps  []Step
 	shapes shapes
 }
 
-// New returns a Handler that runs the steps in this order. The error names a step that is not complete, or whose name is taken.
+// New returns a Handler that runs the steps in order. The error names an incomplete step, or a step with a taken name.
 func New(steps ...Step) (*Handler, error) {
 	seen := map[string]bool{}
 	for i, step := range steps {
@@ -80,7 +82,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the Pod: %w", err))
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return admission.Allowed("") // its containers are what a kubelet runs from a file, whatever is written here
+		return admission.Allowed("") // its kubelet runs the containers from a file, whatever is written here
 	}
 	before := pod.DeepCopy()
 	sent := pod.Namespace
@@ -94,22 +96,22 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		}
 	}
 	if sent == "" && pod.Namespace == request.Namespace {
-		pod.Namespace = "" // the API server fills it in
+		pod.Namespace = "" // the API server fills in the namespace
 	}
 	return h.answer(before, pod).WithWarnings(h.warnings(ctx, before, pod)...)
 }
 
-// warnings returns what the steps have to tell. None of it keeps a Pod from being admitted.
+// warnings returns the warnings of the steps. No warning stops the admission of a Pod.
 func (h *Handler) warnings(ctx context.Context, before, after *corev1.Pod) (warnings []string) {
 	for i := range h.steps {
 		if s := &h.steps[i]; s.Warn != nil {
-			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil }) // it is logged
+			_ = s.run(ctx, func() error { warnings = append(warnings, s.Warn(before, after)...); return nil }) // run logs the error
 		}
 	}
 	return warnings
 }
 
-// run runs a part of a step. A panic of it is an error.
+// run runs a part of a step. A panic becomes an error.
 func (s *Step) run(ctx context.Context, part func() error) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -137,7 +139,7 @@ func refused(ctx context.Context, step *Step, err error) admission.Response {
 // reasonsShown is how many reasons an answer names.
 const reasonsShown = 10
 
-// answer returns what the steps have changed.
+// answer returns the changes made by the steps.
 func (h *Handler) answer(before, after *corev1.Pod) admission.Response {
 	response := admission.Allowed("")
 	operations := h.shapes.difference(before, after)

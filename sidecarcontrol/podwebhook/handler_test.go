@@ -50,7 +50,7 @@ const pod = `{"metadata":{"name":"web","labels":{"a/b":"1"},"futureMeta":1},"spe
 	`{"name":"app","image":"app:v1","futureField":{"x":[1]},"env":[{"name":"A","value":"1","futureEnv":true}],"volumeMounts":[{"name":"v","mountPath":"/a"},{"name":"v","mountPath":"/b"}]}],` +
 	`"nodeSelector":{"zone":"x"},"terminationGracePeriodSeconds":30}}`
 
-// TestPatch: the patch makes the change on the Pod as it was sent, and leaves unknown fields alone.
+// TestPatch: the patch makes the change on the Pod as sent, and leaves unknown fields alone.
 func TestPatch(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -161,7 +161,7 @@ func decode(t testing.TB, raw string) *corev1.Pod {
 	return out
 }
 
-// TestRefused: a step that fails refuses the Pod, and later steps do not run.
+// TestRefused: a failed step refuses the Pod, and later steps do not run.
 func TestRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLeftAlone: requests that are none of the handler's business are allowed.
+// TestLeftAlone: requests outside of the handler's business are allowed.
 func TestLeftAlone(t *testing.T) {
 	fails := step("one", func(*corev1.Pod) error { return errors.New("ran") })
 	for _, tc := range []struct {
@@ -230,7 +230,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestWarnings: what steps have to tell comes with the answer, whatever they changed; a Pod is admitted though its warnings cannot be made.
+// TestWarnings: warnings of steps come with the answer, with or without a change. A Pod is admitted even if its
+// warnings fail.
 func TestWarnings(t *testing.T) {
 	named := step("one", func(pod *corev1.Pod) error { pod.Labels["a/b"] = "2"; return nil })
 	named.Warn = func(before, after *corev1.Pod) []string {
@@ -244,8 +245,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestUndecodable: what is no Pod is refused with the path, also what would take minutes to read. No API server sends that; others may reach
-// the port.
+// TestUndecodable: a request without a Pod is refused with the path, and so is a request that would take minutes to
+// read. No API server sends such requests, but somebody else may reach the port.
 func TestUndecodable(t *testing.T) {
 	h := handler(t, step("any", func(*corev1.Pod) error { return nil }))
 	for raw, want := range map[string]string{
@@ -260,7 +261,7 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
-// TestMirrorPods: what a kubelet runs from a file is not changed by what its mirror says.
+// TestMirrorPods: a mirror Pod is not changed, because the kubelet runs the Pod from a file.
 func TestMirrorPods(t *testing.T) {
 	h := handler(t, step("label", func(pod *corev1.Pod) error {
 		pod.Labels = map[string]string{"a": "b"}

@@ -13,20 +13,21 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, which is the default: a second call would replace the
-// sidecars by new ones, without what the API server has added to the first (tokens, limits of a LimitRange), and would draw again which version of
-// a pinned set the Pod gets.
+// Injection says which sidecars are injected. Its webhook must have reinvocationPolicy Never, the default. A second
+// call would replace the sidecars by new sidecars, without the API server's additions to the first (tokens, limits of a
+// LimitRange), and would draw the Pod's version of a pinned set again.
 type Injection struct {
 	// Control injects. Required.
 	Control *sidecarcontrol.Control
-	// Sets returns those that match a Pod, as sidecarcontrol.Index.Match does. An error, because the sets are not known yet for example,
-	// refuses the Pod. Required.
+	// Sets returns the sets of a Pod, like sidecarcontrol.Index.Match. An error, for example because the sets are not
+	// known yet, refuses the Pod. Required.
 	Sets func(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error)
 	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
-// Step returns the step that injects sidecars. It warns where one replaces a container of the Pod, as OpenKruise's do in silence.
+// Step returns the step that injects sidecars. The step warns if a sidecar replaces a container of the Pod; OpenKruise
+// replaces silently.
 func (i Injection) Step(name string) (Step, error) {
 	if i.Control == nil || i.Sets == nil {
 		return Step{}, fmt.Errorf("podwebhook: step %q needs a Control and Sets", name)
@@ -46,7 +47,7 @@ func (i Injection) inject(ctx context.Context, pod *corev1.Pod, request *admissi
 	return err
 }
 
-// warn tells of containers that had the name of a sidecar.
+// warn names containers with the name of a sidecar.
 func (i Injection) warn(before, after *corev1.Pod) (warnings []string) {
 	for _, path := range i.Control.Replaced(before, after) {
 		warnings = append(warnings, path+" is replaced by a sidecar of this name")
@@ -59,6 +60,6 @@ func (i Injection) now() time.Time { return i.Clock.Now() }
 // seed differs for each request.
 func seed(request *admission.Request) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(request.UID)) // it never fails
+	_, _ = h.Write([]byte(request.UID)) // Write never fails
 	return h.Sum64()
 }

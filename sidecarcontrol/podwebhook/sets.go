@@ -18,10 +18,10 @@ import (
 	"github.com/workloadkit/workloadkit/sidecarcontrol"
 )
 
-// Sets are the sets that the objects of one kind define, as a cache has them. Sets.For is what Injection.Sets wants. It is safe for
-// concurrent use. Make it with NewSets.
+// Sets are the sets defined by the objects of a kind in a cache. Use Sets.For as Injection.Sets. Sets is safe for
+// concurrent use. Make Sets with NewSets.
 type Sets[O client.Object] struct {
-	// indexes are those of the namespaces that owners are in; those that are in none have the empty one.
+	// indexes are the indexes by the owners' namespace. Owners without a namespace use the empty namespace.
 	indexes    sync.Map // by string, *sidecarcontrol.Index
 	compile    func(O) (*sidecarcontrol.Set, error)
 	log        logr.Logger
@@ -31,17 +31,18 @@ type Sets[O client.Object] struct {
 	synced     []func() bool
 }
 
-// Manager is what Sets need of a controller-runtime manager.
+// Manager is the part of a controller-runtime manager needed by Sets.
 type Manager interface {
 	GetCache() cache.Cache
 	GetAPIReader() client.Reader
 	GetLogger() logr.Logger
 }
 
-// NewSets returns the sets of the kind of owner, and adds informers for it and for Namespaces to the manager's cache. compile says what an
-// object injects: nil for nothing. A set is called as its owner; that of an owner in a namespace is for Pods of that namespace alone. What
-// compile refuses is not injected, and logged. It is called when an object comes or changes in anything
-// but its status, and by Update; it must not modify the object. Call NewSets before the manager starts.
+// NewSets returns the sets of the kind of owner, and adds informers for the kind and for Namespaces to the manager's
+// cache. compile returns the set of an object, or nil for nothing. A set has its owner's name. The set of an owner in a
+// namespace is only for Pods of the same namespace. After an error of compile the object's set is not injected, and the
+// error is logged. NewSets calls compile when an object comes or changes in anything but its status, and on Update.
+// compile must not modify the object. Call NewSets before the manager starts.
 //
 // RBAC: list and watch on the owner's kind, and get, list and watch on Namespaces.
 func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile func(O) (*sidecarcontrol.Set, error)) (*Sets[O], error) {
@@ -79,7 +80,8 @@ func NewSets[O client.Object](ctx context.Context, mgr Manager, owner O, compile
 	return s, nil
 }
 
-// isOther reports whether an object changed in more than its status. Kinds such as ConfigMaps have no generation, and no status either.
+// isOther reports whether an object changed outside of its status. Kinds such as ConfigMaps have no generation, and no
+// status either.
 func isOther(before, after any) bool {
 	was, ok := before.(client.Object)
 	is, alsoOK := after.(client.Object)
@@ -117,13 +119,14 @@ func (s *Sets[O]) indexOf(namespace string) *sidecarcontrol.Index {
 	return found.(*sidecarcontrol.Index)
 }
 
-// Update has an object compiled again, because something else changed that it depends on.
+// Update has an object compiled again, because something else needed by compile has changed.
 func (s *Sets[O]) Update(owner O) { s.put(owner) }
 
-// Await has Pods wait for something more at the start. Call it before the manager starts.
+// Await has Pods wait for a further condition at the start. Call Await before the manager starts.
 func (s *Sets[O]) Await(synced func() bool) { s.synced = append(s.synced, synced) }
 
-// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds unless told otherwise.
+// patience is how long a Pod waits for the caches when the process has just started. API servers wait for ten seconds
+// unless told otherwise.
 const patience = 5 * time.Second
 
 // HasSynced reports whether all sets are known.
@@ -136,8 +139,8 @@ func (s *Sets[O]) HasSynced() bool {
 	return true
 }
 
-// For returns the sets that match a Pod, whose namespace is filled in. It waits a moment where not all sets are known yet; the error then
-// asks to try again later. Otherwise the error is that of reading the Pod's namespace.
+// For returns the sets of a Pod with a filled-in namespace. While some sets are unknown, For waits a moment. The error
+// then asks to try again later. Any other error comes from reading the Pod's namespace.
 func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.Set, error) {
 	if !s.HasSynced() {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return s.HasSynced(), nil })
@@ -156,7 +159,7 @@ func (s *Sets[O]) For(ctx context.Context, pod *corev1.Pod) ([]*sidecarcontrol.S
 	}
 	namespace := &corev1.Namespace{}
 	err := s.namespaces.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
-	if apierrors.IsNotFound(err) { // it may be new
+	if apierrors.IsNotFound(err) { // the namespace may be new
 		err = s.live.Get(ctx, client.ObjectKey{Name: pod.Namespace}, namespace)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -1,8 +1,8 @@
 // Package upgrader carries out upgrades of sidecars.
 //
-// An [Upgrader] knows the Pods that the owners of one kind have injected something into, whoever controls those Pods. [Upgrader.Work]
-// takes the Pods of one owner a step closer to its set: it ends what was begun, and upgrades as many more as the rollout allows. One Pod
-// may have sidecars of several owners: what one of them upgrades counts against the budgets of all.
+// An [Upgrader] knows the Pods with sidecars of the owners of a kind, whoever controls the Pods. [Upgrader.Work] takes
+// the Pods of an owner a step closer to its set: Work ends begun upgrades, and upgrades as many further Pods as the
+// rollout allows. A Pod may have sidecars of several owners: an upgrade by any owner counts against the budgets of all.
 //
 //	v, result, err := r.upgrader.Cache.Observe(ctx, req)
 //	if v == nil {
@@ -12,8 +12,8 @@
 //	work, err := r.upgrader.Work(ctx, v, pass, set, plan)
 //	return pass.Result(err, r.report(ctx, v, work))
 //
-// RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, get and patch on Pods, and patch on pods/status where
-// sidecarcontrol.Keys.Condition is given.
+// RBAC: list and watch on the owner's kind, on Pods and on ControllerRevisions, get and patch on Pods, and patch on
+// pods/status if sidecarcontrol.Keys.Condition is given.
 package upgrader
 
 import (
@@ -40,33 +40,34 @@ import (
 type Config[O client.Object] struct {
 	// Control injects and upgrades. Required.
 	Control *sidecarcontrol.Control
-	// Cache are the options of the cache; Members is filled in. Calls is that of fanout.New.
+	// Cache are the options of the cache; New sets Members. Calls is the argument of fanout.New.
 	Cache ownercache.Options
 	Calls int
-	// Observe is told what became of a Pod. Optional.
+	// Observe receives Events of Pods. Optional.
 	Observe func(owner O, event Event)
 }
 
-// What happens to a Pod.
+// Kinds of Events.
 const (
 	// Upgraded says that a Pod was given new images.
 	Upgraded What = "Upgraded"
-	// Flipped says that a hot upgrade has ended: the container that worked before is idle.
+	// Flipped says that a hot upgrade has ended: the earlier working container is idle.
 	Flipped What = "Flipped"
 )
 
-// What says what happened to a Pod.
+// What is the kind of an Event.
 type What string
 
-// Event is something that was done to a Pod, or was tried.
+// Event is an action on a Pod, done or tried.
 type Event struct {
 	What What
 	Pod  *corev1.Pod
-	// Err is why it failed, nil if it did not.
+	// Err is the error of a failed action, nil after success.
 	Err error
 }
 
-// Upgrader upgrades the sidecars of the owners of one kind. It is safe for concurrent use. Make it with New.
+// Upgrader upgrades the sidecars of the owners of a kind. An Upgrader is safe for concurrent use. Make an Upgrader with
+// New.
 type Upgrader[O client.Object] struct {
 	Cache  *ownercache.Cache[O]
 	Fanout *fanout.Fanout
@@ -74,22 +75,23 @@ type Upgrader[O client.Object] struct {
 	config Config[O]
 
 	mu sync.Mutex
-	// claims are the Pods that are about to be upgraded, with the set. A claim ends when its set's next pass begins, because the cache shows
-	// what was written then, or with its pass if nothing was.
+	// claims are the Pods about to be upgraded, with the name of the set. A claim ends at the begin of its set's next
+	// pass, because the cache shows the writes then, or with its pass if nothing was written.
 	claims map[types.UID]string
-	// known is how Pods stood in the last pass of an owner, by its UID: of thousands of Pods, most have not changed since.
+	// known are the Standings of an owner's last pass, by the owner's UID: of thousands of Pods, most have not changed
+	// since.
 	known map[types.UID]*known
 }
 
-// known is how Pods stand with a set for as long as neither changes, by their UIDs. The objects are the cache's, which replaces them when
-// they change. One pass at a time uses it.
+// known are Standings with a set, by the Pods' UIDs, valid as long as neither changes. The objects are the cache's,
+// which replaces changed objects. Only a single pass at a time uses known.
 type known struct {
 	set  *sidecarcontrol.Set
 	pods map[types.UID]*sidecarcontrol.Standing
 }
 
-// New returns an Upgrader for the kind of owner. Call it before the manager starts. The error says what of the config is missing, or is
-// one of ownercache.New.
+// New returns an Upgrader for the kind of owner. Call New before the manager starts. The error names the missing part
+// of the config, or comes from ownercache.New.
 func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, config Config[O]) (*Upgrader[O], error) {
 	if config.Control == nil {
 		return nil, errors.New("upgrader: a Control is required")
@@ -110,29 +112,29 @@ func New[O client.Object](ctx context.Context, mgr ownercache.Manager, owner O, 
 	return u, nil
 }
 
-// Plan says which upgrades are to be started.
+// Plan says which upgrades to start.
 type Plan struct {
-	// Rollout says how many at a time, given how each Pod stands. Nil starts none: what was begun is ended all the same. Required
-	// otherwise; Order.Rest is filled in.
+	// Rollout returns the limits, given the Standing of each Pod. Nil starts no upgrade: begun upgrades are ended all the
+	// same. Required otherwise. Work sets Order.Rest.
 	Rollout func(pods []sidecarcontrol.Standing) sidecarcontrol.Rollout
-	// Selects leaves Pods out that the set does not match any more; a hot upgrade that has begun in one is ended all the same. Nil leaves
-	// none out.
+	// Selects leaves out Pods no longer matched by the set. A begun hot upgrade in such a Pod is ended all the same. Nil
+	// leaves out none.
 	Selects func(pod *corev1.Pod) bool
 }
 
-// Work is what was found and decided.
+// Work is the result of a pass.
 type Work struct {
-	// Pods is how each Pod of the set stood: those that have all of its sidecars, and are active. A Pod from before the set gained another
-	// container is not among them: no Pod that runs can get one.
+	// Pods are the Standings of the set's Pods: active Pods with all sidecars of the set. A Pod older than a newly added
+	// container of the set is excluded: no running Pod can get a further container.
 	Pods []sidecarcontrol.Standing
-	// Dropped are active Pods that have sidecars of the set and are not its Pods any more: the set does not match them, or has gained a sidecar since
-	// that they lack. Nobody upgrades them.
+	// Dropped are active Pods with sidecars of the set that are not its Pods any more: the set does not match them, or has
+	// gained a sidecar missing in the Pod. Nobody upgrades them.
 	Dropped []*corev1.Pod
-	// Choice is what was decided about new upgrades.
+	// Choice is the decision about new upgrades.
 	Choice sidecarcontrol.Choice
 }
 
-// task is something that is tried for a Pod, and for how long the Pod is left alone when that was refused.
+// task is an attempt for a Pod, and the rest of the Pod after a refusal.
 func task(name string) fanout.Task {
 	return fanout.Task{Name: name, First: 10 * time.Second, Last: 5 * time.Minute}
 }
@@ -144,7 +146,7 @@ const (
 	notePods    = "note the progress of upgrades"
 )
 
-// Work takes the Pods of an owner a step closer to the set. What it returns is how things stood before it wrote.
+// Work takes the Pods of an owner a step closer to the set. The result shows the state before the writes.
 func (u *Upgrader[O]) Work(ctx context.Context, v *ownercache.View[O], pass *fanout.Pass, set *sidecarcontrol.Set, plan Plan) (Work, error) {
 	all, selected, dropped := u.read(v, set, plan)
 	work, wait := u.decide(v, set, plan, all[:selected:selected])
@@ -217,7 +219,7 @@ func podsWhere(pods []sidecarcontrol.Standing, match func(*sidecarcontrol.Standi
 	return out
 }
 
-// send writes a change. Other owners of the Pod's sidecars see that it was written.
+// send writes a change. Other owners of the Pod's sidecars see the write.
 func (u *Upgrader[O]) send(
 	ctx context.Context, v *ownercache.View[O], s *sidecarcontrol.Standing, change func(*sidecarcontrol.Standing) (podpatch.Change, error),
 ) (bool, error) {
@@ -229,7 +231,7 @@ func (u *Upgrader[O]) send(
 	return result.Sent > 0, err
 }
 
-// read says how the Pods stand: first those that are selected, and then those in which a hot upgrade goes on though they are not any more.
+// read returns the Standings of the Pods: first the selected Pods, then deselected Pods with a running hot upgrade.
 func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan) (out []sidecarcontrol.Standing, selected int, dropped []*corev1.Pod) {
 	known := u.knownOf(v.Owner.GetUID(), set)
 	out = make([]sidecarcontrol.Standing, 0, len(v.Pods))
@@ -264,7 +266,7 @@ func (u *Upgrader[O]) read(v *ownercache.View[O], set *sidecarcontrol.Set, plan 
 	return append(out, left...), len(out), dropped
 }
 
-// knownOf returns what is known of an owner's Pods and still holds for the set.
+// knownOf returns an owner's known Standings, as far as still valid for the set.
 func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -277,8 +279,8 @@ func (u *Upgrader[O]) knownOf(owner types.UID, set *sidecarcontrol.Set) *known {
 	return last
 }
 
-// decide chooses among the Pods. Other sets know from then on which Pods are about to be upgraded. wait, where it is positive, is
-// when to look again: nobody says when a refused Pod has rested, or when another set lets go of one.
+// decide chooses among the Pods. Other sets then know which Pods are about to be upgraded. wait, if positive, is the
+// time until another look: no event tells that a refused Pod's rest is over, or that another set releases a Pod.
 func (u *Upgrader[O]) decide(
 	v *ownercache.View[O], set *sidecarcontrol.Set, plan Plan, pods []sidecarcontrol.Standing,
 ) (work Work, wait time.Duration) {
@@ -294,7 +296,7 @@ func (u *Upgrader[O]) decide(
 		rollout = plan.Rollout(work.Pods)
 		rollout.Order.Rest = func(pod *corev1.Pod) time.Duration {
 			rest := u.Fanout.Backoff.Rest(pod.UID, v.Now, task(upgradePods))
-			wait = sooner(wait, rest) // it comes last, and where it is not chosen Try does not wake this set
+			wait = sooner(wait, rest) // a resting Pod comes last, and if not chosen, Try does not wake the set
 			return rest
 		}
 	}
@@ -306,7 +308,8 @@ func (u *Upgrader[O]) decide(
 	}
 	for _, i := range shared {
 		s := &work.Pods[i]
-		// What this set has seen of the Pod may be from before another's write. The pointer says nothing: a new list brings others.
+		// The Pod in the view may be older than another set's write. The pointer says nothing, because a new list brings new
+		// pointers.
 		newest, _ := u.Cache.Pods.Get(s.Pod.Namespace, s.Pod.Name)
 		claimed := u.claims[s.Pod.UID] != ""
 		if claimed {
@@ -315,7 +318,7 @@ func (u *Upgrader[O]) decide(
 		s.Busy = s.Busy || claimed || newest == nil || newest.ResourceVersion != s.Pod.ResourceVersion
 	}
 	work.Choice = sidecarcontrol.Choose(work.Pods, rollout)
-	// A Pod that another set is about to change is left for the next pass: both would write the same annotations.
+	// A Pod about to be changed by another set is left for the next pass: both would write the same annotations.
 	work.Choice.Upgrade = slices.DeleteFunc(work.Choice.Upgrade, func(s *sidecarcontrol.Standing) bool { return u.claims[s.Pod.UID] != "" })
 	for _, s := range work.Choice.Upgrade {
 		u.claims[s.Pod.UID] = set.Name()
@@ -323,7 +326,7 @@ func (u *Upgrader[O]) decide(
 	return work, wait
 }
 
-// sooner returns the shorter of two waits, of which zero is none.
+// sooner returns the shorter of two waits. Zero means no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return b
