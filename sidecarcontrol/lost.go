@@ -1,33 +1,44 @@
 package sidecarcontrol
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// lost says which sidecars of a set do not run their image, in a Pod that was upgraded and that says nothing of the upgrade: somebody has removed
-// its state.
-func (c *Control) lost(pod *corev1.Pod, set string) (waiting reason.List) {
-	if pod.Generation == 1 {
-		return nil // nobody has changed it
-	}
-	recorded, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
+// lostPatience is for how long after an upgrade with a lost state another image in the status counts. Afterwards the image is another name of the
+// same one: a kubelet ends a container within the grace period.
+const lostPatience = 10 * time.Minute
+
+// lost returns the sidecars of a set that do not run their image, in a Pod whose upgrade has no state: somebody has removed the state. again is
+// when the time alone may change the answer.
+func (c *Control) lost(pod *corev1.Pod, set string, now time.Time) (waiting reason.List, again time.Duration) {
+	hashes, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
-		return nil // Control.Read says so
+		return nil, 0 // Control.Read says so
 	}
-	of := recorded.of(set)
-	if !of.UpdateTimestamp.After(pod.CreationTimestamp.Time) {
-		return nil // it was created with them
+	withoutImages, err := readRecords(pod.Annotations, c.keys.HashWithoutImagesAnnotation)
+	if err != nil {
+		return nil, 0
 	}
-	for _, name := range of.SidecarList {
+	given := hashes.of(set)
+	// Injection writes both records at once, an upgrade of images the first alone.
+	again = given.UpdateTimestamp.Add(lostPatience).Sub(now)
+	if !given.UpdateTimestamp.After(withoutImages.of(set).UpdateTimestamp.Time) || again <= 0 {
+		return nil, 0
+	}
+	for _, name := range given.SidecarList {
 		for _, container := range append([]string{name}, twinsOf(name)...) {
-			if podstate.Container(pod, container) == nil {
-				continue
+			if podstate.Container(pod, container) != nil {
+				waiting = append(waiting, reason.From(c.updater.LostImage(pod, container))...)
 			}
-			waiting = append(waiting, reason.From(c.updater.LostImage(pod, container))...)
 		}
 	}
-	return waiting
+	if len(waiting) == 0 {
+		again = 0
+	}
+	return waiting, again
 }

@@ -47,21 +47,51 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestNotLost: a node may report an image by another of its names, or by an ID.
+// TestNotLost: a node may report an image by another of its names, or by an ID. Clocks of webhooks and API servers differ, and API servers before
+// Kubernetes 1.33 count no generations of Pods.
 func TestNotLost(t *testing.T) {
-	c, set := newControl(t), newSet(t, spec("one", "a"))
+	version := func(image string) *sidecarcontrol.Set {
+		s := spec("one", "a")
+		s.Containers[0].Image = image
+		return newSet(t, s)
+	}
 	for name, tc := range map[string]struct {
-		image      string
-		generation int64
+		image   string
+		upgrade bool
+		after   time.Duration
+		want    bool
 	}{
-		"another tag, of a Pod that nobody has changed": {"mirror.test/a:stable", 1},
-		"an ID, because the tag was moved":              {"sha256:0123", 2},
+		"another tag, of a Pod that was never upgraded": {"mirror.test/a:stable", false, time.Second, true},
+		"another tag, a moment after the upgrade":       {"mirror.test/a:stable", true, time.Minute, false},
+		"another tag, long after the upgrade":           {"mirror.test/a:stable", true, 11 * time.Minute, true},
+		"an ID, because the tag was moved":              {"sha256:0123", true, time.Minute, true},
+		"the image of before":                           {"a:v1", true, time.Minute, false},
+		"the right image":                               {"docker.io/library/a:v2", true, time.Minute, true},
 	} {
-		pod := injected(t, set)
-		pod.Generation, pod.Status.ObservedGeneration = tc.generation, tc.generation
-		pod.Status.ContainerStatuses[1].Image = tc.image
-		if standing := c.Read(pod, set, now); !standing.Serves() {
-			t.Errorf("%s: waiting %v", name, standing.Waiting)
+		for _, generation := range []int64{0, 1, 5} {
+			c, set := newControl(t), version("a:v1")
+			pod := injected(t, set)
+			pod.CreationTimestamp = metav1.NewTime(now.Add(-time.Second)) // the clock of the webhook is ahead
+			at := now.Add(time.Hour)
+			if tc.upgrade {
+				set = version("a:v2")
+				standing := c.Read(pod, set, at)
+				change, err := c.Upgrade(&standing, set, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				pod = send(t, pod, change)
+				delete(pod.Annotations, keys().StateAnnotation)
+			}
+			pod.Generation, pod.Status.ObservedGeneration = generation, generation
+			for i := range pod.Status.ContainerStatuses {
+				if pod.Status.ContainerStatuses[i].Name == "a" {
+					pod.Status.ContainerStatuses[i].Image = tc.image
+				}
+			}
+			if standing := c.Read(pod, set, at.Add(tc.after)); standing.Serves() != tc.want || !tc.want && standing.RequeueAfter <= 0 {
+				t.Errorf("%s, generation %d: waiting %v, again in %s", name, generation, standing.Waiting, standing.RequeueAfter)
+			}
 		}
 	}
 }

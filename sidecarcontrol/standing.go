@@ -192,7 +192,7 @@ func (c *Control) wait(s *Standing, set *Set, states records, now time.Time) set
 	waits := sets.Set[string]{}
 	view := c.viewOf(s.Pod, states[set.spec.Name])
 	if view == nil {
-		s.Waiting = append(s.Waiting, c.lost(s.Pod, set.spec.Name)...)
+		s.Waiting, s.RequeueAfter = c.lost(s.Pod, set.spec.Name, now)
 		addContainers(waits, s.Waiting)
 		return waits
 	}
@@ -292,7 +292,9 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 		}
 		view := c.viewOf(s.Pod, states[name])
 		if view == nil {
-			if len(c.lost(s.Pod, name)) > 0 {
+			lost, again := c.lost(s.Pod, name, now)
+			if len(lost) > 0 {
+				s.requeue(again)
 				return true
 			}
 			continue
@@ -308,10 +310,15 @@ func (c *Control) isBusy(s *Standing, set *Set, states records, now time.Time) b
 	if left <= 0 || !c.othersFlip(s.Pod, set) {
 		return false
 	}
-	if s.RequeueAfter <= 0 || left < s.RequeueAfter {
-		s.RequeueAfter = left
-	}
+	s.requeue(left)
 	return true
+}
+
+// requeue has the caller look again no later than after a time.
+func (s *Standing) requeue(after time.Duration) {
+	if s.RequeueAfter <= 0 || after < s.RequeueAfter {
+		s.RequeueAfter = after
+	}
 }
 
 // Unfinished says what upgrades in place wait for that have begun in a Pod, whatever sets they are of: containers that do not run their image yet.
@@ -321,7 +328,8 @@ func (c *Control) Unfinished(pod *corev1.Pod, now time.Time) (waiting reason.Lis
 	for _, name := range c.Injected(pod) {
 		view := c.viewOf(pod, states[name])
 		if view == nil {
-			waiting = append(waiting, c.lost(pod, name)...)
+			lost, _ := c.lost(pod, name, now)
+			waiting = append(waiting, lost...)
 		} else if step, err := c.updater.Next(view, now); err == nil {
 			waiting = append(waiting, step.Waiting...)
 		}

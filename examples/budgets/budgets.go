@@ -16,6 +16,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/apis/policy"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
 	"github.com/workloadkit/workloadkit/ownercache"
+	"github.com/workloadkit/workloadkit/podstate"
 	"github.com/workloadkit/workloadkit/reason"
 )
 
@@ -103,10 +104,14 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if !IsOn(b.gates, operation) {
 		return free(NotCovered, "", "the feature gate for it is off")
 	}
+	if !podstate.IsActive(pod) { // also for the last request of a kubelet, and for whoever cleans up
+		return free(disruption.NotServing, "", "it terminates or has ended")
+	}
 	all, err := b.of(ctx, pod, operation, patience)
 	if err != nil {
 		return Answer{}, err
 	}
+	serves, _ := b.Serves(pod, b.clock.Now())
 	switch {
 	case len(all) == 0:
 		return free(NoBudget, "", "no budget is for it")
@@ -114,6 +119,8 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 		return free(NotProtected, all[0].Name, "it mirrors a static Pod, which runs on without it")
 	case isExempt(pod):
 		return free(NotProtected, all[0].Name, "annotation "+policy.AnnotationNoProtect)
+	case len(all) > MostOfPod && !serves:
+		return free(disruption.NotServing, all[0].Name, "it does not serve")
 	case len(all) > MostOfPod:
 		why := reason.Reason{
 			Code: TooManyBudgets, Object: reason.ObjectOf("Pod", pod), Detail: fmt.Sprintf("%d budgets are for it", len(all)),
@@ -130,7 +137,6 @@ func (b *Budgets) ask(ctx context.Context, pod *corev1.Pod, operation disruption
 	if len(keys) == 0 {
 		return free(NotCovered, all[0].Name, "the budget is not about "+string(operation)+", or leaves Pods of these labels out")
 	}
-	serves, _ := b.Serves(pod, b.clock.Now())
 	request := disruption.Request{Pod: pod, Operation: operation, OutOfService: !serves}
 	decision, by, err := b.guard.AskAll(ctx, keys, request, dryRun)
 	return Answer{decision, by.Name}, err

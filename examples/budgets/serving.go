@@ -40,7 +40,7 @@ func (s *Serving) Serves(pod *corev1.Pod, now time.Time) (serves bool, again tim
 	if !podstate.IsActive(pod) || pod.Status.Phase != corev1.PodRunning || !podstate.IsReady(pod) || isLabelled(pod) {
 		return false, 0
 	}
-	right, all := digests(pod)
+	right, all, _ := digests(pod)
 	if !right || all {
 		return right, 0
 	}
@@ -73,9 +73,17 @@ func isLabelled(pod *corev1.Pod) bool {
 	return false
 }
 
-// digests reports whether the containers whose images are named by digest may run those, and whether all are and do. A Node may know a manifest by
-// the digest of its index, and the other way round: once its kubelet has seen what the Pod asks for, another digest proves nothing.
-func digests(pod *corev1.Pod) (right, all bool) {
+// IsDoubtful reports whether a container of a Pod runs another digest than its spec names, though the spec was changed and the kubelet has seen
+// the change. Either the Node knows the image by the digest of its index, or the kubelet is about to end the container.
+func IsDoubtful(pod *corev1.Pod) bool {
+	_, _, doubtful := digests(pod)
+	return doubtful && pod.Generation != 1 && pod.Annotations[apps.AnnotationInPlaceUpdateState] == "" && pod.Annotations[apps.AnnotationInPlaceUpdateStateLegacy] == ""
+}
+
+// digests reports whether the containers with an image by digest may run that digest, and whether all have such an image and run it. A Node may
+// know a manifest by the digest of its index, and the other way round. doubtful says that another digest is reported by a kubelet that has
+// seen the newest spec.
+func digests(pod *corev1.Pod) (right, all, doubtful bool) {
 	all = len(pod.Spec.Containers) > 0
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -87,15 +95,15 @@ func digests(pod *corev1.Pod) (right, all bool) {
 		status := podstate.ContainerStatus(pod, container.Name)
 		switch {
 		case status == nil:
-			return false, all
+			return false, all, false
 		case strings.HasSuffix(status.ImageID, want):
 		case pod.Status.ObservedGeneration == 0 || pod.Status.ObservedGeneration < pod.Generation:
-			return false, all
+			return false, all, false
 		default:
-			all = false
+			all, doubtful = false, true
 		}
 	}
-	return true, all
+	return true, all, doubtful
 }
 
 // Annotations are those that Serves reads, of Pods in caches that keep no others.

@@ -204,3 +204,24 @@ func TestNamedAndNotCached(t *testing.T) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
+
+// TestTooManyBudgetsOfADeadPod: a Pod out of service needs nobody's consent. A kubelet deletes its terminated Pods with a request of its own, and
+// PodGC, Jobs and DaemonSets delete Pods that have ended.
+func TestTooManyBudgetsOfADeadPod(t *testing.T) {
+	w := newWorld(t)
+	for i := range budgets.MostOfPod + 1 {
+		w.counted(budget("budget-"+string(rune('a'+i)), map[string]string{"app": "web"}, nil), 1)
+	}
+	for name, edit := range map[string]func(*corev1.Pod){
+		"is terminating, and its kubelet deletes it": func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(start.Add(-time.Minute))), ptr.To[int64](0)
+		},
+		"has failed":   func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+		"is not ready": func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse },
+	} {
+		answer, err := w.asked.Ask(t.Context(), old("web-0", edit), disruption.Delete, false)
+		if err != nil || !answer.Admitted {
+			t.Errorf("a Pod that %s is kept: %v, %v", name, answer.Reason, err)
+		}
+	}
+}

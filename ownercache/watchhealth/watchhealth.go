@@ -278,6 +278,9 @@ func (k *kindWatch) ListWithContext(ctx context.Context, options metav1.ListOpti
 		k.listAgain.Store(true)
 		return emptyList(), nil
 	}
+	if options.ResourceVersion == "0" { // from a watch cache that may be behind, and Await would not know
+		options.ResourceVersion = ""
+	}
 	list, err := k.from.ListWithContext(ctx, options)
 	if err == nil {
 		return list, nil

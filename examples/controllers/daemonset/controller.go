@@ -145,7 +145,7 @@ func (r *Reconciler) act(ctx context.Context, v *view, pass *fanout.Pass, o *obs
 			return result.Sent > 0, err
 		}),
 		func() error {
-			if len(t.relabel) > 0 {
+			if len(t.relabel) > 0 || t.keepTwins {
 				return nil // a Pod at a revision that is gone would be updated
 			}
 			return pass.Once(ctx, fanout.Task{Name: "delete revisions that are there twice"}, func() (bool, error) {

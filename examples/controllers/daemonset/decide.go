@@ -39,10 +39,13 @@ type observation struct {
 // todo is a whole pass as data. What comes first is done first, and what comes after it only if that has changed nothing.
 type todo struct {
 	release, adopt []*corev1.Pod
-	relabel        []*corev1.Pod // at a revision of the same template as the newest
-	step           rollout.NodeStep
-	remove         []*corev1.Pod
-	update         []*corev1.Pod
+	// relabel are Pods at a twin, a revision of the same template as the newest. keepTwins says that other Pods still name a twin: the state of an
+	// update that goes on names its revision.
+	relabel   []*corev1.Pod
+	keepTwins bool
+	step      rollout.NodeStep
+	remove    []*corev1.Pod
+	update    []*corev1.Pod
 	// burst is how many Pods are created at most, how many deleted and how many updated.
 	burst int
 	// odd is what of the spec is not what was meant, presumably.
@@ -59,7 +62,8 @@ func decide(o *observation) (*todo, error) {
 	}
 	t.adopt = split.Adopt
 	if len(o.twins) > 0 {
-		t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) })
+		t.relabel = o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && !p.Updating })
+		t.keepTwins = len(o.pods.Select(func(p *podcontrol.Pod) bool { return isAtTwin(p.Pod, o.twins) && p.Updating })) > 0
 	}
 	nodes, fitting := make([]rollout.Node, len(o.nodes)), 0
 	for i, node := range o.nodes {

@@ -116,6 +116,11 @@ func agentOn(set *v1beta1.DaemonSet, node string, change ...func(*corev1.Pod)) *
 	return pod
 }
 
+// closedGate is the Pod of an update in place that goes on.
+func closedGate(pod *corev1.Pod) {
+	pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = corev1.ConditionFalse, apps.ReasonStartInPlaceUpdate
+}
+
 func podLabelled(key, value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels[key] = value }
 }
@@ -458,6 +463,7 @@ func TestDecide(t *testing.T) {
 	type decision struct {
 		Create, Remove, Update, Adopt, Release, Relabel, Twins []string
 		Burst                                                  int // where it is not as usual
+		KeepTwins                                              bool
 	}
 	set := agents()
 	kept := func(value *intstr.IntOrString) func(*v1beta1.DaemonSet) {
@@ -522,6 +528,11 @@ func TestDecide(t *testing.T) {
 			pods: []*corev1.Pod{agentOn(set, "n1", podLabelled(apps.LabelRevision, "twin")), agentOn(set, "n2", isOld), agentOn(set, "n3")},
 			want: decision{Relabel: []string{"agent-n1"}, Twins: []string{"agent-twin"}, Update: []string{"agent-n2"}},
 		},
+		{
+			name: "but for one that is updated at the moment, or its state would name another revision", set: set, nodes: machines(1), twin: true,
+			pods: []*corev1.Pod{agentOn(set, "n1", podLabelled(apps.LabelRevision, "twin"), closedGate)},
+			want: decision{Twins: []string{"agent-twin"}, KeepTwins: true},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			watcher := newObserver(t)
@@ -537,7 +548,7 @@ func TestDecide(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := decision{
-				Create: todo.step.Create, Remove: named(todo.remove), Update: named(todo.update), Adopt: named(todo.adopt), Release: named(todo.release), Relabel: named(todo.relabel),
+				Create: todo.step.Create, Remove: named(todo.remove), Update: named(todo.update), Adopt: named(todo.adopt), Release: named(todo.release), Relabel: named(todo.relabel), KeepTwins: todo.keepTwins,
 			}
 			if todo.burst != 250 {
 				got.Burst = todo.burst

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/workloadkit/workloadkit/disruption"
 	"github.com/workloadkit/workloadkit/examples/apis/policy/v1beta1"
@@ -43,10 +44,12 @@ type counter struct {
 	needed map[types.UID]time.Time
 }
 
-// judged is what is known of a Pod, as long as it is this very object.
+// judged is the verdict about a Pod object.
 type judged struct {
-	pod    *corev1.Pod
-	serves bool
+	pod     *corev1.Pod
+	serves  bool
+	again   time.Duration // when the time alone may change the verdict, 0 for never
+	doubted time.Time     // since when the containers may be about to end
 }
 
 func newCounter(finder *budgets.Finder, workloads *budgets.Workloads, serving *budgets.Serving) *counter {
@@ -126,22 +129,46 @@ func (c *counter) judge(v *view, pods []*corev1.Pod, members []disruption.Member
 		if !podstate.IsActive(pod) {
 			continue
 		}
-		j, ok := before[pod.UID]
-		var wait time.Duration
-		if !ok || j.pod != pod {
-			j.pod = pod
-			j.serves, wait = c.serving.Serves(pod, v.Now)
-			wake(wait)
+		j := before[pod.UID]
+		if j.pod != pod || j.again > 0 {
+			j = c.judged(j, pod, v.Now)
+			wake(j.again)
 		}
-		if wait <= 0 { // else the time alone may change the answer
-			known[pod.UID] = j
-		}
+		known[pod.UID] = j
 		members = append(members, disruption.Member{Name: pod.Name, Created: pod.CreationTimestamp, Serves: j.serves})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known[v.Owner.UID] = known
 	return members
+}
+
+// judged finds out whether a Pod serves. A kubelet reports that it has seen a spec before it ends the old containers, so a Pod in doubt counts
+// when the same containers have gone on for longer than they may take to end. before is the last verdict about the Pod, the zero value for none.
+func (c *counter) judged(before judged, pod *corev1.Pod, now time.Time) judged {
+	j := judged{pod: pod}
+	if j.serves, j.again = c.serving.Serves(pod, now); !j.serves || !budgets.IsDoubtful(pod) {
+		return j
+	}
+	if j.doubted = before.doubted; j.doubted.IsZero() || before.pod.Generation != pod.Generation || !slices.Equal(instances(before.pod), instances(pod)) {
+		j.doubted = now
+	}
+	end := time.Duration(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds))*time.Second + patience
+	if left := j.doubted.Add(end).Sub(now); left > 0 {
+		j.serves, j.again = false, left
+	}
+	return j
+}
+
+// patience is how much later than its grace period a container may end.
+const patience = 10 * time.Second
+
+// instances returns the IDs of the Pod's containers.
+func instances(pod *corev1.Pod) (ids []string) {
+	for i := range pod.Status.ContainerStatuses {
+		ids = append(ids, pod.Status.ContainerStatuses[i].ContainerID)
+	}
+	return ids
 }
 
 // expected returns how many Pods there should be. watched is false where nobody tells of changes.

@@ -310,7 +310,7 @@ func (w *story) serves(pod *corev1.Pod) bool {
 			if s.Injected && len(s.Waiting) > 0 {
 				return false
 			}
-			if s.Injected && upgradedAfter(pod, set.Name, pod.CreationTimestamp.Time) {
+			if s.Injected && saysUpgraded(pod, set.Name) {
 				w.judgeServing(pod, set)
 			}
 		}
@@ -318,13 +318,17 @@ func (w *story) serves(pod *corev1.Pod) bool {
 	return true
 }
 
-// upgradedAfter reports whether a Pod records that it was given the set's sidecars after a time.
-func upgradedAfter(pod *corev1.Pod, set string, at time.Time) bool {
-	recorded := map[string]struct {
-		UpdateTimestamp metav1.Time `json:"updateTimestamp"`
-	}{}
-	err := json.Unmarshal([]byte(pod.Annotations[apps.AnnotationSidecarSetHash]), &recorded)
-	return err == nil && recorded[set].UpdateTimestamp.After(at)
+// saysUpgraded reports whether a Pod says that it was upgraded since its injection, and not long ago.
+func saysUpgraded(pod *corev1.Pod, set string) bool {
+	at := func(key string) time.Time {
+		recorded := map[string]struct {
+			UpdateTimestamp metav1.Time `json:"updateTimestamp"`
+		}{}
+		_ = json.Unmarshal([]byte(pod.Annotations[key]), &recorded)
+		return recorded[set].UpdateTimestamp.Time
+	}
+	upgraded := at(apps.AnnotationSidecarSetHash)
+	return upgraded.After(at(apps.AnnotationSidecarSetHashWithoutImage)) && time.Since(upgraded) < 10*time.Minute
 }
 
 // judgeServing: a Pod that is said to be in service runs all that it was given.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -273,7 +274,8 @@ func (w *story) forge(pod *corev1.Pod) {
 
 // lose removes what upgrades have written down.
 func (w *story) lose(pod *corev1.Pod) {
-	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" {
+	unknown := slices.ContainsFunc(w.control.Injected(pod), func(set string) bool { return !saysUpgraded(pod, set) })
+	if pod.Annotations[apps.AnnotationSidecarSetInPlaceState] == "" || unknown { // nobody could know of an upgrade in the second of the injection
 		return
 	}
 	changed := pod.DeepCopy()
