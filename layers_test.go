@@ -116,7 +116,8 @@ func layers() []layer {
 		{"examples/embed/...", free, "KIT examples/embed/..."},                                                    // no type of Kruise
 		{"examples/kinds", free, "examples/admission examples/apis/... examples/controllers/* examples/sidecars"}, // a row per kind
 		{"examples/manager", free, "KIT examples/admission examples/apis/... examples/controllers/kruise examples/controllers/persistentpodstate examples/controllers/sidecarterminator examples/cronjobs examples/distribution examples/kinds examples/placements examples/sidecars examples/budgets"},
-		{"examples/cmd/...", free, "examples/kinds examples/manager"},
+		{"examples/storagemigration", free, ""}, // objects of any CRD
+		{"examples/cmd/...", free, "examples/kinds examples/manager examples/storagemigration"},
 		{"examples/config", free, "testing/install"},
 		{"examples/internal/hostile", free, "examples/apis/..."},
 		{"examples/internal/served", free, "examples/config examples/manager testing/..."}, // the begin of hostile and bench

@@ -369,7 +369,7 @@ func TestStartDropsTheGraceAnnotation(t *testing.T) {
 func TestStartInheritsWhatIsUnfinished(t *testing.T) {
 	for _, tc := range slices.Concat(inheritedImages(), inheritedWaits(t), inheritedDoubts()) {
 		t.Run(tc.name, func(t *testing.T) {
-			pod := midway(t, newTemplate(image("app", "app:v2")), tc.progress, nil)
+			pod := midway(t, newTemplate(image("app", "app:v2"), env(1, fromLabel("ZONE", "zone"))), tc.progress, nil)
 			tc.pod(pod)
 			_, state, _ := startPlan(t, newUpdater(), pod, &tc.plan, 0)
 			if diff := cmp.Diff(tc.want, state.Part()); diff != "" {

@@ -45,17 +45,18 @@ func (v *view) runtimeMeta() *runtimeMeta {
 // envUnreported names the containers not known to run with the present labels and annotations.
 func (v *view) envUnreported() reason.List {
 	meta := v.runtimeMeta()
-	if meta == nil {
-		return reason.List{{
-			Code: EnvNotReported, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
-			Detail: "no node agent has reported what containers run with", Remedy: "run the node agent on node " + v.pod.Spec.NodeName,
-		}}
-	}
 	var list reason.List
 	for i := range v.containers {
 		c := &v.containers[i]
-		if c.init {
+		if c.init || !c.readsMetadata() || c.readAtRestart() {
 			continue
+		}
+		if meta == nil {
+			return reason.List{{
+				Code: EnvNotReported, Object: v.object(), Path: "metadata.annotations[" + v.config.Keys.RuntimeMetaAnnotation + "]",
+				Detail: "no node agent has reported what container " + c.name + " runs with",
+				Remedy: "run the node agent on node " + v.pod.Spec.NodeName + ", or recreate the Pod",
+			}}
 		}
 		if hash := c.envHash(); !meta.matches(c, func(_, env uint64) bool { return env == hash }) {
 			list = append(list, reason.Reason{
@@ -65,6 +66,21 @@ func (v *view) envUnreported() reason.List {
 		}
 	}
 	return list
+}
+
+// readsMetadata reports whether an env variable of a container is a label or annotation of the Pod.
+func (c *container) readsMetadata() bool {
+	return slices.ContainsFunc(c.spec.Env, func(env corev1.EnvVar) bool {
+		_, _, ok := envRef(&env)
+		return ok
+	})
+}
+
+// readAtRestart reports whether a container was certainly restarted for an image of the update. A single patch changed
+// metadata and image, so the new instance has read the new metadata without proof by a node agent.
+func (c *container) readAtRestart() bool {
+	record, changed := c.record()
+	return changed && c.status != nil && c.runs() && digestOf(c.status.ImageID) != digestOf(record.ImageID) && digestOf(record.ImageID) != ""
 }
 
 // plainHashesMatch reports whether the agent confirms the exact present spec for every container.

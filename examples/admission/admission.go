@@ -48,8 +48,8 @@ const (
 	ConvertPath = "/convert"
 	// HealthzPath answers 200 as long as the server serves.
 	HealthzPath = "/healthz"
-	// RestPath stands for all paths that nothing is served at: what is asked about is allowed, with a warning that nobody has looked.
-	// Configurations that another manager left behind name them.
+	// RestPath stands for all other paths, which configurations of another manager name. Reviews of this project's own kinds get
+	// the answer of their kind. Other reviews are allowed, with a warning.
 	RestPath = "/"
 )
 
@@ -107,7 +107,7 @@ func Handlers(options Options, kinds ...Endpoint) map[string]http.Handler {
 		}
 	}
 	handlers[ConvertPath] = limits.wrap(&converter{kinds: converters, log: options.Log.WithName("conversion")})
-	handlers[RestPath] = limits.wrap(allowOthers(options.Log, options.UnknownPath))
+	handlers[RestPath] = limits.wrap(newRest(options.Log, options.UnknownPath, kinds))
 	return handlers
 }
 

@@ -7,7 +7,10 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
 // Whoever reaches the port chooses the path, and what is observed is kept.
@@ -18,26 +21,65 @@ const (
 	OtherPaths = "other"
 )
 
-// allowOthers returns a handler for every other path: it allows what it is asked about and changes nothing. Configurations that another
-// manager left behind name features that are not served here; without an answer the API server would refuse Pods. The answer warns
-// that nobody has looked.
-func allowOthers(log logr.Logger, observe func(path string)) http.Handler {
-	type key struct{}
-	known := &paths{seen: map[string]bool{}}
-	return &admission.Webhook{
-		Handler: admission.HandlerFunc(func(ctx context.Context, _ admission.Request) admission.Response {
-			path, _ := ctx.Value(key{}).(string)
-			if observe != nil {
-				observe(known.label(path))
-			}
-			return admission.Allowed("nothing here looks at this request").
-				WithWarnings("kruise-manager serves nothing at " + shown(path) + ": allowed without a look; another manager left that webhook behind")
-		}),
-		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
-			return context.WithValue(ctx, key{}, r.URL.Path)
-		},
-		LogConstructor: loggerOf(log),
+// rest answers at every other path, which configurations of another manager name. Reviews of objects whose kind has handlers here go to the
+// handler of the verb in the path: OpenKruise 1.9.0 calls its paths differently. All other reviews are allowed with a warning, because they are
+// about features without a handler here, and the API server would refuse Pods without an answer.
+type rest struct {
+	kinds   map[schema.GroupKind]map[string]admission.Handler // by verb
+	observe func(path string)                                 // optional
+	known   *paths
+}
+
+// pathKey is the key of a request's path in its context.
+type pathKey struct{}
+
+func newRest(log logr.Logger, observe func(path string), kinds []Endpoint) http.Handler {
+	r := &rest{kinds: map[schema.GroupKind]map[string]admission.Handler{}, observe: observe, known: &paths{seen: map[string]bool{}}}
+	for _, kind := range kinds {
+		e := kind.endpoint()
+		verbs := map[string]admission.Handler{}
+		for path, handler := range e.handlers {
+			verbs[verbOf(path)] = handler
+		}
+		if isOwn(e.kind.Group) && len(verbs) > 0 {
+			r.kinds[e.kind] = verbs
+		}
 	}
+	return &admission.Webhook{
+		Handler:         r,
+		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context { return context.WithValue(ctx, pathKey{}, r.URL.Path) },
+		LogConstructor:  loggerOf(log),
+	}
+}
+
+// isOwn reports whether objects of a group are nobody else's.
+func isOwn(group string) bool { return group == apps.Group || strings.HasSuffix(group, ".kruise.io") }
+
+// verbOf is what precedes the first dash of a path: mutate or validate.
+func verbOf(path string) string {
+	verb, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "-")
+	return verb
+}
+
+// Handle implements admission.Handler.
+func (r *rest) Handle(ctx context.Context, req admission.Request) admission.Response {
+	path, _ := ctx.Value(pathKey{}).(string)
+	if r.observe != nil {
+		r.observe(r.known.label(path))
+	}
+	kind := schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
+	verbs, own := r.kinds[kind]
+	handler, served := verbs[verbOf(path)]
+	switch {
+	case served:
+		return handler.Handle(ctx, req)
+	case own && verbOf(path) != mutates && verbOf(path) != validates:
+		return admission.Denied("kruise-manager serves nothing at " + shown(path) + ": correct the path in the webhook configuration")
+	case own: // the handler of the kind's other verb has looked, or is going to
+		return admission.Allowed("")
+	}
+	return admission.Allowed("nothing here looks at this request").
+		WithWarnings("kruise-manager serves nothing at " + shown(path) + ": allowed without a look; another manager left that webhook behind")
 }
 
 // paths bounds how many are told apart.

@@ -13,15 +13,18 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/workloadkit/workloadkit/examples/admission"
+	"github.com/workloadkit/workloadkit/examples/apis/apps"
 )
 
-// post asks about something at a path that nobody serves.
+// post asks about a Widget at a path that nobody serves.
 func post(t testing.TB, handler http.Handler, path string) *admissionv1.AdmissionResponse {
 	t.Helper()
-	body := encode(t, tree{
-		"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-		"request": request(t, admissionv1.Create, manifest(t, small("v1beta1")), nil),
-	})
+	return postAbout(t, handler, path, request(t, admissionv1.Create, manifest(t, "apiVersion: example.test/v1\nkind: Widget\nmetadata: {name: a}"), nil))
+}
+
+func postAbout(t testing.TB, handler http.Handler, path string, about *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body := encode(t, tree{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": about})
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
 	r.URL.Path = path
 	r.Header.Set("Content-Type", "application/json")
@@ -56,6 +59,37 @@ func TestAllowWarns(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{tc.label}, observed); diff != "" {
 				t.Errorf("observed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRestOfOwnKinds: OpenKruise 1.9.0 writes its own paths into the webhook configurations as long as it runs. Objects of this project's kinds are
+// looked at, whatever the path.
+func TestRestOfOwnKinds(t *testing.T) {
+	bad := strings.Replace(small("v1alpha1", "  updateStrategy: {type: Nonsense}"), "name: web,", "name: web, labels: {policy.kruise.io/delete-protection: Always},", 1)
+	for _, tc := range []struct {
+		name, path string
+		operation  admissionv1.Operation
+		object     string
+		allowed    bool
+		patched    bool
+	}{
+		{"MG-61 an invalid object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, bad, false, false},
+		{"a valid object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small("v1alpha1"), true, false},
+		{"defaults", "/mutate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Create, small("v1alpha1"), true, true},
+		{"deletion of a protected object", "/validate-apps-kruise-io-v1alpha1-cloneset", admissionv1.Delete, bad, false, false},
+		{"a path without a verb", "/cloneset", admissionv1.Create, small("v1beta1"), false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			object, old := manifest(t, tc.object), tree(nil)
+			if tc.operation == admissionv1.Delete {
+				object, old = nil, object
+			}
+			gates := map[apps.Gate]bool{apps.GateResourcesDeletionProtection: true}
+			got := postAbout(t, handlersOf(admission.Options{Gates: gates})[admission.RestPath], tc.path, request(t, tc.operation, object, old))
+			if got.Allowed != tc.allowed || len(got.Patch) > 0 != tc.patched || len(got.Warnings) > 0 {
+				t.Errorf("allowed %t, patch of %d bytes, warnings %q: %v", got.Allowed, len(got.Patch), got.Warnings, got.Result)
 			}
 		})
 	}

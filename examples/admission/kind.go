@@ -77,11 +77,17 @@ type Kind[Hub, Old any] struct {
 	OldField func(hubField string) string
 }
 
+// The verbs in paths.
+const (
+	mutates   = "mutate"
+	validates = "validate"
+)
+
 // MutatePath is where defaulting is served.
-func (k *Kind[Hub, Old]) MutatePath() string { return k.path("mutate") }
+func (k *Kind[Hub, Old]) MutatePath() string { return k.path(mutates) }
 
 // ValidatePath is where validation is served.
-func (k *Kind[Hub, Old]) ValidatePath() string { return k.path("validate") }
+func (k *Kind[Hub, Old]) ValidatePath() string { return k.path(validates) }
 
 // path is OpenKruise's: the group with dashes, and the kind.
 func (k *Kind[Hub, Old]) path(verb string) string {

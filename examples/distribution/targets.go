@@ -44,9 +44,10 @@ func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 }
 
 // Resolve returns the namespaces that targets choose among those that exist. Listed ones are chosen whether or not they exist; of the others
-// those that are not terminating. kube-system, kube-public and excluded ones are never chosen. A selector that selects nothing in particular
-// chooses none. The error says why the selector cannot be read.
-func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace) (Targets, error) {
+// those that are not terminating. Excluded ones are never chosen, and nor are kube-system and kube-public without a copy: OpenKruise 1.9.0 has made
+// copies there, and hasCopy finds those. Nil stands for none. A selector that selects nothing in particular chooses none. The error says
+// why the selector cannot be read.
+func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace, hasCopy func(namespace string) bool) (Targets, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&targets.NamespaceSelector)
 	if err != nil {
 		return Targets{}, fmt.Errorf("spec.targets.namespaceSelector: %w", err)
@@ -66,7 +67,7 @@ func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.
 		}
 		chosen := isListed || targets.AllNamespaces || selector.Matches(labels.Set(namespace.Labels))
 		switch {
-		case api.IsSystem(name), excluded.Has(name), !chosen:
+		case excluded.Has(name), !chosen, api.IsSystem(name) && (hasCopy == nil || !hasCopy(name)):
 		case !ending:
 			out.Wanted = append(out.Wanted, name)
 		case isListed:

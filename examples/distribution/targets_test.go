@@ -49,30 +49,35 @@ func TestResolve(t *testing.T) {
 		targets         v1beta1.ResourceDistributionTargets
 		wanted, missing []string
 		err             bool
+		copies          []string
 	}{
 		{"RD-2 list and selector without what is excluded", v1beta1.ResourceDistributionTargets{
 			IncludedNamespaces: list("a", "b"), NamespaceSelector: selects("team", "x"), ExcludedNamespaces: list("c"),
-		}, []string{"a", "b"}, nil, false},
-		{"RD-2 all", v1beta1.ResourceDistributionTargets{AllNamespaces: true}, []string{"a", "b", "c"}, nil, false},
-		{"RD-2 all, one excluded", v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list("b")}, []string{"a", "c"}, nil, false},
+		}, []string{"a", "b"}, nil, false, nil},
+		{"RD-2 all", v1beta1.ResourceDistributionTargets{AllNamespaces: true}, []string{"a", "b", "c"}, nil, false, nil},
+		{"RD-2 all, one excluded", v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list("b")}, []string{"a", "c"}, nil, false, nil},
 		{"RD-2 exclusion comes before the list", v1beta1.ResourceDistributionTargets{
 			IncludedNamespaces: list("a", "b"), ExcludedNamespaces: list("a"),
-		}, []string{"b"}, nil, false},
-		{"RD-2 the system's are excluded even when listed", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("kube-system", "kube-public", "a")}, []string{"a"}, nil, false},
-		{"RD-2 an empty selector matches nothing", v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{}}, nil, nil, false},
-		{"RD-2 listed twice and selected", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("b", "b"), NamespaceSelector: selects("team", "x")}, []string{"b", "c"}, nil, false},
+		}, []string{"b"}, nil, false, nil},
+		{"RD-2 the system's are excluded even when listed", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("kube-system", "kube-public", "a")}, []string{"a"}, nil, false, nil},
+		{"RD-2 the system's keep the copies that are there", v1beta1.ResourceDistributionTargets{AllNamespaces: true}, []string{"a", "b", "c", "kube-system"}, nil, false, []string{"kube-system"}},
+		{"RD-2 but not where they are excluded", v1beta1.ResourceDistributionTargets{
+			AllNamespaces: true, ExcludedNamespaces: list("kube-system"),
+		}, []string{"a", "b", "c"}, nil, false, []string{"kube-system"}},
+		{"RD-2 an empty selector matches nothing", v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{}}, nil, nil, false, nil},
+		{"RD-2 listed twice and selected", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("b", "b"), NamespaceSelector: selects("team", "x")}, []string{"b", "c"}, nil, false, nil},
 		{"RD-3 listed, not there or terminating", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("z", "going", "a", "y")}, []string{"a"}, []string{
 			"NamespaceTerminating going", "NamespaceMissing y", "NamespaceMissing z",
-		}, false},
-		{"RD-3 excluded ones are not missing", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("z"), ExcludedNamespaces: list("z")}, nil, nil, false},
-		{"RD-3 terminating ones that are selected do not count", v1beta1.ResourceDistributionTargets{NamespaceSelector: selects("team", "x")}, []string{"b", "c"}, nil, false},
-		{"an empty name chooses nothing", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("")}, nil, nil, false},
+		}, false, nil},
+		{"RD-3 excluded ones are not missing", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("z"), ExcludedNamespaces: list("z")}, nil, nil, false, nil},
+		{"RD-3 terminating ones that are selected do not count", v1beta1.ResourceDistributionTargets{NamespaceSelector: selects("team", "x")}, []string{"b", "c"}, nil, false, nil},
+		{"an empty name chooses nothing", v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("")}, nil, nil, false, nil},
 		{"a selector that cannot be read", v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}},
-		}}, nil, nil, true},
+		}}, nil, nil, true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := distribution.Resolve(&c.targets, there)
+			got, err := distribution.Resolve(&c.targets, there, func(name string) bool { return slices.Contains(c.copies, name) })
 			if (err != nil) != c.err {
 				t.Fatalf("error %v", err)
 			}
@@ -112,7 +117,7 @@ func FuzzResolve(f *testing.F) {
 				namespaces = append(namespaces, n)
 			}
 		}
-		got, err := distribution.Resolve(targets, namespaces)
+		got, err := distribution.Resolve(targets, namespaces, nil)
 		if err != nil {
 			return
 		}
@@ -135,7 +140,7 @@ func FuzzResolve(f *testing.F) {
 			}
 		}
 		slices.Reverse(namespaces)
-		again, err := distribution.Resolve(targets, namespaces)
+		again, err := distribution.Resolve(targets, namespaces, nil)
 		if diff := cmp.Diff(got, again); diff != "" || err != nil {
 			t.Errorf("in another order: %v\n%s", err, diff)
 		}

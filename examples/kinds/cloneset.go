@@ -17,7 +17,7 @@ import (
 func cloneSet() Kind {
 	workers, excludePreparingDelete := 3, false
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("CloneSet"), Resource: "clonesets", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  cloneset.ControllerName, Workers: &workers,
 		Flags: func(fs *pflag.FlagSet) {

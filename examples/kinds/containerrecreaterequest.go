@@ -8,7 +8,7 @@ import (
 // containerRecreateRequest is carried out by node agents.
 func containerRecreateRequest() Kind {
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), Resource: "containerrecreaterequests", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Admission:   func(options admission.Options) admission.Endpoint { return admission.ContainerRecreateRequest(options) },
 	}

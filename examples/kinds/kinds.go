@@ -33,6 +33,8 @@ type Kind struct {
 	ClusterScoped bool
 	// Converted says that its CRD has several versions.
 	Converted bool
+	// Released is the version in which OpenKruise 1.9.0 stores the kind, empty for the version of Kind.
+	Released string
 	// AddToScheme registers the types of the stored version.
 	AddToScheme func(*runtime.Scheme) error
 	// Controller names the controller in logs, as a user agent and as the source of events. A kind without Setup has none.
@@ -121,6 +123,12 @@ func ConvertedCRDs(kinds []Kind) []string {
 		}
 	}
 	return names
+}
+
+// StoredIn returns the names of the CRDs with objects to be stored in a version, by who reads them: v1beta1 for this manager, v1alpha1 for
+// OpenKruise 1.9.0, which stores some kinds in v1beta1 as well.
+func StoredIn(kinds []Kind, version string) []string {
+	return ConvertedCRDs(slices.DeleteFunc(slices.Clone(kinds), func(k Kind) bool { return version != k.Kind.Version && version != k.Released }))
 }
 
 // Endpoints returns what the webhooks serve for the kinds.

@@ -10,7 +10,7 @@ import (
 func persistentPodState() Kind {
 	workers := 3
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("PersistentPodState"), Resource: "persistentpodstates", Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("PersistentPodState"), Resource: "persistentpodstates", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  persistentpodstate.ControllerName, Workers: &workers, Metrics: kruise.NewRecordMetrics,
 		Setup:     persistentpodstate.Setup,

@@ -11,7 +11,7 @@ import (
 func podUnavailableBudget() Kind {
 	workers := 3
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("PodUnavailableBudget"), Resource: "podunavailablebudgets", Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  podunavailablebudget.ControllerName, Workers: &workers, Metrics: kruise.NewOwnMetrics,
 		Gates:     []apps.Gate{apps.GatePodUnavailableBudgetDelete, apps.GatePodUnavailableBudgetUpdate},

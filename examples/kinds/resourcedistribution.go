@@ -11,7 +11,7 @@ import (
 func resourceDistribution() Kind {
 	workers := 3
 	return Kind{
-		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", ClusterScoped: true, Converted: true,
+		Kind: v1beta1.GroupVersion.WithKind("ResourceDistribution"), Resource: "resourcedistributions", ClusterScoped: true, Converted: true, Released: "v1alpha1",
 		AddToScheme: v1beta1.AddToScheme,
 		Controller:  resourcedistribution.ControllerName, Workers: &workers, Gates: []apps.Gate{apps.GateResourceDistribution}, Metrics: kruise.NewCopyMetrics,
 		Setup:     resourcedistribution.Setup,

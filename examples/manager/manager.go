@@ -76,6 +76,8 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	ctrlOptions.NewCache = newEndingCache(ended)
 	pods, hooks := &podWebhook{}, noWebhooks()
 	if options.Webhooks != nil {
 		if hooks, err = newWebhooks(direct, options, pods, log); err != nil {
@@ -101,7 +103,10 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	); err != nil {
 		return fmt.Errorf("building the manager: %w", err)
 	}
+	ctx, failed := context.WithCancelCause(ctx)
+	defer failed(nil)
 	if options.Webhooks != nil {
+		hooks.server.failed = failed
 		_ = mgr.GetWebhookServer() // has it started with the manager
 		if err := pods.serve(ctx, mgr, &options, hooks.options, served, asked); err != nil {
 			return err
@@ -109,8 +114,13 @@ func run(ctx context.Context, config *rest.Config, options Options) error {
 	}
 	running, end := launch.untilLaunched(ctx)
 	defer end()
+	defer context.AfterFunc(running, func() { close(ended) })()
 	defer served.follow(running)()
-	return mgr.Start(running)
+	err = mgr.Start(running)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && ctx.Err() != nil {
+		return cause
+	}
+	return err
 }
 
 // addChecks adds what /healthz and /readyz ask. Of the latter, webhook-ready alone takes a replica out of service; the others are for people.

@@ -112,12 +112,12 @@ func newWebhooks(c client.WithWatch, options Options, pods *podWebhook, log logr
 	if w.Host != "" {
 		after = func(ctx context.Context) error { return awaitOthers(ctx, c, options.LeaderElection, clock.RealClock{}) }
 	}
-	return &webhooks{server: &deferred{rotated, log, after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
+	return &webhooks{server: &deferred{Server: rotated, log: log, after: after}, ready: certs.Ready, faults: certs.Faults, options: served}, nil
 }
 
 // webhooks are the server of admission and conversion, what proves that it serves, what its clients are not told, and the options of what it serves.
 type webhooks struct {
-	server  webhook.Server
+	server  *deferred
 	ready   func(context.Context) error
 	faults  func() error
 	options admission.Options
@@ -134,6 +134,9 @@ type deferred struct {
 
 	log   logr.Logger
 	after func(context.Context) error
+	// failed is told why the server has ended before its time. A manager reads the errors of its servers when the caches are filled, and caches
+	// are not filled without conversion. Set it before the manager starts.
+	failed context.CancelCauseFunc
 }
 
 // Start serves until ctx ends.
@@ -142,7 +145,11 @@ func (d *deferred) Start(ctx context.Context) error {
 	if err := d.after(ctx); err != nil {
 		return nil //nolint:nilerr // Only the context's end is an error.
 	}
-	return d.Server.Start(ctx)
+	err := d.Server.Start(ctx)
+	if err != nil {
+		d.failed(err)
+	}
+	return err
 }
 
 // webhookServer serves the handlers with the certificate of certs.

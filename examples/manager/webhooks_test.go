@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -593,5 +596,26 @@ func TestReplicasComeAndGo(t *testing.T) {
 		if pod.Status.ContainerStatuses[0].Image != "example.test/app:v3" || pod.Status.ContainerStatuses[0].RestartCount != 2 {
 			t.Errorf("Pod %s runs %s after %d restarts", pod.Name, pod.Status.ContainerStatuses[0].Image, pod.Status.ContainerStatuses[0].RestartCount)
 		}
+	}
+}
+
+// TestPortIsTaken: objects that are stored as v1alpha1 reach the caches through the webhooks. A manager whose port somebody else has ends, and
+// does not wait for the caches.
+func TestPortIsTaken(t *testing.T) {
+	c := newCluster(t)
+	c.storedInV1alpha1("old")
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.binary, "--kubeconfig", c.cp.Kubeconfig(), "--metrics-addr=0", "--health-probe-addr=0", "--enable-pprof=false")
+	cmd.Env = append(os.Environ(), "WEBHOOK_HOST=localhost", fmt.Sprintf("WEBHOOK_PORT=%d", port))
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || ctx.Err() != nil || !strings.Contains(string(out), fmt.Sprintf("localhost:%d", port)) && !strings.Contains(string(out), fmt.Sprintf("127.0.0.1:%d", port)) {
+		t.Errorf("the manager ends with %v, and says\n%s", err, tail(string(out), 3000))
 	}
 }

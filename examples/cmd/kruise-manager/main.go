@@ -85,6 +85,8 @@ func command(getenv func(string) string) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
 	f.add(cmd.Flags())
+	cmd.AddCommand(migrateCommand())
+	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
 }
 

@@ -142,6 +142,9 @@ func (r *Reconciler) resolve(owner *v1beta1.ResourceDistribution) (*api.Resource
 			namespaces = []*corev1.Namespace{namespace}
 		}
 	}
-	targets, err := distribution.Resolve(spec, namespaces)
+	targets, err := distribution.Resolve(spec, namespaces, func(namespace string) bool {
+		found, ok := r.copies[resource.Kind].Get(namespace, resource.Name)
+		return ok && distribution.OwnerOf(found) == owner.Name
+	})
 	return resource, targets, err
 }

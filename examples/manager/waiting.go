@@ -1,0 +1,47 @@
+package manager
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// endingCache gives up waiting for the first lists when the manager is to end. controller-runtime 0.24 waits for a cache as long as the list
+// fails, and ends neither with its context nor with an error of its servers (runnableGroup.Start in pkg/manager/runnable_group.go). A list
+// fails for as long as conversion webhooks are down.
+type endingCache struct {
+	cache.Cache
+
+	ended <-chan struct{}
+}
+
+// newEndingCache is for manager.Options.NewCache.
+func newEndingCache(ended <-chan struct{}) cache.NewCacheFunc {
+	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		c, err := cache.New(config, options)
+		return &endingCache{c, ended}, err
+	}
+}
+
+// WaitForCacheSync returns true once all caches are filled or the manager is to end.
+func (c *endingCache) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-c.ended:
+			cancel()
+		case <-done:
+		}
+	}()
+	synced := c.Cache.WaitForCacheSync(ctx)
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return synced
+	}
+}

@@ -1,0 +1,173 @@
+package manager_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/workloadkit/workloadkit/examples/config"
+	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
+)
+
+// travellers are objects of the kinds that OpenKruise 1.9.0 knows in v1alpha1 alone, and what of them has another place there.
+const travellers = `
+apiVersion: apps.kruise.io/v1beta1
+kind: CloneSet
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  scaleStrategy: {maxUnavailable: 3}
+  updateStrategy: {rollingUpdate: {podUpdatePolicy: InPlaceIfPossible, maxUnavailable: 1}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: "example.test/app:v1"}]}
+---
+apiVersion: policy.kruise.io/v1beta1
+kind: PodUnavailableBudget
+metadata: {name: web, namespace: default}
+spec: {selector: {matchLabels: {app: web}}, maxUnavailable: 1, protectOperations: [DELETE, EVICT]}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: PersistentPodState
+metadata: {name: db, namespace: default}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: db}
+  requiredPersistentTopology: {keys: [kubernetes.io/hostname]}
+`
+
+func (c *cluster) travellers() (out []*unstructured.Unstructured) {
+	c.t.Helper()
+	for text := range strings.SplitSeq(travellers, "---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+			c.t.Fatal(err)
+		}
+		out = append(out, object)
+	}
+	return out
+}
+
+// specs reads the specs of the travellers in a version.
+func (c *cluster) specs(version string) map[string]any {
+	c.t.Helper()
+	specs := map[string]any{}
+	for _, object := range c.travellers() {
+		object.SetGroupVersionKind(schema.GroupVersionKind{Group: object.GroupVersionKind().Group, Version: version, Kind: object.GetKind()})
+		controlplanetest.Eventually(c.t, time.Minute, func(ctx context.Context) error {
+			return c.Get(ctx, client.ObjectKeyFromObject(object), object)
+		})
+		specs[object.GetKind()] = object.Object["spec"]
+	}
+	return specs
+}
+
+// migrate runs the command, and returns what it prints.
+func (c *cluster) migrate(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), c.binary, append([]string{"migrate-storage", "--kubeconfig", c.cp.Kubeconfig()}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("migrate-storage %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// stored returns which versions of a CRD are stored.
+func (c *cluster) stored(name string) []string {
+	c.t.Helper()
+	crd := c.crd()
+	if err := c.Get(c.t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
+		c.t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
+	return versions
+}
+
+// replace replaces a CRD by the one in a file, as kubectl replace does.
+func (c *cluster) replace(file string) {
+	c.t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	crd, live := &unstructured.Unstructured{}, c.crd()
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		c.t.Fatal(err)
+	}
+	controlplanetest.Eventually(c.t, 10*time.Second, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), live); err != nil {
+			return err
+		}
+		crd.SetResourceVersion(live.GetResourceVersion())
+		return c.Update(ctx, crd.DeepCopy())
+	})
+}
+
+// TestWayBack: MG-60 all objects come to be stored as OpenKruise 1.9.0 stores them, its CRDs are accepted then, and the way there is one back.
+func TestWayBack(t *testing.T) {
+	c := newCluster(t)
+	c.install()
+	c.run().untilReady()
+	for _, object := range c.travellers() {
+		controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { return c.Create(ctx, object.DeepCopy()) })
+	}
+	beta, alpha := c.specs("v1beta1"), c.specs("v1alpha1")
+	crds, err := filepath.Glob("testdata/openkruise-1.9.0-crds/*.yaml")
+	if err != nil || len(crds) != 5 {
+		t.Fatal(crds, err)
+	}
+	names := make([]string, len(crds))
+	for i, file := range crds {
+		group, resource, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		names[i] = resource + "." + group
+	}
+	if out := c.migrate("--to", "v1alpha1", "--dry-run"); !strings.Contains(out, "clonesets.apps.kruise.io: 1 objects would be written") || !slices.Equal(c.stored("clonesets.apps.kruise.io"), []string{"v1beta1"}) {
+		t.Errorf("a dry run: %s", out)
+	}
+	t.Log(c.migrate("--to", "v1alpha1"))
+	for _, name := range append(names, "statefulsets.apps.kruise.io") {
+		want := []string{"v1alpha1"}
+		if name == "statefulsets.apps.kruise.io" {
+			want = []string{"v1beta1"} // 1.9.0 knows the version
+		}
+		if diff := cmp.Diff(want, c.stored(name)); diff != "" {
+			t.Errorf("stored versions of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if out := c.migrate("--to", "v1alpha1"); !strings.Contains(out, "clonesets.apps.kruise.io: every object is stored in v1alpha1") {
+		t.Errorf("once more: %s", out)
+	}
+	for _, file := range crds {
+		c.replace(file)
+	}
+	if diff := cmp.Diff(alpha, c.specs("v1alpha1")); diff != "" {
+		t.Errorf("by OpenKruise's CRDs (-before +after):\n%s", diff)
+	}
+	if err := config.InstallCRDs(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, time.Minute, func(ctx context.Context) error { // the manager puts its address in again
+		return c.Get(ctx, client.ObjectKeyFromObject(c.travellers()[0]), c.travellers()[0])
+	})
+	t.Log(c.migrate("--to", "v1beta1"))
+	for _, name := range names {
+		if diff := cmp.Diff([]string{"v1beta1"}, c.stored(name)); diff != "" {
+			t.Errorf("stored versions of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(beta, c.specs("v1beta1")); diff != "" {
+		t.Errorf("there and back (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,264 @@
+// Package storagemigration answers: how do the objects of a CRD come to be stored in another version? [Migrate] makes the version the storage
+// version of the CRD, writes each object once more, and takes all other versions off status.storedVersions. An API server refuses a CRD without
+// a version in status.storedVersions, so OpenKruise 1.9.0, which knows no v1beta1 of several kinds, cannot be installed before.
+//
+// Objects are converted on the way, so the manager has to run and serve its webhooks. A migration can be ended and repeated at any time: objects
+// stored in the version already stay as they are.
+package storagemigration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options say what is migrated.
+type Options struct {
+	// CRDs are the names of the CustomResourceDefinitions. Required.
+	CRDs []string
+	// To is the version to store. Required; each CRD must have and serve the version.
+	To string
+	// DryRun reads and reports, and writes nothing.
+	DryRun bool
+	// Report is told of each step. Optional.
+	Report func(Step)
+	// Settle is how long each API server may take to store the new version after the CRD has changed. 0 stands for 10 seconds.
+	Settle time.Duration
+	// Clock is the real clock by default.
+	Clock clock.WithTicker
+}
+
+// Step is a part of a migration that is done.
+type Step struct {
+	CRD string
+	// From is the storage version before, which may be the wanted one.
+	From string
+	// Written counts the objects that were written so far, or would be in a dry run.
+	Written int
+	// Done says that every object is stored in the version, and that status.storedVersions names no other.
+	Done bool
+}
+
+const (
+	pageSize      = 500
+	defaultSettle = 10 * time.Second
+)
+
+// ErrNotServed is in errors about a CRD that does not have or serve the version.
+var ErrNotServed = errors.New("the version is not served")
+
+// Migrate migrates one CRD after the other, and goes on after one that fails. The error names each object that could not be written. A CRD of
+// which an object was refused keeps its status.storedVersions.
+func Migrate(ctx context.Context, c client.Client, o Options) error {
+	if o.To == "" || len(o.CRDs) == 0 {
+		return errors.New("storagemigration: Options.CRDs and Options.To are required")
+	}
+	if o.Report == nil {
+		o.Report = func(Step) {}
+	}
+	if o.Settle == 0 {
+		o.Settle = defaultSettle
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	var errs []error
+	failed := func(name string, err error) bool {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("migrating %s to %s: %w", name, o.To, err))
+		}
+		return err != nil
+	}
+	var all []*migration
+	changed := false
+	for _, name := range o.CRDs {
+		m := &migration{Options: o, client: c, name: name}
+		if !failed(name, m.store(ctx)) {
+			all, changed = append(all, m), changed || m.changed
+		}
+	}
+	if changed {
+		select {
+		case <-ctx.Done():
+			return errors.Join(append(errs, ctx.Err())...)
+		case <-o.Clock.After(o.Settle):
+		}
+	}
+	for _, m := range all {
+		failed(m.name, m.run(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// migration is that of one CRD.
+type migration struct {
+	Options
+
+	client  client.Client
+	name    string
+	from    string
+	changed bool // by this migration: the storage version
+	written int
+}
+
+// run is what follows when the version is the storage version.
+func (m *migration) run(ctx context.Context) error {
+	crd, err := m.settled(ctx)
+	if err != nil {
+		return err
+	}
+	m.Report(Step{CRD: m.name, From: m.from})
+	if slices.Equal(crd.Status.StoredVersions, []string{m.To}) && m.from == m.To {
+		m.Report(Step{CRD: m.name, From: m.from, Done: true})
+		return nil
+	}
+	if err := m.rewrite(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: m.To, Kind: crd.Spec.Names.ListKind}); err != nil || m.DryRun {
+		return err
+	}
+	if err := m.forget(ctx); err != nil {
+		return err
+	}
+	m.Report(Step{CRD: m.name, From: m.from, Written: m.written, Done: true})
+	return nil
+}
+
+// read reads the CRD.
+func (m *migration) read(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, *unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := m.client.Get(ctx, client.ObjectKey{Name: m.name}, object); err != nil {
+		return nil, nil, fmt.Errorf("reading the CRD: %w", err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
+		return nil, nil, fmt.Errorf("decoding the CRD: %w", err)
+	}
+	return crd, object, nil
+}
+
+// store makes the version the storage version.
+func (m *migration) store(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		crd, object, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == m.To })
+		if at < 0 || !crd.Spec.Versions[at].Served {
+			return ErrNotServed
+		}
+		if m.from = storageVersion(crd); m.from == m.To || m.DryRun {
+			return nil
+		}
+		versions, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
+		if err != nil {
+			return err
+		}
+		for i := range versions {
+			if version, ok := versions[i].(map[string]any); ok {
+				version["storage"] = version["name"] == m.To
+			}
+		}
+		if err := unstructured.SetNestedSlice(object.Object, versions, "spec", "versions"); err != nil {
+			return err
+		}
+		m.changed = true
+		return m.client.Update(ctx, object)
+	})
+}
+
+func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return crd.Spec.Versions[i].Name
+		}
+	}
+	return ""
+}
+
+// settled waits until status.storedVersions has the version.
+func (m *migration) settled(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	for {
+		crd, _, err := m.read(ctx)
+		if err != nil || m.DryRun || slices.Contains(crd.Status.StoredVersions, m.To) {
+			return crd, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-m.Clock.After(time.Second):
+		}
+	}
+}
+
+// rewrite writes each object once more, unchanged. A conflict means that somebody else has written the object since, in the new storage version.
+func (m *migration) rewrite(ctx context.Context, kind schema.GroupVersionKind) error {
+	var refused []error
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		err := m.client.List(ctx, list, client.Limit(pageSize), client.Continue(next))
+		if apierrors.IsResourceExpired(err) { // it took long: begin again, objects that are written already stay as they are
+			next = ""
+			continue
+		}
+		if err != nil {
+			return errors.Join(append(refused, fmt.Errorf("listing: %w", err))...)
+		}
+		for i := range list.Items {
+			if err := m.write(ctx, &list.Items[i]); err != nil {
+				refused = append(refused, err)
+			}
+			if ctx.Err() != nil {
+				return errors.Join(append(refused, ctx.Err())...)
+			}
+		}
+		m.Report(Step{CRD: m.name, From: m.from, Written: m.written})
+		if next = list.GetContinue(); next == "" {
+			return errors.Join(refused...)
+		}
+	}
+}
+
+func (m *migration) write(ctx context.Context, object *unstructured.Unstructured) error {
+	key := client.ObjectKeyFromObject(object)
+	if !m.DryRun {
+		err := m.client.Update(ctx, object)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("writing %s %s: %w", object.GetKind(), key, err)
+		}
+	}
+	m.written++
+	return nil
+}
+
+// forget leaves the version alone in status.storedVersions.
+func (m *migration) forget(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		crd, object, err := m.read(ctx)
+		if err != nil {
+			return err
+		}
+		if stored := storageVersion(crd); stored != m.To {
+			return fmt.Errorf("somebody else has made %s the storage version meanwhile", stored)
+		}
+		if err := unstructured.SetNestedStringSlice(object.Object, []string{m.To}, "status", "storedVersions"); err != nil {
+			return err
+		}
+		return m.client.Status().Update(ctx, object)
+	})
+}
