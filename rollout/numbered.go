@@ -1,9 +1,10 @@
 package rollout
 
 import (
+	"time"
+
 	"github.com/workloadkit/workloadkit/ordinals"
 	"github.com/workloadkit/workloadkit/reason"
-	"time"
 )
 
 const (

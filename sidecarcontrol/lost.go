@@ -18,11 +18,11 @@ const lostPatience = 10 * time.Minute
 func (c *Control) lost(pod *corev1.Pod, set string, now time.Time) (waiting reason.List, again time.Duration) {
 	hashes, err := readRecords(pod.Annotations, c.keys.HashAnnotation)
 	if err != nil {
-		return nil, 0 // Control.Read says so
+		return nil, 0 //nolint:nilerr // Control.Read reports the error.
 	}
 	withoutImages, err := readRecords(pod.Annotations, c.keys.HashWithoutImagesAnnotation)
 	if err != nil {
-		return nil, 0
+		return nil, 0 //nolint:nilerr // As above.
 	}
 	given := hashes.of(set)
 	// Injection writes both records at once, an upgrade of images the first alone.

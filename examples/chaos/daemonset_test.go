@@ -5,6 +5,7 @@ func daemonSetMutants() []mutant {
 	const controller, nodes, update = "examples/controllers/daemonset/", "rollout/pernode_nodes.go", "rollout/pernode_update.go"
 	found := schedules{tests: "./controllers/daemonset"}
 	return []mutant{
+		{"the state of an update names another revision than the Pod", "examples/controllers/daemonset/decide.go", "isAtTwin(p.Pod, o.twins) && !p.Updating })", "isAtTwin(p.Pod, o.twins) })", schedules{tests: "./controllers/daemonset", only: "TestDecide"}},
 		{"a Pod is created for a Node that does not fit", controller + "decide.go", "Run: c.Run, Continue: c.Continue,", "Run: c.Continue, Continue: c.Continue,", found},
 		{"two new Pods are created for one Node", nodes, "case n.running == 0:", "case n.running < 2:", found},
 		{"a Pod that is terminating does not hold its Node", nodes, "if n.Run && len(n.pods) == 0 {", "if n.Run && n.running == 0 {", found},
@@ -25,7 +26,7 @@ func daemonSetMutants() []mutant {
 		{"Pods are adopted that are not selected", controller + "decide.go", "t.adopt = split.Adopt", "t.adopt = append(split.Adopt, o.orphans...)", found},
 		{"nobody looks at an orphan that comes later", "ownercache/watch_orphans.go", "&& selects(owner, pod) {", "&& selects(owner, pod) && len(pod.Labels) == 0 {", found},
 		{"Pods at a revision that is there twice are recreated", controller + "decide.go", "case isAtTwin(pod, o.twins):", "case false:", found},
-		{"a revision that is there twice goes before its Pods have the other", controller + "controller.go", "if len(t.relabel) > 0 {", "if len(t.relabel) > 1000 {", found},
+		{"a revision that is there twice goes before its Pods have the other", controller + "controller.go", "if len(t.relabel) > 0 || t.keepTwins {", "if len(t.relabel) > 1000 || t.keepTwins {", found},
 		{"a Pod that waits for its hook takes another of its Node along", nodes, "*stays == nil || (*stays).PreDeleting && !p.PreDeleting {", "*stays == nil {", found},
 		{"a pause holds nothing up", update, "case d.Paused:", "case d.Paused && outdated < 0:", found},
 		{"Pods are updated that only users are to delete", update, "case d.OnDelete || outdated == 0:", "case outdated == 0:", found},

@@ -438,6 +438,7 @@ func mutants() []mutant {
 		{"orphans are not adopted", "examples/controllers/statefulset/decide.go", "t.adopt = split.Adopt", "t.adopt = split.Adopt[:0]", statefulSet()},
 		{"Pods of other names are adopted", "examples/controllers/statefulset/decide.go", "return ok && name == o.set.Name", "return ok || name == o.set.Name", statefulSet()},
 		{"Pods keep labels that name another", "examples/controllers/statefulset/decide.go", "if active && o.identity(pod).Labels != nil {", "if active && o.identity(pod).Labels == nil {", statefulSet()},
+		{"env of an update that has lost its state is not delivered", "inplaceupdate/lost.go", "p.RefMetadata = all.RefMetadata\n", "_ = all.RefMetadata\n", schedules{tests: "../inplaceupdate", only: "TestRedoOfEnv"}},
 		{"Pods that are broken together are scaled in", "rollout/ordered.go", "case r.waitsForBegun() || r.scaleInWaits() ||", "case r.waitsForBegun() ||", schedules{tests: "../rollout", only: "TestNumberedOrdered"}},
 		{
 			"Pods are created past those below that do not serve", "examples/controllers/statefulset/resolve.go",

@@ -8,6 +8,11 @@ func podUnavailableBudgetMutants() []mutant {
 	found := schedules{tests: "./controllers/podunavailablebudget"}
 	return []mutant{
 		{"budgets that select by expressions alone are not found", finder, "return []string{anyKey(budget.Namespace)}", "return nil", schedules{tests: "./budgets", only: "TestFinderMissesNone"}},
+		{"a budget that the cache lacks is not asked", "examples/budgets/live.go", "for _, name := range NamesIn(pod) {", "for _, name := range NamesIn(pod)[:min(len(of), 0)] {", schedules{tests: "./budgets", only: "TestNamedAndNotCached"}},
+		{"what the first budget has let go is over when the last one agrees", "disruption/guard/all.go", "|| g.config.Clock.Since(began) < prompt {", "|| !began.IsZero() {", schedules{tests: "../disruption/guard", only: "TestAskAllTakesLong"}},
+		{"a Pod that has ended is kept by too many budgets", "examples/budgets/budgets.go", "case len(all) > MostOfPod && !serves:", "case len(all) > MostOfPod && !serves && dryRun:", schedules{tests: "./budgets", only: "TestTooManyBudgetsOfADeadPod"}},
+		{"a container that its kubelet is about to end serves", count, "if left := j.doubted.Add(end).Sub(now); left > 0 {", "if left := j.doubted.Add(end).Sub(now); left > end {", schedules{tests: "./controllers/podunavailablebudget", only: "TestDoubtfulPods"}},
+		{"one workload counts twice", count, "key := workload{ref.GroupKind, ref.Name}", "key := workload{ref.GroupKind, ref.Name + ref.Version}", schedules{tests: "./controllers/podunavailablebudget", only: "TestCounts"}},
 		{"a webhook spends whatever others have spent", guard, "client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})", "client.MergeFrom(object)", found},
 		{"the time of a Pod that was let go begins before a slow write", guard, "g.config.Clock.Since(now) >= prompt {", "g.config.Clock.Since(now) >= time.Hour {", schedules{tests: "../disruption/guard", only: "TestSlowWrites"}},
 		{"those who ask for one budget take all places", guard, "if b.users >= crowd {", "if b.users >= 100*crowd {", schedules{tests: "../disruption/guard", only: "TestCrowd"}},
@@ -27,14 +32,15 @@ func podUnavailableBudgetMutants() []mutant {
 		{"the second budget of a Pod counts nothing", controller, "Members:   budgets.NamesIn,", "Members:   func(pod *corev1.Pod) []string { return budgets.NamesIn(pod)[:min(1, len(budgets.NamesIn(pod)))] },", found},
 		{"a Pod that names one of its budgets is left as it is", controller, "if len(named) >= budgets.MostOfPod {", "if len(named) > 0 {", found},
 		{"a cache whose watch is down is asked", "examples/budgets/live.go", "if late := b.Current(waits); late != nil {", "if late := b.Current(waits); late != nil && len(b.Of(pod)) > 0 {", schedules{tests: "./budgets", only: "TestAskWhileTheWatchIsDown"}},
-		{"a budget is spent from before the others are asked", "disruption/guard/all.go", "rounds := []bool{true, false}", "rounds := []bool{false, false}", schedules{tests: "../disruption/guard", only: "TestAskAll"}},
+		{"a budget is spent from before the others are asked", "disruption/guard/all.go", "g.askEach(ctx, keys, request, true)", "g.askEach(ctx, keys, request, dryRun)", schedules{tests: "../disruption/guard", only: "TestAskAll"}},
 		{"what a Pod names first counts alone where nobody knows who controls it", finder, "for i, name := range NamesIn(pod) {", "for i, name := range NamesIn(pod)[:min(1, len(NamesIn(pod)))] {", schedules{tests: "./budgets", only: "TestFinder"}},
 		{"nobody looks for Pods that do not name their budget", watch, "\t\tr.strays.look(budget.UID)\n\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", "\t\tq.Add(requestFor(budget))\n\t}\n}\n\n// statusChanged", found},
 		{"what others write to the status wakes nobody", watch, "if ok && same && !equality.Semantic.DeepEqual(before.Status, after.Status) {", "if ok && same && before.Generation != after.Generation {", found},
 		{"workloads that are scaled wake nobody", watch, "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectNew) ||", "if budgets.Replicas(e.ObjectOld) != budgets.Replicas(e.ObjectOld) ||", found},
 		{"nobody counts again when the time of a Pod is over", count, "\twake(wait)\n\tout.members", "\twake(wait - time.Hour)\n\tout.members", found},
 		{"nobody comes again after a conflict", controller, "\t\tpass.Wake(overtakenRetry)\n", "", found},
-		{"what is known of a Pod is kept when it changes", count, "if !ok || j.pod != pod {", "if !ok || j.pod.UID != pod.UID {", found},
-		{"Pods that did not get marked are forgotten", controller, "if stampErr != nil || len(mine) > fanout.PerPass {", "if len(mine) > fanout.PerPass {", found},
+		{"what is known of a Pod is kept when it changes", count, "if j.pod != pod || j.again > 0 {", "if j.pod == nil || j.pod.UID != pod.UID || j.again > 0 {", found},
+		{"Pods that did not get marked are forgotten", controller, "if stampErr != nil || len(found) > len(mine) ||", "if len(found) > len(mine) ||", found},
+		{"a budget leaves Pods to another one that goes", controller, "if stampErr != nil || len(found) > len(mine) ||", "if stampErr != nil ||", found},
 	}
 }

@@ -8,8 +8,8 @@ func resourceDistributionMutants() []mutant {
 	return []mutant{
 		{"what is somebody else's is taken for a copy", copies, "case OwnerOf(found) != distributor.Name:", "case OwnerOf(found) != distributor.Name && found.GetUID() == \"\":", found},
 		{"copies of a former distributor of the name stay its own", copies, "metav1.GetControllerOfNoCopy(live).UID != owner.UID {", "metav1.GetControllerOfNoCopy(live).UID != owner.UID && owner.UID == \"\" {", found},
-		{"system namespaces get copies", targets, "case api.IsSystem(name), excluded.Has(name), !chosen:", "case excluded.Has(name), !chosen:", found},
-		{"the list comes before the exclusion", targets, "case api.IsSystem(name), excluded.Has(name), !chosen:", "case api.IsSystem(name), excluded.Has(name) && !isListed, !chosen:", found},
+		{"system namespaces get copies", targets, "case excluded.Has(name), !chosen, api.IsSystem(name) &&", "case excluded.Has(name), !chosen, api.IsSystem(name) && namespace == nil &&", found},
+		{"the list comes before the exclusion", targets, "case excluded.Has(name), !chosen,", "case excluded.Has(name) && !isListed, !chosen,", found},
 		{"an edited copy is taken for what it was", copies, "known.UID != string(found.GetUID()) || known.Version != found.GetResourceVersion() ||", "known.UID != string(found.GetUID()) ||", found},
 		{"another template is not looked for", copies, " || known.Hash != resource.Hash:", ":", found},
 		{"keys that were added stay", copies, "if _, ok := want[key]; !ok && removes {", "if _, ok := want[key]; !ok && !removes {", found},
