@@ -15,25 +15,25 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// Reasons why a namespace that is chosen gets no copy.
+// Reasons why a chosen namespace gets no copy.
 const (
-	// NamespaceMissing means that a listed namespace does not exist.
+	// NamespaceMissing means: a listed namespace does not exist.
 	NamespaceMissing reason.Code = "NamespaceMissing"
-	// NamespaceTerminating means that a listed namespace is being deleted.
+	// NamespaceTerminating means: a listed namespace is being deleted.
 	NamespaceTerminating reason.Code = "NamespaceTerminating"
 )
 
-// Targets are the namespaces that a ResourceDistribution chooses. Lists are sorted, and no name is in both.
+// Targets are the namespaces chosen by a ResourceDistribution. Lists are sorted, and no name is in both.
 type Targets struct {
 	// Wanted exist, and are to have a copy.
 	Wanted []string
 	// Missing are listed, but do not exist or are terminating. The reason's object is the namespace.
 	Missing []reason.Reason
-	// Untouched are terminating or the system's: what is in them is left as it is. It holds those of the namespaces alone that exist.
+	// Untouched are existing namespaces that are terminating or belong to the system. Objects inside stay unchanged.
 	Untouched sets.Set[string]
 }
 
-// Within leaves one namespace of those that targets list, for a manager that has no other.
+// Within reduces listed targets to a single namespace, for a manager restricted to the namespace.
 func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1beta1.ResourceDistributionTargets {
 	out, listed := targets.DeepCopy(), v1beta1.ResourceDistributionNamespace{Name: namespace}
 	out.IncludedNamespaces.List = nil
@@ -43,9 +43,9 @@ func Within(namespace string, targets *v1beta1.ResourceDistributionTargets) *v1b
 	return out
 }
 
-// Resolve returns the namespaces that targets choose among those that exist. Listed ones are chosen whether or not they exist; of the others
-// those that are not terminating. kube-system, kube-public and excluded ones are never chosen. A selector that selects nothing in particular
-// chooses none. The error says why the selector cannot be read.
+// Resolve chooses namespaces. Listed namespaces are chosen whether or not the namespaces exist. Unlisted namespaces
+// must not be terminating. kube-system, kube-public and excluded namespaces are never chosen. An empty selector chooses
+// no namespace. The error is about an unreadable selector.
 func Resolve(targets *v1beta1.ResourceDistributionTargets, namespaces []*corev1.Namespace) (Targets, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&targets.NamespaceSelector)
 	if err != nil {
