@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Whoever reaches the port chooses the path, and what is observed is kept.
+// Strangers on the port choose paths, and observed paths stay in memory.
 const (
 	maxPaths      = 50
 	maxPathLength = 100
-	// OtherPaths is what is observed once there are many paths, and for paths that make no label.
+	// OtherPaths is observed in place of the 51st and later paths, and of paths unfit as labels.
 	OtherPaths = "other"
 )
 
-// allowOthers returns a handler for every other path: it allows what it is asked about and changes nothing. Configurations that another
-// manager left behind name features that are not served here; without an answer the API server would refuse Pods. The answer warns
-// that nobody has looked.
+// allowOthers returns a handler for every remaining path: the handler allows every request and changes nothing.
+// Configurations left behind by another manager name features not served here. Without an answer the API server would
+// refuse Pods. The answer warns that nobody has looked.
 func allowOthers(log logr.Logger, observe func(path string)) http.Handler {
 	type key struct{}
 	known := &paths{seen: map[string]bool{}}
@@ -40,7 +40,7 @@ func allowOthers(log logr.Logger, observe func(path string)) http.Handler {
 	}
 }
 
-// paths bounds how many are told apart.
+// paths bounds the number of distinct paths.
 type paths struct {
 	mu   sync.Mutex
 	seen map[string]bool
@@ -59,7 +59,7 @@ func (p *paths) label(path string) string {
 	return path
 }
 
-// shown is the path, or what can be shown of it: a warning is a header, and whoever reads one is not to be misled.
+// shown is the printable part of a path: a warning is a header, and must not mislead its reader.
 func shown(path string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == '"' || r == '\\' {

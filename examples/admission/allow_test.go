@@ -15,7 +15,7 @@ import (
 	"github.com/workloadkit/workloadkit/examples/admission"
 )
 
-// post asks about something at a path that nobody serves.
+// post sends a review to an unserved path.
 func post(t testing.TB, handler http.Handler, path string) *admissionv1.AdmissionResponse {
 	t.Helper()
 	body := encode(t, tree{
@@ -34,7 +34,7 @@ func post(t testing.TB, handler http.Handler, path string) *admissionv1.Admissio
 	return answer.Response
 }
 
-// rest returns what answers at paths that nothing is served at.
+// rest returns the handler of unserved paths.
 func rest(observe func(path string)) http.Handler {
 	return handlersOf(admission.Options{UnknownPath: observe})[admission.RestPath]
 }
