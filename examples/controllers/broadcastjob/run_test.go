@@ -24,7 +24,8 @@ import (
 	"github.com/workloadkit/workloadkit/testing/controlplane/controlplanetest"
 )
 
-// TestSample runs the sample on all Nodes, a fifth of them at a time: one write for each Pod, and the status beside. Then it is deleted.
+// TestSample runs the sample on all Nodes, a fifth of them at a time: one write for each Pod, and the status beside.
+// Then it is deleted.
 func TestSample(t *testing.T) {
 	c := idle(t, 9) // and the control plane's own
 	offset := controllertest.End(t, c.cp.AuditLog())
@@ -104,7 +105,8 @@ func TestFailFast(t *testing.T) {
 	c.untilTold("fast", map[string]int32{apps.EventJobFailed: 1})
 }
 
-// TestNodes: a cordon and a taint send a Pod away, which is no failure, and their end brings it back; a Node that joins gets its Pod at once.
+// TestNodes: a cordon and a taint send a Pod away, which is no failure, and their end brings it back; a Node that joins
+// gets its Pod at once.
 func TestNodes(t *testing.T) {
 	c := start(t, 3)
 	c.job("watch")
@@ -188,7 +190,8 @@ func TestDeadlineAfterRestart(t *testing.T) {
 	c.untilTold("late", map[string]int32{apps.EventDeadlineExceeded: 1})
 }
 
-// TestTakeOver recreates what OpenKruise 1.9 left in the middle and demands that nothing is written; then a job goes on when a Pod ends.
+// TestTakeOver recreates what OpenKruise 1.9 left in the middle and demands that nothing is written; then a job goes on
+// when a Pod ends.
 func TestTakeOver(t *testing.T) {
 	c := idle(t, 0)
 	for _, name := range []string{"sim-02", "sim-09", "sim-16", "sim-17"} {
