@@ -40,8 +40,8 @@ type Objects interface {
 	Served() []schema.GroupVersionKind
 	// Get returns an object. known is false while the existence of the object is unknown.
 	Get(kind schema.GroupKind, namespace, name string) (object *unstructured.Unstructured, known bool)
-	// OnChange has f called when an object comes, changes or goes, and with nil when a kind becomes known. It is called
-	// before anything starts.
+	// OnChange registers f for calls when an object comes, changes or goes, and with nil when a kind becomes known. Call
+	// OnChange before anything starts.
 	OnChange(f func(kind schema.GroupKind, object client.Object))
 }
 
@@ -84,8 +84,9 @@ type oneWatch struct {
 	cancel context.CancelFunc
 }
 
-// Watch returns watches of the kinds that are listed, in one namespace or, if that is empty, in all. keep says what
-// stays in memory of an object. Add them to the manager when OnChange has been called: they run where it leads.
+// Watch returns watches of the listed kinds, in a single namespace or, with an empty namespace, in all. keep is the
+// transform of objects in memory. Add the Watches to the manager after OnChange has been called: the Watches run on the
+// leader.
 func Watch(mgr Manager, list *List, namespace string, keep toolscache.TransformFunc) *Watches {
 	return &Watches{
 		mgr: mgr, list: list, namespace: namespace, keep: keep, clock: clock.RealClock{}, log: mgr.GetLogger().WithName("kinds"),

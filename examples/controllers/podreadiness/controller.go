@@ -1,10 +1,10 @@
-// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds that make Pods with
-// the shared gate open it themselves; this loop does it for all other Pods that have it.
+// Package podreadiness answers "who opens the readiness gate of a Pod for the first time?". Kinds whose Pods have the
+// shared gate open the gate themselves. The loop here opens the gate of all remaining Pods with the gate.
 //
-// A Pod costs one patch of pods/status. A condition that is there is left alone, whatever it says. Once a Node has
-// reported containers, the patch demands the resourceVersion that was looked at: whoever holds the gate at the same
-// moment is not to be overwritten. After a conflict the cache brings the Pod anew. Before that there is nothing to take
-// out of service, and scheduler and kubelet would cause a conflict for most Pods that are created together.
+// A Pod costs a single patch of pods/status. An existing condition is left alone, whatever its value. Once a Node has
+// reported containers, the patch demands the resourceVersion seen: a concurrent holder of the gate must not be
+// overwritten. After a conflict the cache brings the Pod anew. Before the report there is nothing to take out of
+// service, and scheduler and kubelet would cause a conflict for most Pods created together.
 package podreadiness
 
 import (
