@@ -1,5 +1,5 @@
-// Package fleet is a whole operator for a kind of its own, Fleet: a number of equal Pods, updated in place where that is possible.
-// Everything hard comes from the kit. What is left reads from top to bottom: observe, decide, act, report.
+// Package fleet is a whole operator for its own kind, Fleet: a number of equal Pods, updated in place where possible.
+// The kit does all hard work. The rest reads from top to bottom: observe, decide, act, report.
 package fleet
 
 import (
@@ -27,7 +27,7 @@ const (
 	gate          = group + "/Updated"
 )
 
-// historyLimit is how many revisions are kept that no Pod has any more.
+// historyLimit is how many revisions without Pods are kept.
 const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }
@@ -73,7 +73,8 @@ func (r *reconciler) create(ctx context.Context, v *ownercache.View[*Fleet], pas
 	return err
 }
 
-// report writes the status where it differs, and says when to look again. h and set are nil where the pass did not get that far.
+// report writes the status where it differs, and says when to look again. h and set are nil where the pass did not get
+// that far.
 func (r *reconciler) report(
 	ctx context.Context, v *ownercache.View[*Fleet], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, err error,
 ) (ctrl.Result, error) {
