@@ -22,7 +22,8 @@ const (
 
 // Lookups find what an object has to agree with.
 type Lookups struct {
-	// Listed reports whether the configuration lists a kind beside the StatefulSets. Nil stands for an unknown configuration: any kind passes.
+	// Listed reports whether the configuration lists a kind beside the StatefulSets. Nil stands for an unknown
+	// configuration: any kind passes.
 	Listed func(schema.GroupKind) bool
 	// Others are the PersistentPodStates of the namespace.
 	Others []v1beta1.PersistentPodState
@@ -33,8 +34,8 @@ func ValidateCreate(obj *v1beta1.PersistentPodState, l Lookups) field.ErrorList 
 	return append(validateTarget(obj, l), validateTopology(&obj.Spec)...)
 }
 
-// ValidateUpdate returns what is wrong with an object that takes the place of another. A spec that stays as it is is not judged: finalizers must be
-// able to go. Neither is what stays of it, because OpenKruise has accepted more.
+// ValidateUpdate returns what is wrong with an object that takes the place of another. A spec that stays as it is is
+// not judged: finalizers must be able to go. Neither is what stays of it, because OpenKruise has accepted more.
 func ValidateUpdate(obj, stored *v1beta1.PersistentPodState) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(obj.Spec, stored.Spec) {
 		return nil
