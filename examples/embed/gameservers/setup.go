@@ -34,7 +34,8 @@ import (
 type Options struct {
 	// Namespace of the Secret with the certificate, and of the Service gameservers.
 	Namespace string
-	// Port is where the webhook listens, and Host, if set, the IP address at which the API server finds it instead of the Service.
+	// Port is where the webhook listens, and Host, if set, the IP address at which the API server finds it instead of the
+	// Service.
 	Host string
 	Port int
 	// Probes is the address of /readyz.

@@ -56,10 +56,12 @@ type Spec struct {
 	Reserved []intstr.IntOrString `json:"reserved,omitempty"`
 	// Partition is how many Pods stay at the revision before, those of the lowest ordinals.
 	Partition int `json:"partition,omitempty"`
-	// MaxUnavailable is how many ordinals may lack an available Pod for one more to be taken out of service. 0 stands for 1.
+	// MaxUnavailable is how many ordinals may lack an available Pod for one more to be taken out of service. 0 stands for
+	// 1.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 	// AskMatchMaker has Pods carry the label games.example.com/hold=match. Before a Pod is updated or deleted, its label
-	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no match runs.
+	// games.example.com/state becomes PreparingUpdate or PreparingDelete; the match maker removes the first label when no
+	// match runs.
 	AskMatchMaker bool `json:"askMatchMaker,omitempty"`
 	// HistoryLimit is how many revisions are kept that no Pod has any more.
 	HistoryLimit int                    `json:"historyLimit,omitempty"`

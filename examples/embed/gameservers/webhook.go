@@ -17,8 +17,8 @@ const (
 	UnderWay    reason.Code = "UnderWay"
 )
 
-// wanted returns the ordinals that are to have a Pod, or all that is wrong with the spec: the webhook refuses it then, and where it
-// is stored nevertheless, nothing is done about Pods.
+// wanted returns the ordinals that are to have a Pod, or all that is wrong with the spec: the webhook refuses it then,
+// and where it is stored nevertheless, nothing is done about Pods.
 func wanted(g *GameServers, inPlace *inplaceupdate.Updater) (ordinals.Set, reason.List) {
 	spec := &g.Spec
 	if problems := decode.Reasons(spec.undecodable); problems != nil {
