@@ -263,15 +263,14 @@ func TestBrokenPod(t *testing.T) {
 		a.rounds(10)
 		worst := fmt.Sprintf("games-%d", at)
 		a.sound = func(p *corev1.Pod) bool { return p.Name != worst || p.Spec.Containers[0].Image == "app:v2" }
-		a.rounds(150) // it has had its time to start
+		a.rounds(150) // after time enough to start
 		a.edit(image("app:v2"))
 		a.rounds(40)
 		a.expect("app:v2", 0, 1, 2)
 	}
 }
 
-// TestBadRevision: a revision that does not work is not given to more Pods than may be out of service, and is replaced
-// in place.
+// TestBadRevision: a broken revision reaches at most as many Pods as the budget allows, and is replaced in place.
 func TestBadRevision(t *testing.T) {
 	a := newArena(t, replicas(4))
 	a.rounds(10)
@@ -287,8 +286,7 @@ func TestBadRevision(t *testing.T) {
 	a.expect("app:v3", 0, 1, 2, 3)
 }
 
-// TestRefusedPatches: Pods that may not be updated in place are recreated, one after the other, and nothing is tried in
-// a loop.
+// TestRefusedPatches: Pods refused an update in place are recreated in sequence, and nothing is retried in a loop.
 func TestRefusedPatches(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -302,8 +300,8 @@ func TestRefusedPatches(t *testing.T) {
 	}
 }
 
-// TestDeniedPod: a Pod whose every change is denied keeps its service, is told of, and keeps no other from its update,
-// though it would be its turn first.
+// TestDeniedPod: a Pod with every change denied keeps serving, is reported, and blocks no further update, though first
+// in turn.
 func TestDeniedPod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -326,7 +324,8 @@ func TestDeniedPod(t *testing.T) {
 	}
 }
 
-// TestUnreadablePod: a Pod whose annotation somebody has spoilt is left alone, wherever it is, and the others are not.
+// TestUnreadablePod: a Pod with a spoilt annotation is left alone, whatever its ordinal, and the remaining Pods are
+// updated.
 func TestUnreadablePod(t *testing.T) {
 	for at := range 3 {
 		a := newArena(t, replicas(3))
@@ -348,7 +347,7 @@ func TestUnreadablePod(t *testing.T) {
 	}
 }
 
-// TestQuota: Pods that cannot be created keep those that there are neither from their update nor from their deletion.
+// TestQuota: failed creations stop neither updates nor deletions of existing Pods.
 func TestQuota(t *testing.T) {
 	a := newArena(t, replicas(3))
 	a.rounds(10)
@@ -362,8 +361,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestMistypedNumbers: numbers near the limit cost neither memory nor a pass without end, and those beyond it leave
-// Pods alone.
+// TestMistypedNumbers: numbers near the limit cost neither memory nor a pass without end, and numbers beyond the limit
+// leave Pods alone.
 func TestMistypedNumbers(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -398,8 +397,8 @@ func TestMistypedNumbers(t *testing.T) {
 	}
 }
 
-// TestStrangers: Pods that are not the owner's are never written to, whatever their names and labels; the ordinals
-// beside them get their Pods, and theirs when they are gone.
+// TestStrangers: foreign Pods are never written, whatever their names and labels. The free ordinals get their Pods at
+// once, and the occupied ordinals after the foreign Pods are gone.
 func TestStrangers(t *testing.T) {
 	a := newArena(t, replicas(0))
 	a.rounds(2)
@@ -412,7 +411,7 @@ func TestStrangers(t *testing.T) {
 	for name, owners := range strangers {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels, OwnerReferences: owners}}
 		if name == "games-03" || name == "games-x" {
-			pod.Labels = nil // with them, its own loop would have work
+			pod.Labels = nil // with labels, the owner's loop would have work
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "other"}}
 		if err := a.user.Create(t.Context(), pod); err != nil {
@@ -451,8 +450,7 @@ func TestStrangers(t *testing.T) {
 	a.expect("app:v2", 1, 2, 3, 4)
 }
 
-// TestHistoryIsTruncated: revisions that no Pod has any more do not pile up, and the current one stays while it is
-// needed.
+// TestHistoryIsTruncated: revisions without Pods do not pile up, and the current revision stays while needed.
 func TestHistoryIsTruncated(t *testing.T) {
 	a := newArena(t, func(s *Spec) { s.Replicas, s.HistoryLimit, s.Partition = 2, 3, 1 })
 	a.rounds(6)
@@ -472,7 +470,7 @@ func TestHistoryIsTruncated(t *testing.T) {
 	a.expect("app:v1", 0)
 }
 
-// TestNothingIsLeft: of what is gone, neither what was awaited nor what was refused is remembered.
+// TestNothingIsLeft: no memory remains of deleted objects, neither of awaited writes nor of refusals.
 func TestNothingIsLeft(t *testing.T) {
 	a := newArena(t, replicas(2))
 	a.policy.refuses = func(c faultapi.Call) bool {
