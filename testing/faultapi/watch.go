@@ -140,8 +140,7 @@ func (w *Watch) Deliver(n int) {
 	}
 }
 
-// Break ends the watch from the server's side: by an error event that says that its version is too old, or without a
-// word.
+// Break ends the watch from the server's side: by an error event about an expired version, or without a word.
 func (w *Watch) Break(expired bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,7 +32,7 @@ const historyLimit = 10
 
 type reconciler struct{ *executor.Parts[*Fleet] }
 
-// Reconcile takes one Fleet a step closer to its spec.
+// Reconcile takes a Fleet a step closer to its spec.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	v, result, err := r.Cache.Observe(ctx, req)
 	if v == nil || v.Owner.DeletionTimestamp != nil {
@@ -73,8 +73,7 @@ func (r *reconciler) create(ctx context.Context, v *ownercache.View[*Fleet], pas
 	return err
 }
 
-// report writes the status where it differs, and says when to look again. h and set are nil where the pass did not get
-// that far.
+// report writes a changed status, and returns when to look again. h and set are nil if the pass ended early.
 func (r *reconciler) report(
 	ctx context.Context, v *ownercache.View[*Fleet], pass *fanout.Pass, h *revision.History, set *podcontrol.Set, err error,
 ) (ctrl.Result, error) {
