@@ -98,7 +98,7 @@ func (c content) String() string {
 // forbiddenBy is the beginning of OpenKruise's refusals. Scripts look for the text.
 const forbiddenBy = "forbidden by ResourcesProtectionDeletion"
 
-// errNotCounted means: nobody counts the contents of objects of the kind.
+// errNotCounted means that nobody counts the contents of objects of the kind.
 var errNotCounted = errors.New("what it holds is not counted")
 
 // protected is the necessary part of an object.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errNoReader means: lookups are impossible.
+// errNoReader means that lookups are impossible.
 var errNoReader = errors.New("there is no client to look it up with")
 
 // pageOfContent bounds a single list: the first page with contents decides.

@@ -10,8 +10,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// JobOver means: the job has ended, and the Pod has not. The only remaining reason for deleting Pods is a missing or
-// unfit Node.
+// JobOver means that the job has ended, and the Pod has not. The only remaining reason for deleting Pods is a missing
+// or unfit Node.
 const JobOver reason.Code = "JobOver"
 
 // afterEnd is how long a job stays at least: somebody may read the final numbers.

@@ -21,15 +21,15 @@ import (
 
 // Reasons for letting a Pod go without asking its budget.
 const (
-	// NoBudget means: no budget is for the Pod.
+	// NoBudget means that no budget is for the Pod.
 	NoBudget reason.Code = "NoBudget"
-	// NotCovered means: the budget does not cover the operation, or ignores Pods with these labels.
+	// NotCovered means that the budget does not cover the operation, or ignores Pods with these labels.
 	NotCovered reason.Code = "NotCovered"
-	// NotProtected means: the Pod's own annotation takes the Pod out of all budgets.
+	// NotProtected means that the Pod's own annotation takes the Pod out of all budgets.
 	NotProtected reason.Code = "NotProtected"
 )
 
-// TooManyBudgets means: the Pod has more than MostOfPod budgets.
+// TooManyBudgets means that the Pod has more than MostOfPod budgets.
 const TooManyBudgets reason.Code = "TooManyBudgets"
 
 // Answer is the answer to a request.

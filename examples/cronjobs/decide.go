@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// RunActive means: a slot waits for the end of an earlier run.
+	// RunActive means that a slot waits for the end of an earlier run.
 	RunActive reason.Code = "RunActive"
-	// RunReplaced means: a slot waits for the deletion of earlier runs.
+	// RunReplaced means that a slot waits for the deletion of earlier runs.
 	RunReplaced reason.Code = "RunReplaced"
-	// RunNameTaken means: a slot is not started because a foreign object has the name of its run.
+	// RunNameTaken means that a slot is not started because a foreign object has the name of its run.
 	RunNameTaken reason.Code = "RunNameTaken"
-	// RunAhead means: the newest run was started for a future time. Either the clock was put back, or a user made the run
-	// by hand. Until the run's time nothing is due.
+	// RunAhead means that the newest run was started for a future time. Either the clock was put back, or a user made the
+	// run by hand. Until the run's time nothing is due.
 	RunAhead reason.Code = "RunAhead"
 )
 

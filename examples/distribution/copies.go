@@ -17,17 +17,17 @@ import (
 
 // Reasons for leaving a copy different from the template.
 const (
-	// NameTaken means: an object not controlled by the ResourceDistribution has the copy's name.
+	// NameTaken means that an object not controlled by the ResourceDistribution has the copy's name.
 	NameTaken reason.Code = "NameTaken"
-	// CopyEnding means: the copy is being deleted, and a finalizer holds the copy. The controller makes a new copy after
-	// the end.
+	// CopyEnding means that the copy is being deleted, and a finalizer holds the copy. The controller makes a new copy
+	// after the end.
 	CopyEnding reason.Code = "CopyEnding"
-	// CopyImmutable means: the copy is immutable, and differs.
+	// CopyImmutable means that the copy is immutable, and differs.
 	CopyImmutable reason.Code = "CopyImmutable"
-	// CopyContested means: somebody changes or deletes the copy as often as the controller makes the copy. The controller
-	// repeats the work after growing waits.
+	// CopyContested means that somebody changes or deletes the copy as often as the controller makes the copy. The
+	// controller repeats the work after growing waits.
 	CopyContested reason.Code = "CopyContested"
-	// SecretTypeFixed means: the copy's type differs from the template's. Kubernetes lets nobody change the type.
+	// SecretTypeFixed means that the copy's type differs from the template's. Kubernetes lets nobody change the type.
 	SecretTypeFixed reason.Code = "SecretTypeFixed"
 )
 
@@ -36,15 +36,15 @@ type Action string
 
 // Actions.
 const (
-	// None means: no action is necessary.
+	// None means that no action is necessary.
 	None Action = "None"
-	// Create means: no object has the copy's name.
+	// Create means that no object has the copy's name.
 	Create Action = "Create"
-	// Look means: the metadata is not enough, and the whole object must be read. Only [Glance] returns Look.
+	// Look means that the metadata is not enough, and the whole object must be read. Only [Glance] returns Look.
 	Look Action = "Look"
-	// Update means: send the patch.
+	// Update means that the patch must be sent.
 	Update Action = "Update"
-	// Leave means: leave the object with the copy's name as is.
+	// Leave means that the object with the copy's name stays as is.
 	Leave Action = "Leave"
 )
 

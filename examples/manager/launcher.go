@@ -34,7 +34,7 @@ type launcher struct {
 	ending func() error  // an error once the manager is about to stop
 }
 
-// errEnded means: the manager is about to stop.
+// errEnded means that the manager is about to stop.
 var errEnded = errors.New("the manager ends")
 
 // mostAdding is how long a stopping manager waits for the addition of a controller: an API server may not answer.

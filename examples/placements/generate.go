@@ -18,7 +18,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NotGenerated means: a workload asks for a PersistentPodState, but the controller cannot make the PersistentPodState.
+// NotGenerated means that a workload asks for a PersistentPodState, but the controller cannot make the
+// PersistentPodState.
 const NotGenerated reason.Code = "NotGenerated"
 
 // weight is the weight of a preference from an annotation.

@@ -16,8 +16,8 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// NodeSelectorReplaced means: a Pod asked for another value of a label than its predecessor's Node had, and gets the
-// recorded value.
+// NodeSelectorReplaced means that a Pod asked for another value of a label than its predecessor's Node had, and gets
+// the recorded value.
 const NodeSelectorReplaced reason.Code = "NodeSelectorReplaced"
 
 // Inject sends a new Pod to the place where the Pod of the same name ran. The recorded values of required keys join the
@@ -85,7 +85,7 @@ func prefer(pod *corev1.Pod, wish *v1beta1.PreferredTopologyTerm, recorded map[s
 	}
 }
 
-// TopologyGone means: a Pod waits for a Node with labels now missing on every Node.
+// TopologyGone means that a Pod waits for a Node with labels now missing on every Node.
 const TopologyGone reason.Code = "TopologyGone"
 
 // Stranded returns the waiting Pods that no Node can take because of Inject: no Node has all required labels together.

@@ -21,7 +21,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// TargetUnknown means: the existence of the target is unknown because its kind is not listed, not installed, or not
+// TargetUnknown means that the existence of the target is unknown because its kind is not listed, not installed, or not
 // readable.
 const TargetUnknown reason.Code = "TargetUnknown"
 

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// UnreadableSchedule means: the text is no schedule.
+	// UnreadableSchedule means that the text is no schedule.
 	UnreadableSchedule reason.Code = "UnreadableSchedule"
-	// NeverDue means: the schedule is readable, but no day matches, such as the 31st of February.
+	// NeverDue means that the schedule is readable, but no day matches, such as the 31st of February.
 	NeverDue reason.Code = "NeverDue"
-	// TooOften means: the runs of a schedule follow each other too closely.
+	// TooOften means that the runs of a schedule follow each other too closely.
 	TooOften reason.Code = "TooOften"
-	// UnreadableTimeZone means: the time zone does not exist, or the schedule has two.
+	// UnreadableTimeZone means that the time zone does not exist, or the schedule has two.
 	UnreadableTimeZone reason.Code = "UnreadableTimeZone"
 )
 

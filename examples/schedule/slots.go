@@ -104,7 +104,7 @@ type Due struct {
 	Why reason.Reason
 }
 
-// TooLate means: the newest slot is past the deadline for its start.
+// TooLate means that the newest slot is past the deadline for its start.
 const TooLate reason.Code = "TooLate"
 
 // Due returns the slot to start: the newest of several due slots.

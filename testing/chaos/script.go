@@ -12,7 +12,7 @@ type Step struct {
 	// N is the step's number, from 1. The seed and N decide about the step. Earlier steps matter only through the
 	// remaining choices.
 	N int
-	// Calm means: without faults.
+	// Calm is true for a step without faults.
 	Calm bool
 }
 

@@ -174,7 +174,7 @@ func (r *Reconciler) resolve(v *view) (*schedule.Schedule, error) {
 	return when, nil
 }
 
-// NotInstalled means: the API server does not know the kind of the template.
+// NotInstalled means that the API server does not know the kind of the template.
 const NotInstalled reason.Code = "NotInstalled"
 
 // runsOf returns the jobs controlled by an AdvancedCronJob, whatever version the owner reference names.

@@ -136,7 +136,7 @@ func (r *Reconciler) delete(ctx context.Context, v *view, pass *fanout.Pass, rem
 	return err
 }
 
-// PodNotDeleted means: the API server did not delete a Pod.
+// PodNotDeleted means that the API server did not delete a Pod.
 const PodNotDeleted reason.Code = "PodNotDeleted"
 
 // remove deletes a job over for long enough, on condition that the job is as seen.

@@ -19,12 +19,12 @@ import (
 	"github.com/workloadkit/workloadkit/revision"
 )
 
-// ClaimTemplatesChanged means: the claim templates differ between two revisions, and the gate
+// ClaimTemplatesChanged means that the claim templates differ between two revisions, and the gate
 // RecreatePodWhenChangeVCTInCloneSetGate recreates Pods for the difference.
 const ClaimTemplatesChanged reason.Code = "ClaimTemplatesChanged"
 
-// ClaimsLacking means: Pods were made without a claim from their owner's present templates. Either the Pods are older
-// than the template, or the owner adopted the Pods.
+// ClaimsLacking means that Pods were made without a claim from their owner's present templates. Either the Pods are
+// older than the template, or the owner adopted the Pods.
 const ClaimsLacking reason.Code = "ClaimsLacking"
 
 // ClaimsLackingBlock returns the claims missing in a Pod after an update in place, because volumes of a Pod never

@@ -23,8 +23,8 @@ import (
 	"github.com/workloadkit/workloadkit/rollout"
 )
 
-// PodNotCreated means: a Pod or its claim could not be created. The message leaves out the generated part of names, so
-// the same trouble has the same message each time.
+// PodNotCreated means that a Pod or its claim could not be created. The message leaves out the generated part of names,
+// so the same trouble has the same message each time.
 const PodNotCreated reason.Code = "PodNotCreated"
 
 // Create makes n Pods of a revision, each after its missing claims. unborn remembers failed Pods. Events tell the

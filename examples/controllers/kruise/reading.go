@@ -17,7 +17,7 @@ import (
 	"github.com/workloadkit/workloadkit/reason"
 )
 
-// OddValue means: a value of the spec does not suit its field. The value has bypassed admission, and the controller
+// OddValue means that a value of the spec does not suit its field. The value has bypassed admission, and the controller
 // reads the value as OpenKruise does. So a take-over does not stop working objects.
 const OddValue reason.Code = "OddValue"
 

@@ -37,7 +37,7 @@ import (
 // ControllerName names the controller as a user agent and as the source of events.
 const ControllerName = "container-launch-priority-controller"
 
-// BarrierOfAnother means: the ConfigMap for starting a Pod's containers is foreign. The controller does not touch
+// BarrierOfAnother means that the ConfigMap for starting a Pod's containers is foreign. The controller does not touch
 // foreign ConfigMaps.
 const BarrierOfAnother reason.Code = "BarrierOfAnother"
 

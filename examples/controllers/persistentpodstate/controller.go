@@ -27,7 +27,7 @@ import (
 // ControllerName is the source of the controller's events and the controller's name in logs.
 const ControllerName = "persistentpodstate-controller"
 
-// PodStatesDoNotFit means: a PersistentPodState has no room for the records of more Pods.
+// PodStatesDoNotFit means that a PersistentPodState has no room for the records of more Pods.
 const PodStatesDoNotFit reason.Code = "PodStatesDoNotFit"
 
 // Options of the controller. The zero value is usable.

@@ -174,7 +174,7 @@ func (r *Reconciler) undone(v *view, pass *fanout.Pass, p *place) error {
 	return err
 }
 
-// errSettled means: nothing to do or to report about a copy now.
+// errSettled means that nothing is left to do or to report about a copy now.
 var errSettled = errors.New("settled")
 
 // note keeps the result for a copy. note returns only errors worth an immediate retry. For the rest the pass has

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// MainContainerWaiting means: a main container waits for its start, and no start is near. Sidecars run until the main
-	// container has ended.
+	// MainContainerWaiting means that a main container waits for its start, and no start is near. Sidecars run until the
+	// main container has ended.
 	MainContainerWaiting reason.Code = "MainContainerWaiting"
-	// SidecarWaiting means: a sidecar waits for its start, and no start is near. Nothing can be stopped, and the Pod does
-	// not end.
+	// SidecarWaiting means that a sidecar waits for its start, and no start is near. Nothing can be stopped, and the Pod
+	// does not end.
 	SidecarWaiting reason.Code = "SidecarWaiting"
-	// SidecarRestarted means: the kubelet has restarted a stopped sidecar, because the Pod restarts containers on failure.
+	// SidecarRestarted means that the kubelet has restarted a stopped sidecar, because the Pod restarts containers on
+	// failure.
 	SidecarRestarted reason.Code = "SidecarRestarted"
-	// SidecarRuns means: sidecars with ignored exit codes wait for the end of another sidecar.
+	// SidecarRuns means that sidecars with ignored exit codes wait for the end of another sidecar.
 	SidecarRuns reason.Code = "SidecarRuns"
-	// RequestNamesTaken means: foreign requests hold all names tried for the Pod.
+	// RequestNamesTaken means that foreign requests hold all names tried for the Pod.
 	RequestNamesTaken reason.Code = "RequestNamesTaken"
 )
 

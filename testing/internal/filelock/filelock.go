@@ -12,7 +12,7 @@ import (
 	"github.com/workloadkit/workloadkit/testing/internal/sleep"
 )
 
-// ErrHeld means: a foreign process has the lock.
+// ErrHeld means that a foreign process has the lock.
 var ErrHeld = errors.New("locked by another process")
 
 const interval = 200 * time.Millisecond
