@@ -332,6 +332,8 @@ func TestReviewsUnderWayAreAnswered(t *testing.T) {
 	}
 }
 
+// TestHonestBurst: an API server in a large cluster asks about several hundred objects at once, on as many connections,
+// and each answer waits for a slow answer, for longer than a review may take to arrive.
 func TestHonestBurst(t *testing.T) {
 	p := servePortWith(t, nil, slowJudge{takes: time.Second})
 	client := p.client(apiServer)

@@ -325,9 +325,7 @@ func TestCacheReads(t *testing.T) {
 	}
 }
 
-// TestCacheIsReadOnly: callers own the results of Get and List, but stores share their objects, and the cache detects
-// modifications. TestTwoResourcesOfOnePlural: kinds of two groups with the same name are two resources, each with its
-// own objects.
+// TestTwoResourcesOfOnePlural: kinds of two groups with the same name are two resources, each with its own objects.
 func TestTwoResourcesOfOnePlural(t *testing.T) {
 	s := newStage(t, &corev1.Event{}, &eventsv1.Event{})
 	s.must(s.user.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}))
@@ -348,6 +346,8 @@ func TestTwoResourcesOfOnePlural(t *testing.T) {
 	}
 }
 
+// TestCacheIsReadOnly: callers own the results of Get and List, but stores share their objects, and the cache detects
+// modifications.
 func TestCacheIsReadOnly(t *testing.T) {
 	s := newStage(t)
 	s.must(s.user.Create(t.Context(), named("a")))

@@ -91,8 +91,8 @@ func TestSemantics(t *testing.T) {
 	}
 }
 
-// TestSemanticsOfRealServer runs the same cases against the real server. TestBoundClaims: a claim with a volume may
-// request more, and less again while the volume has not followed. Classes are in no namespace.
+// TestBoundClaims: a claim with a volume may request more, and less again while the volume has not followed. Classes are
+// in no namespace.
 func TestBoundClaims(t *testing.T) {
 	server, err := faultapi.New(newScheme(t), time.Now, &storagev1.StorageClass{})
 	if err != nil {
@@ -129,6 +129,7 @@ func TestBoundClaims(t *testing.T) {
 	}
 }
 
+// TestSemanticsOfRealServer runs the same cases against the real server.
 func TestSemanticsOfRealServer(t *testing.T) {
 	cp := env.Start(t)
 	c, err := client.NewWithWatch(cp.Config(), client.Options{Scheme: newScheme(t)})
